@@ -1,5 +1,6 @@
-//! Writes the interpreter's tables of handlers: one entry per variant of each op, as the table of ops orders them. What an entry is
-//! the macro says that the table is included with, see `dispatch`.
+//! Generates the interpreter's tables of handlers: one entry per variant of each op, in the order
+//! of the table of ops. The macro into which the table is included defines the entries, see
+//! `dispatch`.
 
 use purlin_isa::ops::{Form, OPS};
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! Compiles what must be C: functions with variable arguments, and the frame below threads that libraries start.
+//! Compiles the parts that must be C: functions with variable arguments, and the bottom frame of
+//! threads that libraries start.
 
 fn main() {
     cc::Build::new()

@@ -63,12 +63,12 @@ pub fn run(data: &[u8]) {
 fn in_pieces(n: &Arc<Node>, id: u32, frame: &[u8]) -> Option<bool> {
     let known = frame.len().checked_sub(1)?.min(18 + frame.len() % 7);
     let (front, mut rest) = frame.split_at(known);
-    if !input::begins(n, id, front, rest.len()) {
+    if !input::begin_packet(n, id, front, rest.len()) {
         return None;
     }
     while !rest.is_empty() {
         let piece = rest.len().min(1 + rest.len() % 5);
-        let r = input::more(n, id, rest.len(), &mut |to| {
+        let r = input::read_more(n, id, rest.len(), &mut |to| {
             Ok(to[..piece].write_copy_of_slice(&rest[..piece]))
         });
         if matches!(r, More::Bad) {

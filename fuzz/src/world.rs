@@ -1,7 +1,7 @@
 //! A process without a scheduler, to call natives and loaded functions in.
 
 use purlin_runtime::code;
-use purlin_runtime::code::entry;
+use purlin_runtime::code::start;
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_runtime::interp::{self, Exit};
 use purlin_runtime::process::Process;
@@ -79,7 +79,7 @@ impl World {
             let mut roots = [l];
             cx.heap.stop = cx.heap.hend;
             purlin_term::gc::collect(&mut cx.heap, 233, &mut [&mut roots], false);
-            entry::enter_apply(cx, m, f, roots[0]);
+            start::enter_apply(cx, m, f, roots[0]);
             for _ in 0..slices {
                 cx.reds = 4000;
                 let pc = cx.interp.pc;

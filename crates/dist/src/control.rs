@@ -8,7 +8,7 @@ use purlin_term::iolist::IoSlice;
 use purlin_term::{Term, arith};
 use std::cell::Cell;
 
-/// First elements of control messages, as the protocol's description numbers them.
+/// First elements of control messages, numbered as in the description of the protocol.
 #[allow(missing_docs)]
 pub mod op {
     pub const LINK: u8 = 1;
@@ -47,18 +47,18 @@ pub mod op {
 pub mod altact {
     /// With priority.
     pub const PRIORITY: u64 = 1;
-    /// A token stands behind the receiver.
+    /// A token follows the receiver.
     pub const TOKEN: u64 = 2;
-    /// To the alias that the receiver is.
+    /// The receiver is an alias.
     pub const ALIAS: u64 = 4;
-    /// To whoever has the name that the receiver is.
+    /// The receiver is a registered name.
     pub const NAME: u64 = 8;
-    /// An exit signal, and no message.
+    /// An exit signal, not a message.
     pub const EXIT: u64 = 16;
     pub const ALL: u64 = 31;
 }
 
-/// Whether a node that is capable of `with` knows a control message of that number.
+/// Whether a node with the capabilities `with` knows control messages of that number.
 pub fn is_known(code: u8, with: u64) -> bool {
     let needed = match code {
         op::MONITOR_P | op::DEMONITOR_P | op::MONITOR_P_EXIT | op::PAYLOAD_MONITOR_P_EXIT => {
@@ -73,7 +73,7 @@ pub fn is_known(code: u8, with: u64) -> bool {
     with & needed == needed
 }
 
-/// Binaries of so many bytes go out as they are, without being copied.
+/// Binaries of at least this many bytes are sent by reference, without a copy.
 const BY_REFERENCE: usize = 1024;
 
 /// An element of a control message.
@@ -82,7 +82,7 @@ pub enum Arg {
     Term(Term),
     /// A number, which may be larger than a small integer.
     Number(u64),
-    /// The empty atom, which stands where nothing is looked at.
+    /// The empty atom, for an element that is ignored.
     Unused,
 }
 
@@ -93,14 +93,15 @@ impl From<Term> for Arg {
 }
 
 thread_local! {
-    /// Atoms of the message that is being made: kept for the next one.
+    /// The atoms of the message being made, kept for the next one.
     static REFS: Cell<Option<AtomRefs>> = const { Cell::new(None) };
 }
 
-/// A control message with what comes behind it. `cached`: atoms go by the connection's cache. `sender`: whose messages keep
-/// their order, a process's word; 0: nobody's.
+/// Makes a control message with its payload. `cached`: atoms go through the connection's cache.
+/// `sender`: the word of the process whose messages keep their order, or 0.
 ///
-/// A term that has a binary of more bytes than the format can say is none that can be sent: see [`Frame::is_too_large`].
+/// A term that contains a binary larger than the format can express cannot be sent: see
+/// [`Frame::is_too_large`].
 pub fn frame(op: u8, args: &[Arg], payload: Option<Term>, cached: bool, sender: u64) -> Frame {
     let mut refs = cached.then(|| REFS.take().unwrap_or_default());
     let mut bytes = Vec::with_capacity(128);
@@ -143,7 +144,7 @@ pub fn frame(op: u8, args: &[Arg], payload: Option<Term>, cached: bool, sender: 
 /// Encoded terms of fewer bytes are copied into each frame.
 const SHARED_BYTES: usize = 1024;
 
-/// A term that goes out behind several control messages: it is encoded once, and takes memory once.
+/// A payload of several control messages, encoded once and in memory once.
 pub struct Payload {
     parts: Vec<IoSlice>,
     atoms: Vec<Term>,
@@ -170,7 +171,7 @@ impl Payload {
     }
 }
 
-/// As [`frame`], with a term behind the control message that was encoded for such connections.
+/// As [`frame`], with a payload that was encoded for such connections.
 pub fn frame_before(op: u8, args: &[Arg], payload: &Payload, cached: bool, sender: u64) -> Frame {
     let mut refs = cached.then(|| REFS.take().unwrap_or_default());
     if let Some(r) = &mut refs {
@@ -180,7 +181,7 @@ pub fn frame_before(op: u8, args: &[Arg], payload: &Payload, cached: bool, sende
     let mut f = frame(op, args, None, cached, sender);
     f.payload = true;
     for p in &payload.parts {
-        // Bytes behind a part that is not copied must not come before it.
+        // Bytes behind a part that is not copied must not precede it.
         if f.binaries.is_empty() && p.len() < SHARED_BYTES {
             f.bytes.extend_from_slice(p.as_bytes());
         } else {
@@ -201,7 +202,7 @@ fn whole_bytes(t: Term) -> Option<IoSlice> {
     Some(IoSlice::copy_of(bytes))
 }
 
-/// A number that is not negative.
+/// Encodes a number.
 fn number(n: u64, out: &mut Vec<u8>) {
     match n {
         0..=0xFF => out.extend([tag::SMALL_INTEGER, n as u8]),
@@ -218,7 +219,7 @@ fn number(n: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The number that a term is, if it is one that isn't negative.
+/// The value of a term that is a non-negative number.
 pub fn to_number(t: Term) -> Option<u64> {
     arith::to_u64(t)
 }

@@ -1,5 +1,5 @@
-//! The capabilities that nodes declare in the handshake. Names and values are those of the chapter "Distribution
-//! Protocol" of the ERTS user's guide.
+//! The capabilities that nodes declare in the handshake. Names and values are those of the chapter
+//! "Distribution Protocol" of the ERTS user's guide.
 
 use purlin_term::release::{self, Feature, NODES_OF_25_LEAST};
 
@@ -31,11 +31,12 @@ pub const MANDATORY_25_DIGEST: u64 = 0x4000000;
 pub const SPAWN: u64 = 1 << 32;
 pub const V4_NC: u64 = 1 << 34;
 pub const ALIAS: u64 = 1 << 35;
-/// Signals that a process may take in another way than in their order: with priority, or by an alias.
+/// Signals that a process may take out of order, with priority or by an alias.
 pub const ALTACT_SIG: u64 = 1 << 37;
 pub const NATIVE_RECORDS: u64 = 1 << 38;
 
-/// The flags that a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
+/// The flags that a node needs to be told of monitors. For a node that lacks one of them, only the
+/// connection is monitored.
 pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
 
 const MANDATORY_25: u64 = EXTENDED_REFERENCES
@@ -50,10 +51,10 @@ const MANDATORY_25: u64 = EXTENDED_REFERENCES
     | BIT_BINARIES
     | HANDSHAKE_23;
 
-/// The flags that are taken for granted of a node while the connection to it is set up.
+/// The flags that are assumed of a node while the connection to it is set up.
 pub const HOPED_FOR: u64 = DIST_MONITOR | DIST_MONITOR_NAME | SPAWN | ALIAS | UNLINK_ID;
 
-/// The flags that a node of some release has.
+/// The flags of a node of some release.
 pub struct Flags {
     pub default: u64,
     pub mandatory: u64,

@@ -1,9 +1,10 @@
-//! Frames: what goes over a connection as one packet, or as several.
+//! Frames: control messages with payloads, as one or several packets of a connection.
 //!
-//! Without a header a frame is `112`, the control message and what comes behind it, each with its version. With a header
-//! (where both nodes have the cache of atoms or fragments) it is `131, 68`, the atoms that the message refers to, then
-//! both without a version. A message that is long goes in fragments: `131, 69` with the number of the sequence, and the number
-//! of fragments left, before the atoms of the first, and `131, 70` with the same numbers before the others.
+//! Without a header a frame is `112`, the control message and its payload, each with its version.
+//! With a header (if both nodes have the atom cache or fragments) it is `131, 68`, the atoms that
+//! the message refers to, then both without a version. A long message is sent in fragments: the
+//! first is `131, 69` with the number of the sequence and the number of fragments left, before the
+//! atoms; the others are `131, 70` with the same numbers.
 
 use purlin_io::port::channel::Packet;
 use purlin_term::etf::VERSION;
@@ -11,62 +12,64 @@ use purlin_term::etf::encode::{ATOM_SLOTS, atom_slot};
 use purlin_term::iolist::{IoSlice, IoVec};
 use purlin_term::{NIL, Term, atom};
 
-/// First byte of a frame that has no header.
+/// First byte of a frame without a header.
 pub const PASS_THROUGH: u8 = 112;
-/// Behind the version, kinds of headers.
+/// Kinds of headers, behind the version.
 pub const HEADER: u8 = 68;
 pub const FRAGMENT: u8 = 69;
 pub const MORE: u8 = 70;
 
-/// A frame of so many bytes, without its large binaries, isn't copied when it goes out.
+/// A frame of at least this many bytes, without its large binaries, is sent without a copy.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// Bytes of a fragment.
+/// Number of bytes of a fragment.
 pub const FRAGMENT_BYTES: usize = 64 * 1024;
 
-/// A control message and what comes behind it, encoded.
+/// An encoded control message with its payload.
 pub struct Frame {
     /// Both, without the contents of large binaries.
     pub bytes: Vec<u8>,
-    /// Where the control message ends.
+    /// The end of the control message.
     pub split: usize,
-    /// Whether there is something behind it.
+    /// Whether there is a payload.
     pub payload: bool,
-    /// Large binaries and parts of terms that other frames have too, each with the index of the byte that it belongs in front of;
-    /// none in the control message.
+    /// Large binaries and parts shared with other frames, each with the index of the byte that it
+    /// precedes. None of them is in the control message.
     pub binaries: Vec<(usize, IoSlice)>,
-    /// Atoms that it refers to.
+    /// The atoms that the frame refers to.
     pub atoms: Vec<Term>,
-    /// The sender, whose messages keep their order; 0: no order has to be kept.
+    /// The sender, whose messages keep their order, or 0 if no order matters.
     pub sender: u64,
 }
 
 impl Frame {
-    /// Bytes of it, without any header.
+    /// Number of bytes, without any header.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.binaries.iter().map(|b| b.1.len()).sum::<usize>()
     }
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
-    /// Bytes that nothing else has, about.
+    /// Approximate number of bytes that belong to this frame alone.
     pub fn own(&self) -> usize {
         self.bytes.len() + size_of::<Frame>() + size_of_val(&*self.atoms)
     }
-    /// Whether it goes in fragments, if the other node knows them.
+    /// Whether the frame is sent in fragments to a node that supports them.
     pub fn is_long(&self) -> bool {
         self.payload && self.len() - self.split > FRAGMENT_BYTES
     }
-    /// Whether it can't be sent: lengths are told in four bytes.
+    /// Whether the frame cannot be sent, because lengths have four bytes.
     pub fn is_too_large(&self) -> bool {
         let most = u32::MAX as usize;
         self.bytes.len() > most || self.binaries.iter().any(|b| b.1.len() > most)
     }
-    /// The number of the control message: behind the tag and the size of its tuple, and the tag of a number.
+    /// The number of the control message, behind the tag and size of its tuple and the tag of a
+    /// number.
     pub fn code(&self) -> u8 {
         self.bytes.get(3).copied().unwrap_or(0)
     }
-    /// The parts behind `head`, which the control message follows at once; `between` comes before the payload.
+    /// The parts behind `head`, which the control message follows at once. `between` precedes the
+    /// payload.
     fn parts(self, mut head: Vec<u8>, between: &[u8]) -> Packet {
         head.extend_from_slice(&self.bytes[..self.split]);
         if self.payload {
@@ -75,7 +78,7 @@ impl Frame {
         let mut parts = Packet::new();
         let mut at = self.split;
         if self.bytes.len() >= LONG_BYTES {
-            // Where they lie they are sent from.
+            // The bytes are sent from where they are.
             parts.push(IoSlice::copy_of(&head));
             let all = IoSlice::of_vec(self.bytes);
             for (before, b) in self.binaries {
@@ -102,17 +105,17 @@ impl Frame {
         }
         parts
     }
-    /// The packet of a connection without headers.
+    /// The packet for a connection without headers.
     pub fn plain(self) -> Packet {
         self.parts(vec![PASS_THROUGH, VERSION], &[VERSION])
     }
-    /// The packet of a connection with headers; `cache` is what the other node knows.
+    /// The packet for a connection with headers. `cache` holds the atoms that the other node knows.
     pub fn with_header(self, cache: Option<&mut AtomCache>) -> Packet {
         let mut head = vec![VERSION, HEADER];
         push_atoms(&self.atoms, cache, &mut head);
         self.parts(head, &[])
     }
-    /// The first packet of those that it takes in fragments, and the others.
+    /// The first packet of the fragmented frame, and the other fragments.
     pub fn in_fragments(self, cache: Option<&mut AtomCache>, sequence: u64) -> (Packet, Fragments) {
         let head_bytes = self.split + FRAGMENT_BYTES;
         let rest = self.len().saturating_sub(head_bytes);
@@ -154,18 +157,18 @@ fn cut(from: &mut IoVec, mut n: usize) -> Packet {
     to
 }
 
-/// The rest of a message that goes in fragments.
+/// The unsent fragments of a message.
 pub struct Fragments {
     bytes: IoVec,
     sequence: u64,
     left: u64,
     pub sender: u64,
-    /// As [`Frame::own`], until the last of it has gone out.
+    /// As [`Frame::own`], until the last fragment has been sent.
     pub own: usize,
 }
 
 impl Fragments {
-    /// Bytes that are left.
+    /// Number of bytes left.
     pub fn len(&self) -> usize {
         self.bytes.bytes
     }
@@ -185,8 +188,8 @@ impl Fragments {
     }
 }
 
-/// The atoms that one side of a connection has told the other: none until there is one, since there are many more nodes that were
-/// named once than connections.
+/// The atoms that one side of a connection has sent to the other. Allocated with the first atom,
+/// because many more nodes are only named than connected.
 #[derive(Default)]
 pub struct AtomCache(Option<Box<[Term; ATOM_SLOTS]>>);
 
@@ -196,10 +199,11 @@ impl AtomCache {
     }
 }
 
-// Half bytes of the header, one for each atom: it isn't in the cache yet; the upper bits of its slot.
+// Bits of a half byte of the header, one half byte per atom: the atom is new to the cache; the
+// upper bits of its slot.
 const NEW: u8 = 8;
 const SLOT_HIGH: u8 = 7;
-/// In the half byte behind those: lengths of atoms take two bytes.
+/// Bit of the half byte behind those: atoms have two-byte lengths.
 const LONG: u8 = 1;
 
 /// Writes the atoms that a message refers to.
@@ -230,7 +234,8 @@ fn push_atoms(atoms: &[Term], cache: Option<&mut AtomCache>, out: &mut Vec<u8>) 
     half(out, atoms.len(), if long { LONG } else { 0 });
 }
 
-/// Reads the atoms that a message refers to: those, and where the message begins. None: that is no such thing.
+/// Reads the atoms that a message refers to. Returns them and the start of the message. None if the
+/// bytes are malformed.
 pub fn read_atoms(bytes: &[u8], cache: &mut AtomCache) -> Option<(Vec<Term>, usize)> {
     let (&n, rest) = bytes.split_first()?;
     let n = n as usize;

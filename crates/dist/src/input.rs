@@ -1,8 +1,9 @@
-//! The receiving side: frames become control messages, and those the signals that they ask for.
+//! The receiving side: frames become control messages, and those become signals.
 //!
-//! All of it is hostile. A frame that is no good ends the connection, which is logged, as stock does. A frame is dealt with
-//! under the lock of the node's input, so what one connection brings keeps its order. Whoever hands it in may hold the lock of a
-//! port, so nothing here waits, and large messages are left to their receivers to decode.
+//! All input is untrusted. A malformed frame ends the connection, which is logged, as in stock. A
+//! frame is handled under the lock of the node's input, so that the input of one connection keeps
+//! its order. The thread that hands it in may hold the lock of a port, so nothing here waits, and
+//! large messages are left to their receivers to decode.
 
 use super::control::{altact, frame, op, to_number};
 use super::cx::Cx;
@@ -39,35 +40,37 @@ lazy_atoms! {
     spawn_request_ = "spawn_request";
 }
 
-/// Messages of more bytes are decoded by their receivers.
+/// Maximum size of a message that is decoded here; larger ones are decoded by their receivers.
 const DECODED_AT_ONCE: usize = 4096;
-/// Messages in fragments that may be under way at a time.
+/// Maximum number of fragmented messages in progress.
 const MOST_SEQUENCES: usize = 100_000;
-/// Bytes that a fragment is reckoned to take beyond its own.
+/// Bytes charged for a fragmented message beyond its contents.
 const SEQUENCE_BYTES: usize = 256;
-/// Most bytes that there is room for before they have come: how many fragments follow is only a claim.
+/// Maximum room made before the bytes arrive: the announced number of fragments is only a claim.
 const MOST_ROOM: usize = 128 << 20;
-/// Bytes of what comes before those of a fragment: version, kind, the numbers of its sequence and its own.
+/// Number of bytes before those of a fragment: version, kind, number of its sequence, its own
+/// number.
 const MORE_HEAD: usize = 18;
 
-/// The bytes that a connection has brought so far.
+/// The state of a connection's input.
 #[derive(Default)]
 pub struct Input {
-    /// The connection that it is of.
+    /// The number of the connection.
     id: u32,
     cache: AtomCache,
-    /// Messages whose fragments come, by their numbers.
+    /// Incomplete fragmented messages, by their numbers.
     sequences: HashMap<u64, Sequence>,
-    /// Bytes that they take.
+    /// Number of bytes that they take.
     waiting: Share,
-    /// The one whose next fragment is being read to its place.
+    /// The message whose next fragment is being read into place.
     reading: Option<u64>,
-    /// Bytes that the port has of a packet that is not complete.
+    /// Bytes of an incomplete packet that the port holds.
     held: usize,
 }
 
 impl Input {
-    /// Whether it is of that connection: it becomes so where that has brought nothing yet, and has not ended.
+    /// Whether the input belongs to that connection. It starts to belong to it if the connection is
+    /// up and has brought nothing yet.
     fn is_of(&mut self, n: &Node, id: u32) -> bool {
         if self.id != id {
             let i = n.inner();
@@ -82,11 +85,12 @@ impl Input {
         }
         true
     }
-    /// Those messages take so much more. False: that is too much.
+    /// Charges more bytes for incomplete messages. Returns false if that is too much.
     fn add(&mut self, bytes: usize) -> bool {
         self.waiting.add_if_it_fits(bytes, most_waiting())
     }
-    /// A fragment begins that is part `at`, counted from the end, of that message, for which room is made.
+    /// Begins fragment number `at`, counted from the end, of a message, and makes room for its
+    /// bytes.
     fn next_of(&mut self, sequence: u64, at: u64, bytes: usize) -> Result<&mut Gathered, Bad> {
         let s = self.sequences.get_mut(&sequence).ok_or(Bad::Data)?;
         if at == 0 || s.at.checked_sub(1) != Some(at) {
@@ -101,7 +105,7 @@ impl Input {
         s.at = at;
         Ok(&mut s.bytes)
     }
-    /// The message, if that fragment was its last.
+    /// Removes the message if its last fragment has arrived.
     fn whole(&mut self, sequence: u64) -> Option<Sequence> {
         self.sequences.get(&sequence).filter(|s| s.at == 1)?;
         let s = self.sequences.remove(&sequence)?;
@@ -110,16 +114,16 @@ impl Input {
     }
 }
 
-/// A message whose fragments come.
+/// A message whose fragments are arriving.
 struct Sequence {
     bytes: Gathered,
     atoms: Vec<Term>,
-    /// Number of the fragment that came last: 1 is that of the last one.
+    /// Number of the last fragment that arrived. The final fragment has number 1.
     at: u64,
 }
 
 impl Sequence {
-    /// Bytes of memory.
+    /// Bytes of memory that it takes.
     fn takes(&self) -> usize {
         self.bytes.room() + SEQUENCE_BYTES + size_of_val(&*self.atoms)
     }
@@ -132,21 +136,21 @@ unsafe impl Send for Sequence {}
 enum Bad {
     /// A packet of another protocol.
     Version,
-    /// Its header.
+    /// A malformed header.
     Header,
-    /// Its bytes are no term, or fragments don't follow each other.
+    /// Malformed terms, or fragments out of sequence.
     Data,
-    /// There is no such control message.
+    /// An unknown control message.
     Message,
-    /// More waits for the rest of its messages than there is room for.
+    /// Incomplete messages take too much memory.
     TooMuch,
 }
 
-/// A message as it came.
+/// The bytes of a message.
 enum Bytes<'a> {
-    /// In one frame, which is gone afterwards.
+    /// In one frame, which goes away afterwards.
     Frame(&'a [u8]),
-    /// In fragments.
+    /// Assembled from fragments.
     Gathered(IoSlice),
 }
 
@@ -159,7 +163,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The part behind a control message.
+/// The payload of a control message.
 struct Payload<'a> {
     bytes: Bytes<'a>,
     /// Where it begins.
@@ -173,14 +177,14 @@ impl Payload<'_> {
     fn bytes(&self) -> &[u8] {
         &self.bytes.all()[self.at..]
     }
-    /// Whether it isn't there, or begins as no term does.
+    /// Whether there is no payload, or it does not begin like a term.
     fn is_none(&self) -> bool {
         match self.bytes() {
             [] => true,
             [first, ..] => self.versioned && *first != VERSION,
         }
     }
-    /// The term. As in stock, bytes behind it mean nothing.
+    /// Decodes the term. As in stock, bytes behind it are ignored.
     fn decode<A: Alloc + ?Sized>(&self, a: &mut A) -> Result<Term, Bad> {
         let (t, _) = decode(self.bytes(), self.versioned, &self.atoms, a)?;
         Ok(t)
@@ -195,7 +199,7 @@ impl Payload<'_> {
             }
         }
     }
-    /// Leaves it to its receiver.
+    /// Leaves the payload to its receiver to decode.
     fn undecoded(self, n: &Arc<Node>, id: u32) -> Box<dyn Undecoded> {
         let bytes = match self.bytes {
             Bytes::Frame(b) => IoSlice::copy_of(&b[self.at..]),
@@ -208,7 +212,7 @@ impl Payload<'_> {
             node: n.clone(),
             connection: id,
             bytes,
-            // What has none was refused before.
+            // A payload without a version was refused before.
             at: usize::from(self.versioned),
             atoms: self.atoms,
             decoder: None,
@@ -216,19 +220,20 @@ impl Payload<'_> {
     }
 }
 
-/// A message that is left to its receiver.
+/// A message that is left to its receiver to decode.
 struct Left {
     node: Arc<Node>,
     connection: u32,
     bytes: IoSlice,
-    /// Where the term begins: behind the version, if there is one.
+    /// The start of the term, behind the version if there is one.
     at: usize,
     atoms: Vec<Term>,
-    /// Once decoding has begun.
+    /// Set when decoding has begun.
     decoder: Option<Decoder<'static, 'static>>,
 }
 
-// SAFETY: the terms in it are atoms, and those that the decoder has made so far. They are in a fragment that goes where this goes.
+// SAFETY: the terms in it are atoms and those that the decoder has made so far. They are in a
+// fragment that moves along with this.
 unsafe impl Send for Left {}
 
 impl Undecoded for Left {
@@ -259,7 +264,7 @@ impl Undecoded for Left {
     }
 }
 
-/// Logs that bytes were no term.
+/// Logs that bytes were no valid term.
 fn corrupted(n: &Node, bytes: &[u8], atoms: &[Term]) {
     let name = |t| format_atom(t, Style::Display);
     let atoms: Vec<String> = atoms
@@ -280,16 +285,16 @@ fn corrupted(n: &Node, bytes: &[u8], atoms: &[Term]) {
     report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
 }
 
-/// The first of some bytes, for a log.
+/// The first bytes as text, for a log.
 fn shown(bytes: &[u8]) -> String {
     let list: Vec<String> = bytes.iter().take(SHOWN).map(u8::to_string).collect();
     list.join(",")
 }
 
-/// Bytes that are logged of a frame that is no good.
+/// Number of bytes of a malformed frame that are logged.
 const SHOWN: usize = 200;
 
-/// The term at the start, and how many bytes it takes.
+/// Decodes the term at the start. Returns it and the number of its bytes.
 fn decode<A: Alloc + ?Sized>(
     bytes: &[u8],
     versioned: bool,
@@ -300,7 +305,8 @@ fn decode<A: Alloc + ?Sized>(
         atom_cache: atoms,
         ..Options::default()
     };
-    // Neither compressed nor for one runtime only: that is of `term_to_binary`, not of nodes. So it takes memory in proportion.
+    // Neither the compressed form nor the runtime's private form: these belong to `term_to_binary`,
+    // not to nodes. So a term takes memory in proportion to its bytes.
     let at = usize::from(versioned);
     let bare = match bytes.first() {
         Some(&VERSION) if versioned => &bytes[1..],
@@ -318,42 +324,49 @@ fn decode<A: Alloc + ?Sized>(
     }
 }
 
-/// How a process is made for another node.
+/// How to make a process for another node.
 pub struct Wanted {
     pub options: spawn::Options,
     pub link: bool,
     pub monitor: bool,
 }
 
-/// The parsed options of a process that another node asks for; None: they are no good.
+/// Parses the options of a process that another node requests. None if they are invalid.
 static OPTIONS: OnceLock<fn(Term) -> Option<Wanted>> = OnceLock::new();
 
-/// Says how options of new processes are read.
+/// Sets the function that parses options of new processes.
 pub fn set_options(f: fn(Term) -> Option<Wanted>) {
     let _ = OPTIONS.set(f);
 }
 
-/// Behind the arguments, a process that another node asked for waits for an atom, by which it knows that there were any.
+/// Whether a process that another node requested expects an atom behind its arguments, which marks
+/// their end.
 static ARGUMENTS_END: AtomicBool = AtomicBool::new(false);
 
-/// Says that the libraries' `erts_internal` waits for that. Some versions of a release do, and others of the same don't.
+/// Records that the library's `erts_internal` expects that atom. Some versions of a release do and
+/// others do not.
 pub fn end_arguments() {
     ARGUMENTS_END.store(true, Ordering::Relaxed);
 }
 
-/// Takes a packet that a port has brought, whose lock is held, or a process. False: it is no good, and the connection is
-/// to be killed.
+/// Handles a packet that a port, whose lock is held, or a process has brought. Returns false if the
+/// packet is malformed; the connection must then be killed.
 pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
     if bytes.is_empty() {
-        // It only says that the other side is alive.
+        // An empty packet only shows that the other side is alive.
         return true;
     }
-    came(n, id, bytes, |with| take(n, id, with, bytes))
+    handle_packet(n, id, bytes, |with| take(n, id, with, bytes))
 }
 
-/// Has `act` do what a packet asks for, which is given the flags of the connection, if that is up. False: the packet is no good;
-/// of its header `bytes` are told then.
-fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<(), Bad>) -> bool {
+/// Runs `act` on a packet with the flags of the connection, if the connection is up. Returns false
+/// if the packet is malformed; if its header is, `bytes` are logged.
+fn handle_packet(
+    n: &Arc<Node>,
+    id: u32,
+    bytes: &[u8],
+    act: impl FnOnce(u64) -> Result<(), Bad>,
+) -> bool {
     if !node::is_alive() {
         return true;
     }
@@ -371,11 +384,11 @@ fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<()
     n.home.store(home, Ordering::Relaxed);
     IN_PORT.set(before);
     if with & flags::FRAGMENTS != 0 {
-        forget_lost(n, id);
+        drop_lost_input(n, id);
     }
     let Err(bad) = r else {
         let n = n.inner();
-        // The answers that it caused are too many.
+        // Its replies have filled the output queue.
         return n.id != id || !n.too_much;
     };
     let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
@@ -399,7 +412,7 @@ fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<()
     false
 }
 
-/// Logs that a connection ends for what it has begun.
+/// Logs that a connection ends because its incomplete messages take too much memory.
 fn too_much(n: &Node) {
     let text = format!(
         "Messages from {} that are not complete take too much memory",
@@ -408,8 +421,9 @@ fn too_much(n: &Node) {
     report::send(Level::Error, NIL, NIL, Text::Plain(&text));
 }
 
-/// The port has so many bytes of a packet that is not complete. False: that is too much.
-pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
+/// Records how many bytes of an incomplete packet the port holds. Returns false if that is too
+/// much.
+pub fn report_held(n: &Node, id: u32, bytes: usize) -> bool {
     let mut input = n.input.lock();
     if !input.is_of(n, id) {
         return true;
@@ -421,16 +435,16 @@ pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
         input.held = bytes;
     }
     drop(input);
-    forget_lost(n, id);
+    drop_lost_input(n, id);
     if !fits {
         too_much(n);
     }
     fits
 }
 
-/// Gives up the fragments that have come where the connection has ended meanwhile: whoever ended it could not, since they were
-/// being added to.
-fn forget_lost(n: &Node, id: u32) {
+/// Drops the received fragments if the connection has ended meanwhile. The thread that ended it
+/// could not do it, because they were in use.
+fn drop_lost_input(n: &Node, id: u32) {
     let mut input = n.input.lock();
     if input.id != id || (input.sequences.is_empty() && input.held == 0) {
         return;
@@ -444,15 +458,15 @@ fn forget_lost(n: &Node, id: u32) {
     }
 }
 
-/// Takes a frame apart, and acts on it when it is whole.
+/// Parses a frame, and handles the message when it is complete.
 fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     let mut input = n.input.lock();
     if !input.is_of(n, id) {
-        // It has ended meanwhile, and the input may be the next one's.
+        // The connection has ended meanwhile, and the input may belong to the next one.
         return Ok(());
     }
     if with & (flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS) == 0 {
-        // The first byte says that there is no header.
+        // The first byte means that there is no header.
         let bytes = &bytes[1..];
         if bytes.len() < 2 || bytes[0] != VERSION {
             return Err(Bad::Version);
@@ -485,7 +499,7 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
                 return Err(Bad::Data);
             }
             let bytes = &rest[at..];
-            // The others are as long as this one, save for the last.
+            // The other fragments are as long as this one, except for the last.
             let room = usize::try_from(left)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(bytes.len());
@@ -515,20 +529,20 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     }
 }
 
-/// The number that is at that place.
+/// The number at an offset.
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     let b = bytes.get(at..at + 8)?.try_into().ok()?;
     Some(u64::from_be_bytes(b))
 }
 
-/// Acts on a message that has come in fragments.
+/// Handles a message that has arrived in fragments.
 fn gathered(n: &Arc<Node>, id: u32, s: Sequence) -> Result<(), Bad> {
     message(n, id, Bytes::Gathered(s.bytes.finish()), false, s.atoms)
 }
 
-/// Takes the first bytes of a packet of which `left` more are to come, if all that follows only goes on with a message. False: it
-/// is to be taken as a whole, as any other, by [`packet`].
-pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
+/// Takes the first bytes of a packet of which `left` more will come, if the packet only continues a
+/// fragmented message. Returns false if it must be handled whole by [`packet`], like any other.
+pub fn begin_packet(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
     let (Some([VERSION, MORE]), Some(sequence), Some(at)) =
         (bytes.get(..2), number(bytes, 2), number(bytes, 10))
     else {
@@ -536,7 +550,7 @@ pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
     };
     let bytes = &bytes[MORE_HEAD..];
     let mut input = n.input.lock();
-    // One that is no good is refused as any other.
+    // An invalid one is refused like any other packet.
     let goes_on = |s: &Sequence| at != 0 && s.at.checked_sub(1) == Some(at);
     if input.id != id || !input.sequences.get(&sequence).is_some_and(goes_on) {
         return false;
@@ -549,8 +563,8 @@ pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
     true
 }
 
-/// Has more of such a packet be read to its place, of which `left` bytes are to come.
-pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
+/// Reads more of such a packet into place; `left` bytes are missing.
+pub fn read_more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
     let (r, whole) = {
         let mut input = n.input.lock();
         let i = &mut *input;
@@ -558,7 +572,7 @@ pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
             Some(sequence) if i.id == id => i.sequences.get_mut(&sequence),
             _ => None,
         };
-        // The connection has ended, and what it has brought is gone.
+        // The connection has ended, and its input is gone.
         let Some(s) = place else { return More::Bad };
         let r = s.bytes.fill(left, read);
         let whole = match r {
@@ -568,9 +582,9 @@ pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
         (r, whole)
     };
     let good = match whole {
-        Some(s) => came(n, id, &[], |_| gathered(n, id, s)),
+        Some(s) => handle_packet(n, id, &[], |_| gathered(n, id, s)),
         None => {
-            forget_lost(n, id);
+            drop_lost_input(n, id);
             true
         }
     };
@@ -580,7 +594,7 @@ pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
     }
 }
 
-/// Acts on a message: the control message, and what follows.
+/// Handles a message: the control message and its payload.
 fn message(
     n: &Arc<Node>,
     id: u32,
@@ -614,11 +628,11 @@ fn message(
     r
 }
 
-/// Whether a process is of that node.
+/// Whether a process belongs to that node.
 fn is_of(t: Term, n: &Node) -> bool {
     t.is_pid() && t.as_external().is_some_and(|(of, _)| of.name == n.name)
 }
-/// Whether it is of this node in an earlier life of it.
+/// Whether a pid belongs to an earlier incarnation of this node.
 fn is_old(t: Term) -> bool {
     let name = node::this_name();
     t.as_external().is_some_and(|(of, _)| of.name == name)
@@ -627,15 +641,15 @@ fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
 }
 
-/// The reason that an exit signal or the like came with.
+/// The reason of an exit signal or the like.
 enum Reason {
     Here(OwnedTerm),
-    /// A long one, which the process that it is for decodes.
+    /// A long reason, which the receiving process decodes.
     Later(Box<dyn Undecoded>),
 }
 
 impl Reason {
-    /// The reason, decoded. None: it was no term, and the connection has been ended.
+    /// Decodes the reason. None if it was no valid term; the connection has been ended then.
     fn get(self) -> Option<OwnedTerm> {
         let mut u = match self {
             Reason::Here(t) => return Some(t),
@@ -656,7 +670,8 @@ impl Reason {
     }
 }
 
-/// The reason of an exit signal or the like: the last element of the control message, or behind that.
+/// The reason of an exit signal or the like: the last element of the control message, or its
+/// payload.
 fn reason_of(
     n: &Arc<Node>,
     id: u32,
@@ -675,7 +690,7 @@ fn reason_of(
     }
 }
 
-/// The elements of a control message behind its number and, where it has one, without its token.
+/// Dispatches a control message by its number and the shape of its other elements.
 fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<(), Bad> {
     let Some((&code, args)) = control.as_tuple().and_then(|t| t.split_first()) else {
         return Err(Bad::Message);
@@ -729,12 +744,8 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
         (op::EXIT_TT, &[from, to, token, reason]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(
-                from,
-                to,
-                Some(token),
-                reason_of(n, id, Some(reason), payload)?,
-            )
+            let reason = reason_of(n, id, Some(reason), payload)?;
+            link_exit(from, to, Some(token), reason)
         }
         (op::PAYLOAD_EXIT, &[from, to]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(n, id, None, payload)?)
@@ -745,12 +756,10 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         (op::EXIT2, &[from, to, reason]) if is_of(from, n) => {
             exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
-        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => exit(
-            from,
-            to,
-            Some(token),
-            reason_of(n, id, Some(reason), payload)?,
-        ),
+        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => {
+            let reason = reason_of(n, id, Some(reason), payload)?;
+            exit(from, to, Some(token), reason)
+        }
         (op::PAYLOAD_EXIT2, &[from, to]) if is_of(from, n) => {
             exit(from, to, None, reason_of(n, id, None, payload)?)
         }
@@ -759,13 +768,7 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         }
         (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
             if of.is_local_pid() {
-                let leader = OwnedTerm::copy_of(leader);
-                let task = move |cx: Option<&mut Cx>| {
-                    if let Some(cx) = cx {
-                        process::set_group_leader(cx.process(), leader.term());
-                    }
-                };
-                send::run_in(of, Box::new(task));
+                group_leader(leader, of);
             }
             Ok(())
         }
@@ -788,28 +791,7 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             spawn_reply(n, id, [r, to, told, result], Some(token))
         }
         (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
-            let how = to_number(how).filter(|h| h & !altact::ALL == 0);
-            let how = how.ok_or(Bad::Message)?;
-            let token = match (how & altact::TOKEN != 0, token) {
-                (true, &[token]) => Some(token),
-                (false, &[]) => None,
-                _ => return Err(Bad::Message),
-            };
-            let urgent = how & altact::PRIORITY != 0;
-            match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
-                0 => message_to(n, id, to, token, payload),
-                altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
-                altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
-                altact::EXIT if is_of(from, n) => {
-                    exit(from, to, token, reason_of(n, id, None, payload)?)
-                }
-                EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
-                    let reason = reason_of(n, id, None, payload)?;
-                    exit_by_alias(from, to, reason, urgent);
-                    Ok(())
-                }
-                _ => Err(Bad::Message),
-            }
+            altact_signal(n, id, [how, from, to], token, payload)
         }
         _ => Err(Bad::Message),
     }
@@ -817,7 +799,48 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
 
 const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
 
-/// An exit signal to the process that made an alias.
+/// Handles an [`op::ALTACT_SIG_SEND`], with `token` holding what follows the receiver.
+fn altact_signal(
+    n: &Arc<Node>,
+    id: u32,
+    [how, from, to]: [Term; 3],
+    token: &[Term],
+    payload: Payload<'_>,
+) -> Result<(), Bad> {
+    let how = to_number(how).filter(|h| h & !altact::ALL == 0);
+    let how = how.ok_or(Bad::Message)?;
+    let token = match (how & altact::TOKEN != 0, token) {
+        (true, &[token]) => Some(token),
+        (false, &[]) => None,
+        _ => return Err(Bad::Message),
+    };
+    let urgent = how & altact::PRIORITY != 0;
+    match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
+        0 => message_to(n, id, to, token, payload),
+        altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
+        altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
+        altact::EXIT if is_of(from, n) => exit(from, to, token, reason_of(n, id, None, payload)?),
+        EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
+            let reason = reason_of(n, id, None, payload)?;
+            exit_by_alias(from, to, reason, urgent);
+            Ok(())
+        }
+        _ => Err(Bad::Message),
+    }
+}
+
+/// Sets the group leader of a process of this node.
+fn group_leader(leader: Term, of: Term) {
+    let leader = OwnedTerm::copy_of(leader);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx {
+            process::set_group_leader(cx.process(), leader.term());
+        }
+    };
+    send::run_in(of, Box::new(task));
+}
+
+/// Sends an exit signal to the process that made an alias.
 fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
     let (Some(RefView::Local { pid: Some(pid), .. }), Some(key)) =
         (alias.as_ref_view(), RefKey::of(alias))
@@ -835,7 +858,7 @@ fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
     send::run_in(pid, Box::new(task));
 }
 
-/// A message to a process of this node.
+/// Sends a message to a process of this node.
 fn message_to(
     n: &Arc<Node>,
     id: u32,
@@ -846,14 +869,14 @@ fn message_to(
     if to.is_local_pid() {
         return deliver(n, id, to, None, token, payload);
     }
-    // Of an earlier life of this node, or of another node: nobody gets it.
+    // A process of an earlier incarnation of this node, or of another node: the message is dropped.
     match to.is_pid() {
         true => Ok(()),
         false => Err(Bad::Message),
     }
 }
 
-/// A message to whoever has that name.
+/// Sends a message to a registered process.
 fn message_to_name(
     n: &Arc<Node>,
     id: u32,
@@ -867,7 +890,7 @@ fn message_to_name(
     }
 }
 
-/// A message to a process by an alias.
+/// Sends a message to a process by an alias.
 fn message_to_alias(
     n: &Arc<Node>,
     id: u32,
@@ -885,7 +908,7 @@ fn message_to_alias(
     }
 }
 
-/// Hands a message to a process of this node.
+/// Delivers a message to a process of this node.
 fn deliver(
     n: &Arc<Node>,
     id: u32,
@@ -908,8 +931,8 @@ fn deliver(
     Ok(())
 }
 
-/// The signal of a message. Decoding a long one, or one that is no term, is left to the receiver: it does no harm before it is
-/// looked at.
+/// The signal of a message. The receiver decodes a long payload, or one that is no valid term,
+/// which does no harm before it is decoded.
 fn signal_with(
     n: &Arc<Node>,
     id: u32,
@@ -939,7 +962,8 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
         if to.is_pid() && !is_old(to) {
             return Err(Bad::Message);
         }
-        // A process of an earlier life of this node, or what is no process at all, is answered for as one that is gone.
+        // A process of an earlier incarnation of this node, or a term that is no process, is
+        // reported as gone.
         signals::send_link_exit(id, to, &key, am::NOPROC);
         return Ok(());
     }
@@ -957,7 +981,7 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
             let from = key.owned();
             events::tie(cx.process(), events::Tie::GettingLinked, from.term());
             let ties = cx.process().ext_mut().remote.get_or_insert_default();
-            // A request that crosses one of our own makes one link.
+            // A request that crosses one of our own makes a single link.
             let is_there = ties.links.get(&key).is_some_and(|l| l.connection == id);
             if !tied {
                 handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
@@ -1086,8 +1110,8 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     let to = match watched {
         t if t.is_local_pid() => t,
         t if t.is_atom() => {
-            // Whoever had the name when it was watched, if that has it still: else the end of the connection, or of the
-            // process, does away with it.
+            // The process that had the name when it was monitored, if it still has it. Otherwise
+            // the end of the connection or of the process removes the monitor.
             match registry::whereis(t).filter(|t| t.is_local_pid()) {
                 Some(pid) => pid,
                 None => return Ok(()),
@@ -1103,13 +1127,13 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     Ok(())
 }
 
-/// The target of a monitor of this node has ended.
+/// Handles the end of a process that this node monitors.
 fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
     let is_far = watched.is_pid() && !watched.is_local_pid();
     if !watched.is_atom() && !is_far || !by.is_pid() {
         return Err(Bad::Message);
     }
-    // What a node says of a process that isn't its own means nothing.
+    // A report about a process of a third node is ignored.
     if is_far && !is_of(watched, n) {
         return Ok(());
     }
@@ -1136,7 +1160,7 @@ fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<()
         {
             let s = send::down_signal(r.term(), am::PROCESS, object.term(), reason.term());
             // SAFETY: a fresh signal of the end of what is watched.
-            unsafe { handle::arrived(cx, s) };
+            unsafe { handle::handle_here(cx, s) };
         }
     };
     send::run_in(by, Box::new(task));
@@ -1149,7 +1173,7 @@ fn link_exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Resul
     let task = move |cx: Option<&mut Cx>| {
         let Some(cx) = cx else { return };
         let Some(reason) = reason.get() else { return };
-        // Only a link that is there and has not been taken away breaks.
+        // Only a link that exists and is not being removed breaks.
         let broken = ties(cx).and_then(|t| {
             t.links.get(&key).filter(|l| l.unlinking == 0)?;
             t.links.remove(&key)
@@ -1179,7 +1203,7 @@ fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(),
             {
                 let s = send::exit_as_signal(token.as_ref(), from.term(), reason.term());
                 // SAFETY: a fresh exit signal.
-                unsafe { handle::arrived(cx, s) };
+                unsafe { handle::handle_here(cx, s) };
             }
         };
         send::run_in(to, Box::new(task));
@@ -1191,7 +1215,7 @@ fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(),
     }
 }
 
-// Flags of the answer to a request for a process.
+// Flags of the reply to a spawn request.
 const LINKED: i64 = 1;
 const MONITORED: i64 = 2;
 
@@ -1228,7 +1252,7 @@ fn spawn_request(
         refuse(am::BADOPT);
         return Ok(());
     };
-    // Links and monitors are of the other node: they are entered below.
+    // Links and monitors belong to the other node; they are entered below.
     wanted.options.link = false;
     wanted.options.monitor = None;
     let args = signal_with(n, id, None, token.as_ref().map(Token::duplicate), payload)?;
@@ -1243,91 +1267,147 @@ fn spawn_request(
     let pid = match made {
         Ok((pid, _)) => pid,
         Err(SpawnError::SystemLimit) => {
-            // SAFETY: nobody has it yet.
+            // SAFETY: no other code has the signal yet.
             unsafe { Signal::free(args) };
             refuse(am::SYSTEM_LIMIT);
             return Ok(());
         }
     };
-    let (leader, reference) = (OwnedTerm::copy_of(leader), OwnedTerm::copy_of(r));
     let arity = arity
         .as_small()
         .and_then(|n| u8::try_from(n).ok())
         .map(u32::from);
     let (link, watch) = (wanted.link, wanted.monitor);
-    let tied = (!link && !watch) || n.tie(id, pid);
-    let node = n.clone();
-    // It waits for its arguments, so all this is there before anything of it runs.
-    let task = move |cx: Option<&mut Cx>| {
-        let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
-        let from = by.owned();
-        let Some(cx) = cx else {
-            // It was ended before it began. Whoever asked for it waits for an answer all the same.
-            answer(
-                &node,
-                id,
-                [reference.term(), from.term(), told, pid],
-                None,
-                pid,
-            );
-            if tied && link {
-                signals::send_link_exit(id, pid, &by, am::NOPROC);
-            }
-            if tied && watch {
-                let r = key.owned();
-                signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
-            }
-            return node.untie(id, pid);
-        };
-        if tied && (link || watch) {
-            signals::was_tied(cx, &node, id);
-        }
-        let p = cx.process();
-        process::set_group_leader(p, leader.term());
-        if let Some(n) = arity {
-            p.initial_call = exports::export(m, f, n);
-        }
-        if tied && (link || watch) {
-            let ties = p.ext_mut().remote.get_or_insert_default();
-            if link {
-                let l = Link {
-                    unlinking: 0,
-                    connection: id,
-                    urgent: false,
-                };
-                ties.links.insert(by.clone(), l);
-            }
-            if watch {
-                let w = Watcher {
-                    by,
-                    name: NIL,
-                    connection: id,
-                };
-                ties.watchers.insert(key, w);
-            }
-        }
-        let reply = token.zip(request).map(|(t, q)| {
-            token::spawned_far(cx.process(), t, q.term(), reference.term(), from.term())
-        });
-        let told = [reference.term(), from.term(), told, pid];
-        answer(&node, id, told, reply.as_ref(), pid);
-        if link && !tied {
-            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
-        }
+    let spawned = Spawned {
+        node: n.clone(),
+        connection: id,
+        pid,
+        by,
+        reference: OwnedTerm::copy_of(r),
+        key,
+        leader: OwnedTerm::copy_of(leader),
+        initial_call: arity.map(|n| (m, f, n)),
+        link,
+        watch,
+        tied: (!link && !watch) || n.tie(id, pid),
+        token: token.zip(request),
+    };
+    // The process waits for its arguments, so all this happens before its code runs.
+    let task = move |cx: Option<&mut Cx>| match cx {
+        Some(cx) => spawned.begin(cx),
+        None => spawned.gone(),
     };
     send::run_in(pid, Box::new(task));
     // SAFETY: fresh signals.
     unsafe {
         send::push_or_free(pid, args);
         if ARGUMENTS_END.load(Ordering::Relaxed) {
-            // No process sends it: it keeps the token that came with the arguments.
+            // The signal has no sender: the process keeps the token that came with the arguments.
             send::push_or_free(pid, Signal::copy_of(Kind::Message, dist_spawn_init()));
         }
     }
     Ok(())
 }
 
-/// The answer to a request for a process, with a token if the request came with one.
+/// A process that was made for another node and has not run yet.
+struct Spawned {
+    node: Arc<Node>,
+    connection: u32,
+    pid: Term,
+    /// The process that requested it.
+    by: RemotePid,
+    /// The reference of the request, which a monitor uses too.
+    reference: OwnedTerm,
+    key: RemoteRef,
+    leader: OwnedTerm,
+    initial_call: Option<(Term, Term, u32)>,
+    link: bool,
+    watch: bool,
+    /// Whether the process is in the set of ties of the connection, or does not need to be.
+    tied: bool,
+    /// The token of the request, and the request itself as a traced message.
+    token: Option<(Token, OwnedTerm)>,
+}
+
+impl Spawned {
+    /// The flags of the reply.
+    fn flags(&self) -> Term {
+        let link = if self.link { LINKED } else { 0 };
+        let watch = if self.watch { MONITORED } else { 0 };
+        Term::small(link | watch)
+    }
+
+    /// Sends the reply, with a token if there is one.
+    fn reply(&self, token: Option<&Token>) {
+        let from = self.by.owned();
+        let args = [self.reference.term(), from.term(), self.flags(), self.pid];
+        answer(&self.node, self.connection, args, token, self.pid);
+    }
+
+    /// Handles that the process was ended before it began. The requesting process still waits for a
+    /// reply.
+    fn gone(self) {
+        let (id, pid) = (self.connection, self.pid);
+        self.reply(None);
+        if self.tied && self.link {
+            signals::send_link_exit(id, pid, &self.by, am::NOPROC);
+        }
+        if self.tied && self.watch {
+            let (from, r) = (self.by.owned(), self.key.owned());
+            signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
+        }
+        self.node.untie(id, pid);
+    }
+
+    /// Enters the link and the monitor in the process, and replies.
+    fn begin(mut self, cx: &mut Cx) {
+        let id = self.connection;
+        let has_tie = self.tied && (self.link || self.watch);
+        if has_tie {
+            signals::was_tied(cx, &self.node, id);
+        }
+        let p = cx.process();
+        process::set_group_leader(p, self.leader.term());
+        if let Some((m, f, n)) = self.initial_call {
+            p.initial_call = exports::export(m, f, n);
+        }
+        if has_tie {
+            let ties = p.ext_mut().remote.get_or_insert_default();
+            if self.link {
+                let l = Link {
+                    unlinking: 0,
+                    connection: id,
+                    urgent: false,
+                };
+                ties.links.insert(self.by.clone(), l);
+            }
+            if self.watch {
+                let w = Watcher {
+                    by: self.by.clone(),
+                    name: NIL,
+                    connection: id,
+                };
+                ties.watchers.insert(self.key.clone(), w);
+            }
+        }
+        let from = self.by.owned();
+        let token = self.token.take().map(|(t, q)| {
+            token::spawned_far(
+                cx.process(),
+                t,
+                q.term(),
+                self.reference.term(),
+                from.term(),
+            )
+        });
+        self.reply(token.as_ref());
+        if self.link && !self.tied {
+            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
+        }
+    }
+}
+
+/// Sends the reply to a spawn request, with a token if the request came with one.
 fn answer(n: &Node, id: u32, args: [Term; 4], token: Option<&Token>, sender: Term) {
     if let Some(r) = n.ready(false).filter(|r| r.id == id) {
         let mut args = args.map(super::control::Arg::from).to_vec();
@@ -1368,7 +1448,7 @@ fn spawn_reply(
         if let Some(cx) = cx {
             return signals::spawned(cx, key, (name, id), result.term(), token.as_ref());
         }
-        // The process that asked for it has ended.
+        // The requesting process has ended.
         let Some(key) = RemotePid::of(result.term()) else {
             return;
         };
@@ -1395,7 +1475,7 @@ mod tests {
     use purlin_term::atom;
     use purlin_term::etf::tag;
 
-    /// A connection with a node of that name, which nobody controls.
+    /// A connection with a node of that name, without a controller.
     fn connect(name: &str, without: u64) -> (Arc<Node>, u32) {
         purlin_term::region::init();
         node::set_this(atom::intern("this@tests"), 1);
@@ -1419,7 +1499,8 @@ mod tests {
     #[test]
     fn what_is_asked_of_processes_that_are_not_there_leaves_nothing() {
         let (n, id) = connect("asks@tests", flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS);
-        // Behind the name of its node a reference has the creation, then its numbers: as many bytes here as behind that of a pid.
+        // Behind the name of its node a reference has the creation, then its numbers: as many bytes
+        // here as a pid has behind the name.
         let reference = [
             &[tag::NEWER_REFERENCE, 0, 2][..],
             &pid("asks@tests", 7)[1..],
@@ -1457,7 +1538,7 @@ mod tests {
         let link = [&head[..], &from, &to].concat();
         let taken = (0..1000).take_while(|_| packet(&n, id, &link)).count();
         assert!((10..200).contains(&taken), "{taken}");
-        // Nothing more is taken, and the next connection begins anew.
+        // Nothing more is accepted, and the next connection starts afresh.
         let waits = n.inner().out.bytes();
         assert!(!packet(&n, id, &link));
         assert_eq!(n.inner().out.bytes(), waits);
@@ -1487,9 +1568,9 @@ mod tests {
         assert!(most_waiting() == usize::MAX || !i.add(most_waiting() + 1));
     }
 
-    /// Reads `bytes` of those of a packet.
+    /// Reads `bytes` as part of a packet.
     fn piece(n: &Arc<Node>, id: u32, left: usize, bytes: &[u8]) -> bool {
-        let r = more(n, id, left, &mut |to| {
+        let r = read_more(n, id, left, &mut |to| {
             Ok(to[..bytes.len()].write_copy_of_slice(bytes))
         });
         matches!(r, More::Read(Ok(n)) if n == bytes.len())
@@ -1511,44 +1592,44 @@ mod tests {
         };
         let first = [numbers(FRAGMENT, 3), vec![0], a.to_vec()].concat();
         for _ in 0..3 {
-            // Nothing goes on where nothing has begun.
-            assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+            // No packet continues without a beginning.
+            assert!(!begin_packet(&n, id, &numbers(MORE, 2), b.len()));
             assert!(packet(&n, id, &first));
-            assert!(!begins(&n, id, &numbers(MORE, 1), c.len()));
-            assert!(!begins(&n, id, &numbers(FRAGMENT, 2), b.len()));
-            assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+            assert!(!begin_packet(&n, id, &numbers(MORE, 1), c.len()));
+            assert!(!begin_packet(&n, id, &numbers(FRAGMENT, 2), b.len()));
+            assert!(begin_packet(&n, id, &numbers(MORE, 2), b.len()));
             assert!(piece(&n, id, b.len(), &b[..1]));
             assert!(piece(&n, id, b.len() - 1, &b[1..]));
             let more = [numbers(MORE, 1), c[..5].to_vec()].concat();
-            assert!(begins(&n, id, &more, c.len() - 5));
+            assert!(begin_packet(&n, id, &more, c.len() - 5));
             assert!(n.next(id).is_none());
             assert!(piece(&n, id, c.len() - 5, &c[5..]));
             // There is no such process.
             assert!(n.next(id).is_some());
             assert_eq!(n.input.lock().waiting.bytes(), 0);
         }
-        // The connection ends in the midst of one.
+        // The connection ends in the middle of a message.
         assert!(packet(&n, id, &first));
-        assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+        assert!(begin_packet(&n, id, &numbers(MORE, 2), b.len()));
         n.down(id, am::NORMAL);
         assert!(!piece(&n, id, b.len(), b));
-        assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+        assert!(!begin_packet(&n, id, &numbers(MORE, 2), b.len()));
         assert!(n.input.lock().sequences.is_empty());
     }
 
     #[test]
     fn what_a_port_has_of_a_packet_counts() {
         let (n, id) = connect("halves@tests", 0);
-        assert!(holds(&n, id, 1 << 20) && holds(&n, id, 3 << 20));
+        assert!(report_held(&n, id, 1 << 20) && report_held(&n, id, 3 << 20));
         assert_eq!(n.input.lock().waiting.bytes(), 3 << 20);
-        assert!(holds(&n, id, 0));
+        assert!(report_held(&n, id, 0));
         assert_eq!(n.input.lock().waiting.bytes(), 0);
         let _ = purlin_kernel::report::set_system_logger(am::UNDEFINED);
-        assert!(most_waiting() == usize::MAX || !holds(&n, id, most_waiting() + 1));
+        assert!(most_waiting() == usize::MAX || !report_held(&n, id, most_waiting() + 1));
         n.down(id, am::NORMAL);
         assert_eq!(n.input.lock().waiting.bytes(), 0);
-        // Another connection's is not touched.
-        assert!(holds(&n, id, 2 << 20));
+        // The input of another connection is not affected.
+        assert!(report_held(&n, id, 2 << 20));
         assert_eq!(n.input.lock().waiting.bytes(), 0);
     }
 

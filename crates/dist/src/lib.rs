@@ -4,8 +4,9 @@
 //!   process ── signals.rs ──> Node (table.rs) ── queue.rs ──> port, or controlling process
 //!   process <── ties ── input.rs <── frame.rs <────────────── port, or controlling process
 //! ```
-//! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`, `dist_util`, `inet_tcp_dist`).
-//! The code here begins where that calls `erlang:setnode/3`. `docs/nodes.md` says why it is as it is.
+//! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`,
+//! `dist_util`, `inet_tcp_dist`). The code here begins where that code calls `erlang:setnode/3`.
+//! `docs/nodes.md` gives the reasons for the design.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod control;
@@ -24,5 +25,5 @@ use purlin_kernel::{cx, events, options, process, report, signal};
 use purlin_native::bif::Bif;
 use purlin_native::{bifs, exports, ids, lazy_atoms};
 
-/// The tables of natives here.
+/// The tables of natives in this crate.
 pub const TABLES: &[&[Bif]] = &[natives::BIFS];

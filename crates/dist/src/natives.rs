@@ -1,7 +1,7 @@
-//! Natives of nodes: this one, those that it is connected with, and what controls the connections.
+//! Natives of nodes: this one, the connected ones, and the control of connections.
 
 use super::cx::{BifResult, Cx, Fail};
-use super::process::ext::{AliasMode, RefKey};
+use super::process::ext::{AliasMode, Hashing, RefKey};
 use super::process::registry;
 use super::report::{self, Level, Text};
 use super::signals::{self, Request};
@@ -16,6 +16,7 @@ use purlin_term::parts::{pid_parts, port_parts, ref_parts};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, map, node};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -45,7 +46,8 @@ lazy_atoms! {
     dist_ctrl_put_data = "dist_ctrl_put_data";
 }
 
-/// Whether an atom has the form of a node's name: letters and digits of ASCII, `-` and `_` before one `@`, and anything behind it.
+/// Whether an atom has the form of a node name: ASCII letters and digits, `-` and `_` before one
+/// `@`, and anything behind it.
 fn is_node_name(t: Term) -> bool {
     let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
     t.is_atom()
@@ -72,7 +74,7 @@ fn node_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
     .ok_or(Fail::Badarg)
 }
 
-// Which nodes `nodes/1,2` ask for, as bits.
+// Kinds of nodes that `nodes/1,2` can ask for, as bits.
 const VISIBLE: u32 = 1;
 const HIDDEN: u32 = 2;
 const THIS: u32 = 4;
@@ -108,7 +110,7 @@ fn wanted(which: Term) -> Result<u32, Fail> {
     }
 }
 
-/// A node that was asked for.
+/// A node in the result.
 struct Found {
     name: Term,
     kind: Term,
@@ -133,9 +135,11 @@ fn found(which: u32) -> Vec<Found> {
         }
     }
     if which & IDLE != 0 {
-        // Those that only terms name.
+        // Nodes that only terms name. There may be any number of them.
+        let mut names: HashSet<u64, Hashing> = v.iter().map(|f| f.name.raw()).collect();
+        names.insert(node::this_name().raw());
         for (name, _, count) in node::all() {
-            if count > 0 && name != node::this_name() && v.iter().all(|f| f.name != name) {
+            if count > 0 && names.insert(name.raw()) {
                 v.push(Found {
                     name,
                     kind: known(),
@@ -220,14 +224,14 @@ fn monitor(cx: &mut Cx, name: Term, flag: Term, options: Term) -> BifResult {
     if signals::watch_node(cx, name, on, !passive).is_some() {
         return Ok(am::TRUE);
     }
-    // There is no connection: what follows is in Erlang.
+    // There is no connection; the rest is done in Erlang.
     let e = exports::export(am::ERLANG, dmonitor_node(), 3);
     Err(cx.trap(e, &[name, flag, options]))
 }
-/// Whether this node has a name, or is to have one.
+/// Whether this node has a name, or is going to have one.
 static ALIVE: OnceLock<fn(&mut Cx) -> bool> = OnceLock::new();
 
-/// Says how one knows whether this node has a name, or is to have one.
+/// Sets the function that says whether this node has a name, or is going to have one.
 pub fn set_alive(f: fn(&mut Cx) -> bool) {
     let _ = ALIVE.set(f);
 }
@@ -239,7 +243,7 @@ fn monitor_node_3(cx: &mut Cx, [name, flag, options]: [Term; 3]) -> BifResult {
     monitor(cx, name, flag, options)
 }
 
-/// The process that the distribution lives and ends with, as a word; 0: there is none.
+/// The word of the process that the distribution lives and ends with, or 0.
 static KEEPER: AtomicU64 = AtomicU64::new(0);
 
 /// Marks a process whose end ends connections.
@@ -281,12 +285,12 @@ fn setnode_2(cx: &mut Cx, [name, creation]: [Term; 2]) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// A process has ended whose end ends connections.
+/// Handles the end of a process that controls connections.
 pub fn controller_ended(me: Term, reason: Term) {
     if KEEPER.load(Ordering::Acquire) == me.raw() {
         all_down(reason);
     }
-    // One below a supervisor ends "normally" with `{shutdown, Reason}`.
+    // A process under a supervisor ends "normally" with `{shutdown, Reason}`.
     let reason = match reason.as_tuple() {
         Some(&[tag, why]) if tag == shutdown() => why,
         _ => reason,
@@ -302,7 +306,7 @@ pub fn controller_ended(me: Term, reason: Term) {
     }
 }
 
-/// This node isn't one any more: all connections end.
+/// Ends all connections: this node is no longer one.
 fn all_down(reason: Term) {
     KEEPER.store(0, Ordering::Release);
     let reason = match reason {
@@ -460,7 +464,7 @@ fn create_dist_channel_3(cx: &mut Cx, [name, controller, options]: [Term; 3]) ->
     Ok(cx.tuple(&[message(), r]))
 }
 
-/// The connection of a handle, which the process that runs controls.
+/// The connection of a handle, if the running process controls it.
 fn controlled(cx: &mut Cx, handle: Term) -> Result<(Arc<Node>, u32), Fail> {
     let me = cx.self_pid();
     let controls =
@@ -493,7 +497,7 @@ fn dist_ctrl_put_data_2(cx: &mut Cx, [handle, data]: [Term; 2]) -> BifResult {
         Some(_) => data.as_binary().ok_or(Fail::Badarg)?,
         None if data.is_nil() => Default::default(),
         None if data.is_list_ptr() => {
-            // Made a binary in Erlang, which takes its time.
+            // Converted to a binary in Erlang, which may take long.
             let e = exports::export(erts_internal(), dist_ctrl_put_data(), 2);
             return Err(cx.trap(e, &[handle, data]));
         }
@@ -603,21 +607,21 @@ fn dflag_unicode_io_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     Ok(Term::bool(can))
 }
 
-/// The options of `spawn_request` and `spawn_opt` that are for this node.
+/// The options of `spawn_request` and `spawn_opt` that concern this node.
 struct Asked {
     tag: Term,
     on_success: bool,
     on_error: bool,
     link: bool,
     monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
-    /// Whether what comes of the link and the monitor has priority.
+    /// Whether signals of the link and of the monitor have priority.
     urgent: (bool, bool),
     bad: bool,
-    /// Those for the other node.
+    /// The options for the other node.
     others: Vec<Term>,
 }
 
-/// Whether what comes of a link has priority.
+/// Whether the signals of a link have priority.
 fn link_options(l: Term) -> Option<bool> {
     let mut it = l.list_iter();
     let known = it.by_ref().all(|o| o == am::PRIORITY);
@@ -649,7 +653,7 @@ fn monitor_options(l: Term, urgent: &mut bool) -> Option<(AliasMode, Option<Box<
     it.tail().is_nil().then_some((alias, tag))
 }
 
-/// None: the list isn't one.
+/// Parses the options. None if the term is no proper list.
 fn asked(list: Term, call: bool) -> Option<Asked> {
     let mut a = Asked {
         tag: am::SPAWN_REPLY,
@@ -692,7 +696,7 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
                 Some(urgent) => (a.link, a.urgent.0) = (true, urgent),
                 None => a.bad = true,
             },
-            // What else there is only the other node can judge.
+            // Only the other node can judge the rest.
             _ => a.others.push(o),
         }
     }
@@ -770,7 +774,7 @@ fn spawn_request_abandon_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
     if r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
-    // Requests to this node are answered at once: there is never one to abandon.
+    // Requests to this node are answered at once, so there is never one to abandon.
     let waits = RefKey::of(r).is_some_and(|k| signals::abandon(cx, k));
     Ok(Term::bool(waits))
 }
@@ -780,7 +784,8 @@ pub fn monitor_nodes(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     observers::observe(cx, flag, value)
 }
 
-/// `erts_debug:dist_ext_to_term/2`: a term that refers to atoms of a tuple, as those of a header.
+/// `erts_debug:dist_ext_to_term/2`: decodes a term that refers to atoms of a tuple, as to those of
+/// a header.
 fn dist_ext_to_term_2(cx: &mut Cx, [atoms, bytes]: [Term; 2]) -> BifResult {
     let atoms = atoms.as_tuple().filter(|t| t.iter().all(|a| a.is_atom()));
     let (Some(atoms), Some(bytes)) = (atoms, bytes.as_binary()) else {
@@ -795,17 +800,17 @@ fn dist_ext_to_term_2(cx: &mut Cx, [atoms, bytes]: [Term; 2]) -> BifResult {
         .map_err(|_| Fail::Badarg)
 }
 
-/// The port or process that the connection to a node goes over.
+/// The port or process that carries the connection to a node.
 pub fn controller_of(name: Term) -> Option<Term> {
     table::find(name)?.inner().controller.term()
 }
 
-/// The number of the connection to a node, or of the last one. None: it isn't known.
+/// The number of the present or last connection to a node. None if the node is unknown.
 pub fn connection_of(name: Term) -> Option<u32> {
     Some(table::find(name)?.inner().id)
 }
 
-/// Name and creation of the node at the other end of a connection, by the number that stands for it in texts of pids.
+/// Name and creation of the connected node with this number, as it stands in texts of pids.
 pub fn connected_by_number(number: u64) -> Option<(Term, u32)> {
     let index = u32::try_from(number).ok().filter(|n| *n < atom::count())?;
     let n = table::find(Term::atom(index))?;
@@ -813,7 +818,7 @@ pub fn connected_by_number(number: u64) -> Option<(Term, u32)> {
     (i.state == table::State::Connected).then_some((n.name, i.creation))
 }
 
-/// Ends the connection to a node by force, for trying what follows. False: there is none.
+/// Kills the connection to a node, for tests. Returns false if there is none.
 pub fn kill_connection(name: Term) -> bool {
     let Some(n) = table::find(name) else {
         return false;

@@ -1,11 +1,12 @@
-//! The observers of nodes that come and go: `process_flag(monitor_nodes, _)`, beneath `net_kernel:monitor_nodes/1,2`.
+//! The observers of node changes: `process_flag(monitor_nodes, _)`, beneath
+//! `net_kernel:monitor_nodes/1,2`.
 
 use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 lazy_atoms! {
     visible = "visible";
@@ -25,33 +26,46 @@ const REASON: u32 = 8;
 const CONNECTION: u32 = 16;
 const LIST: u32 = 32;
 
-/// Who wants to be told, by pid's word and options.
+/// The observers, by pid's word and options.
 static OBSERVERS: Mutex<BTreeMap<(u64, u32), Observer>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Copy)]
 struct Observer {
     pid: Term,
     options: u32,
-    /// How many times it has asked.
+    /// How many times it has subscribed.
     times: i64,
-    /// A later one has a greater number.
+    /// Subscription number; later ones are greater.
     number: u64,
 }
 
-static ANY: AtomicBool = AtomicBool::new(false);
+/// A bit for each observer, by its pid ([`mark`]); several pids have the same bit. Written under
+/// the lock of [`OBSERVERS`]. A process sets its own bit, so its end finds it set.
+static MARKS: AtomicU64 = AtomicU64::new(0);
 
-/// A node has come or gone.
+fn mark(pid: u64) -> u64 {
+    1 << (pid.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+}
+
+/// Sets the bits of those who observe, and no others.
+fn set_marks(all: &BTreeMap<(u64, u32), Observer>) {
+    let marks = all.keys().fold(0, |m, &(pid, _)| m | mark(pid));
+    MARKS.store(marks, Ordering::Release);
+}
+
+/// A node has come up or gone down.
 pub struct Event {
     pub up: bool,
     pub name: Term,
-    /// None of this node's own name.
+    /// None for this node's own name.
     pub connection: Option<u32>,
     pub visible: bool,
-    /// Why it has gone.
+    /// Why it went down.
     pub reason: Term,
 }
 
-/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`: how many times it was on before.
+/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`. Returns how many times it was on
+/// before.
 pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     let on = value.as_bool().ok_or(Fail::Badarg)?;
     let mut bits = 0;
@@ -81,7 +95,7 @@ pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     } else {
         all.remove(&key);
     }
-    ANY.store(!all.is_empty(), Ordering::Release);
+    set_marks(&all);
     Ok(Term::small(before))
 }
 
@@ -100,7 +114,7 @@ fn option(key: Term, value: Term) -> Option<u32> {
     }
 }
 
-/// The observers: `{Pid, Options}` for each time that one asked, the last one first.
+/// The observers: `{Pid, Options}` once per subscription, the latest first.
 pub fn list(cx: &mut Cx) -> Term {
     let mut all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();
     all.sort_unstable_by_key(|o| o.number);
@@ -127,22 +141,22 @@ pub fn list(cx: &mut Cx) -> Term {
     l
 }
 
-/// A process has ended.
+/// Removes the subscriptions of a process that has ended.
 pub fn owner_exit(pid: Term) {
-    if ANY.load(Ordering::Acquire) {
+    if MARKS.load(Ordering::Acquire) & mark(pid.raw()) != 0 {
         let mut all = OBSERVERS.lock();
         let of_it = (pid.raw(), 0)..=(pid.raw(), u32::MAX);
         let gone: Vec<_> = all.range(of_it).map(|o| *o.0).collect();
         for key in gone {
             all.remove(&key);
         }
-        ANY.store(!all.is_empty(), Ordering::Release);
+        set_marks(&all);
     }
 }
 
-/// Tells all that want to know.
+/// Sends an event to its observers.
 pub fn tell(e: Event) {
-    if !ANY.load(Ordering::Acquire) {
+    if MARKS.load(Ordering::Acquire) == 0 {
         return;
     }
     let all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();
@@ -161,7 +175,7 @@ pub fn tell(e: Event) {
     }
 }
 
-/// `{nodeup | nodedown, Node}`, with what was asked for behind it, as a map or a list.
+/// Makes `{nodeup | nodedown, Node}`, with the requested information behind it as a map or a list.
 fn message(e: &Event, bits: u32, a: &mut dyn Alloc) -> Term {
     let what = if e.up { nodeup() } else { nodedown() };
     if bits == 0 {

@@ -1,11 +1,14 @@
-//! The queue of one connection: frames that wait to go out, and processes that wait for it to become shorter.
+//! The output queue of one connection: frames to send, and processes that wait for the queue to
+//! become shorter.
 //!
-//! # Who waits
-//! A process that finds more than the limit of bytes waits until there is half of it. But a long message is here as a whole, and nobody
-//! is to wait for the end of another's: each time that as many bytes as the limit have gone out, those that have waited may send, once. A
-//! process that has a long message here itself waits for the end of that. So of each process there is the rest of one, at most, and a
-//! message beside. A process may also end with a long reason, which waits for nobody, and others be made that do the same: who waits
-//! for the first time may only send while there are few long messages.
+//! # Flow control
+//! A process that finds more than the limit of bytes waits until half of it is left. But a long
+//! message is queued as a whole, and nobody should wait for the end of another process's message.
+//! So each time that as many bytes as the limit have been sent, the processes that have waited may
+//! send once. A process with a long message of its own in the queue waits for the end of that
+//! message. So at most the rest of one long message and one other message of each process are
+//! queued. A process may also end with a long reason, which waits for nobody, and new processes may
+//! do the same. So first-time waiters are admitted only while few long messages are queued.
 
 use super::flags;
 use super::frame::{AtomCache, Fragments, Frame};
@@ -16,45 +19,48 @@ use purlin_io::port::channel::Packet;
 use purlin_term::Term;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// With so many long messages in the queue nobody may send who waits for the first time since it was half of the limit.
+/// Maximum number of long messages before first-time waiters stay blocked. A process is no longer a
+/// first-time waiter once it was admitted since the queue was half of the limit.
 const FEW_LONG: usize = 4;
 
 /// See the module head.
 #[derive(Default)]
 pub struct Output {
     queue: VecDeque<Frame>,
-    /// Messages that go in fragments: those of several senders take turns.
+    /// Messages being sent in fragments. Those of several senders take turns.
     fragments: VecDeque<Fragments>,
-    /// Fragments take turns with what is in the queue.
+    /// The senders of these.
+    fragmented: HashSet<u64, Hashing>,
+    /// Whether the next packet is a whole frame. Fragments take turns with the queue.
     whole_next: bool,
-    /// Bytes of all, and those of them that are in memory for nothing else.
+    /// Bytes of everything, and those that are in memory for nothing else.
     bytes: usize,
     own: Share,
     cache: AtomCache,
-    /// Number of the sequence of fragments that was begun last.
+    /// Number of the fragment sequence that was begun last.
     sequence: u64,
-    /// Senders of long messages that are here, and how many each has; and how many there are of
-    /// all.
+    /// Number of queued long messages of each sender that has any, and of all.
     long: HashMap<u64, usize, Hashing>,
     longs: usize,
-    /// The processes that wait for the queue to become shorter, in the order in which they came; those that wait for a long message
-    /// of theirs; and both as a set.
+    /// The processes that wait for the queue to become shorter, in order of arrival; those that
+    /// wait for a long message of theirs; and the set of both.
     waiting: Vec<Term>,
     behind_own: HashMap<u64, Term, Hashing>,
     among: HashSet<u32, Hashing>,
-    /// Those that may send now, and all that might since the queue was half of the limit.
+    /// The processes that may send now, and all that were admitted since the queue was half of the
+    /// limit.
     may_send: HashSet<u32, Hashing>,
     known: HashSet<u32, Hashing>,
-    /// Bytes that have gone out since the first of those who wait did.
+    /// Bytes sent since the first waiting process came.
     gone: usize,
-    /// The process that controls the connection wants to be told when there is something.
+    /// Whether the controlling process wants to know when there is something to send.
     pub notify: bool,
-    /// Packets that have gone out.
+    /// Number of packets sent.
     pub packets: u64,
 }
 
 impl Output {
-    /// Bytes that wait.
+    /// Number of bytes that wait.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -62,7 +68,8 @@ impl Output {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.fragments.is_empty()
     }
-    /// Adds a frame. False: more waits than may: more than `most` bytes of its own, or [more](Share) than on all connections.
+    /// Adds a frame. Returns false if the queue takes too much memory: more than `most` bytes of
+    /// its own, or [too much](Share) on all connections.
     pub fn push(&mut self, f: Frame, most: usize) -> bool {
         self.bytes += f.len();
         let fits = self.own.add(f.own(), most);
@@ -73,8 +80,8 @@ impl Output {
         self.queue.push_back(f);
         fits
     }
-    /// Drops the frames that `wanted` doesn't want: those of a pending connection that the other node can't take. Who waits for them
-    /// to be gone waits no longer.
+    /// Drops the frames that `wanted` rejects: those of a pending connection that the other node
+    /// cannot handle. Processes that wait for them wait no longer.
     pub fn keep(&mut self, limit: usize, wanted: impl Fn(&Frame) -> bool) {
         let (mut less, mut own) = (0, 0);
         let mut gone = Vec::new();
@@ -90,12 +97,13 @@ impl Output {
         self.bytes -= less;
         self.own.give_back(own);
         gone.into_iter()
-            .for_each(|sender| self.long_one_gone(sender));
+            .for_each(|sender| self.long_message_gone(sender));
         if less > 0 {
             self.wake(less, limit);
         }
     }
-    /// Has a process wait (true) that finds more than `limit` bytes, unless it has waited.
+    /// Makes a process wait that finds more than `limit` bytes, unless it has been admitted.
+    /// Returns whether it waits.
     pub fn waits(&mut self, pid: Term, limit: usize) -> bool {
         let key = pid.pid_data();
         if self.bytes < limit || self.may_send.remove(&key) {
@@ -113,7 +121,7 @@ impl Output {
         }
         true
     }
-    /// Wakes processes that wait, after so many bytes have gone out.
+    /// Wakes waiting processes after that many bytes have been sent.
     fn wake(&mut self, gone: usize, limit: usize) {
         self.gone += gone;
         if self.bytes <= limit / 2 {
@@ -125,23 +133,23 @@ impl Output {
                 let known = self.known.contains(&pid.pid_data());
                 if known || few > 0 {
                     few -= usize::from(!known);
-                    self.lets_send(pid);
+                    self.admit(pid);
                 } else {
                     self.waiting.push(pid);
                 }
             }
         }
     }
-    /// Has a process send that has waited.
-    fn lets_send(&mut self, pid: Term) {
+    /// Admits a process that has waited.
+    fn admit(&mut self, pid: Term) {
         let key = pid.pid_data();
         self.among.remove(&key);
         self.may_send.insert(key);
         self.known.insert(key);
         signal::send::wake(pid);
     }
-    /// A long message of that sender is here no longer.
-    fn long_one_gone(&mut self, sender: u64) {
+    /// Records that a long message of that sender has left the queue.
+    fn long_message_gone(&mut self, sender: u64) {
         let Some(n) = self.long.get_mut(&sender) else {
             return;
         };
@@ -152,10 +160,10 @@ impl Output {
         }
         self.long.remove(&sender);
         if let Some(pid) = self.behind_own.remove(&sender) {
-            self.lets_send(pid);
+            self.admit(pid);
         }
     }
-    /// Has all that wait try again.
+    /// Wakes all waiting processes.
     pub fn wake_all(&mut self) {
         self.may_send.clear();
         self.known.clear();
@@ -181,10 +189,9 @@ impl Output {
         Some(p)
     }
     fn next_packet(&mut self, with: u64) -> Option<Packet> {
-        // Frames of a sender in the midst of a long message wait for the end of that.
+        // Frames of a sender wait for the end of its long message.
         let free = self.queue.front().is_some_and(|f| {
-            self.fragments.is_empty()
-                || (f.sender != 0 && self.fragments.iter().all(|g| g.sender != f.sender))
+            self.fragments.is_empty() || (f.sender != 0 && !self.fragmented.contains(&f.sender))
         });
         if free && (self.whole_next || self.fragments.is_empty()) {
             self.whole_next = false;
@@ -199,7 +206,8 @@ impl Output {
         match g.is_empty() {
             true => {
                 self.own.give_back(g.own);
-                self.long_one_gone(g.sender);
+                self.fragmented.remove(&g.sender);
+                self.long_message_gone(g.sender);
             }
             false => self.fragments.push_back(g),
         }
@@ -215,9 +223,12 @@ impl Output {
             match rest.is_empty() {
                 true => {
                     self.own.give_back(rest.own);
-                    self.long_one_gone(sender);
+                    self.long_message_gone(sender);
                 }
-                false => self.fragments.push_back(rest),
+                false => {
+                    self.fragmented.insert(sender);
+                    self.fragments.push_back(rest);
+                }
             }
             return p;
         }
@@ -228,7 +239,7 @@ impl Output {
             _ => f.with_header(cache),
         };
         if long {
-            self.long_one_gone(sender);
+            self.long_message_gone(sender);
         }
         p
     }
@@ -268,7 +279,7 @@ mod tests {
         assert_eq!((out.bytes(), out.own.bytes(), out.is_empty()), (0, 0, true));
         let at = |kind: u8, of: u8| seen.iter().position(|&s| s == (kind, of));
         let last = |kind: u8, of: u8| seen.iter().rposition(|&s| s == (kind, of));
-        // The small one of 2 overtakes, that of 1 doesn't.
+        // The small message of sender 2 overtakes; that of sender 1 does not.
         assert!(at(68, 2) < last(70, 1));
         assert!(at(68, 1) > last(70, 1));
         assert_eq!(seen.iter().filter(|s| s.1 == 1).count(), 6);
@@ -284,7 +295,7 @@ mod tests {
         let (long, other, small) = (pid(1), pid(2), pid(3));
         assert!(!out.waits(long, limit));
         assert!(out.push(frame(100 * FRAGMENT_BYTES, long.raw()), usize::MAX));
-        // Its sender waits for the end of it, the others until the limit has gone out once.
+        // Its sender waits for its end, the others until the limit has been sent once.
         assert!(out.waits(long, limit) && out.waits(other, limit) && out.waits(small, limit));
         let mut packets = 0;
         while !out.may_send.contains(&small.pid_data()) {
@@ -294,11 +305,11 @@ mod tests {
         assert!((4..=6).contains(&packets), "{packets}");
         assert!(out.waits(long, limit));
         assert!(!out.waits(small, limit) && !out.waits(other, limit));
-        // Once.
+        // Only once.
         assert!(out.waits(small, limit));
         out.push(frame(50 * FRAGMENT_BYTES, other.raw()), usize::MAX);
         assert!(out.waits(other, limit));
-        // Whose message ends first goes on first, while the other's fills the queue.
+        // The sender whose message ends first continues first, while the other's fills the queue.
         while !out.may_send.contains(&other.pid_data()) {
             out.next(with, limit).expect("a packet");
         }
@@ -325,7 +336,7 @@ mod tests {
         (1..FEW_LONG as u32).for_each(|of| assert!(long(&mut out, of)));
         assert!(out.waits(pid(10), limit) && out.waits(pid(11), limit));
         until(&mut out, pid(10));
-        // One more is as many as may be.
+        // One more is the maximum.
         assert!(!out.waits(pid(10), limit) && out.waits(pid(11), limit));
         assert!(long(&mut out, 10) && out.waits(pid(12), limit));
         let before = out.bytes();
@@ -334,7 +345,7 @@ mod tests {
         }
         assert!(before - out.bytes() > 2 * limit);
         assert!(out.waits(pid(11), limit) && out.waits(pid(12), limit));
-        // One that has been let through goes on, once its own message has gone.
+        // An admitted process continues once its own message has gone.
         assert!(out.waits(pid(1), limit));
         until(&mut out, pid(1));
         assert!(out.bytes() >= limit && !out.waits(pid(1), limit));
@@ -358,12 +369,12 @@ mod tests {
         out.push(of(5, 1), usize::MAX);
         out.push(of(1, 2), usize::MAX);
         assert!(out.waits(pid(1), limit) && out.waits(pid(2), limit));
-        // What is left is little: nobody waits, though nothing goes out.
+        // Little is left: nobody waits, though nothing is sent.
         out.keep(limit, |f| f.sender == pid(2).raw());
         assert_eq!(out.bytes(), FRAGMENT_BYTES);
         assert!(out.among.is_empty() && out.waiting.is_empty() && out.behind_own.is_empty());
         assert!(!out.waits(pid(1), limit) && !out.waits(pid(2), limit));
-        // Nobody goes on where all of it stays.
+        // Nobody continues where all of it stays.
         out.push(of(5, 3), usize::MAX);
         assert!(out.waits(pid(1), limit));
         out.keep(limit, |_| true);

@@ -1,25 +1,26 @@
-//! The memory that all connections take together: for what waits to go out, for fragments whose messages are not complete, and for
-//! packets that ports have not read whole.
+//! The memory that all connections take together: for output that waits, for incomplete fragmented
+//! messages, and for packets that ports have not read completely.
 //!
-//! Other nodes decide how much that is: they need not read, and need not go on with what they have begun. So half of the memory
-//! that there is may be taken so, by all of them together. The connection that asks for more ends, unless it has next to
-//! nothing itself: whoever takes all does not end the connections of others that send little. Where the node has a limit of memory, it
-//! is half of that.
+//! Other nodes decide how much that is: they may stop reading, or never finish a message. So all
+//! connections together may take half of the available memory. The connection that asks for more
+//! ends, unless its own share is small: a greedy connection does not end those that send little. If
+//! the node has a memory limit, half of the limit counts instead.
 //!
 //! # Invariants
-//! * The account is the sum of the shares that there are: only shares change it, and one that goes gives back what it has.
-//! * It is exceeded by at most [`LITTLE_BYTES`] for each connection.
+//! * The account is the sum of all shares: only shares change it, and a dropped share gives back
+//!   what it has.
+//! * It is exceeded by at most [`LITTLE_BYTES`] per connection.
 
 use super::options;
 use purlin_kernel::system::memory;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A share of less is no reason to end a connection.
+/// Smaller shares never end a connection.
 const LITTLE_BYTES: usize = 1 << 20;
 
-/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is, or of the
-/// limit that the node has now.
+/// Maximum bytes that may wait on all connections, for output or for the rest of messages: half of
+/// the available memory, or of the node's present memory limit.
 pub fn most_waiting() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     let most = *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2));
@@ -31,7 +32,7 @@ struct Account(AtomicUsize);
 
 static ACCOUNT: Account = Account(AtomicUsize::new(0));
 
-/// Bytes that one connection has, in one direction.
+/// The bytes of one connection in one direction.
 pub struct Share {
     account: &'static Account,
     bytes: usize,
@@ -51,16 +52,17 @@ impl Share {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Takes so many more. False: that is too much, for a share (`most`) or for all.
+    /// Adds bytes. Returns false if that is too much for the share (`most`) or for all.
     #[must_use]
     pub fn add(&mut self, bytes: usize, most: usize) -> bool {
-        // What has been added is there, whether it is too much or not.
+        // The bytes exist already, whether they are too many or not.
         self.bytes = self.bytes.saturating_add(bytes);
         let before = self.account.0.fetch_add(bytes, Ordering::Relaxed);
         let all = before.saturating_add(bytes);
         self.bytes <= most && (all <= most_waiting() || self.bytes < LITTLE_BYTES)
     }
-    /// The same of what isn't there yet: where it is too much nothing is taken, and others don't notice.
+    /// Adds bytes that do not exist yet. If that is too much, nothing changes, and others do not
+    /// notice.
     #[must_use]
     pub fn add_if_it_fits(&mut self, bytes: usize, most: usize) -> bool {
         let own = self.bytes.saturating_add(bytes);
@@ -77,7 +79,7 @@ impl Share {
         }
         taken.is_ok()
     }
-    /// Gives so many back.
+    /// Gives bytes back.
     pub fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -108,12 +110,12 @@ mod tests {
         let account: &'static Account = Box::leak(Box::new(Account(AtomicUsize::new(0))));
         let (mut a, mut b, mut c) = (share(account), share(account), share(account));
         assert!(a.add(most / 2, most) && b.add(most - most / 2, most));
-        // Neither has more than may be, but both have.
+        // Neither exceeds its own limit, but both together do.
         assert!(!b.add(1, most) && !a.add(1, most));
-        // Whoever has little goes on.
+        // A small share continues.
         assert!(c.add(LITTLE_BYTES - 1, most));
         assert!(!c.add(1, most));
-        // Nor is what somebody else asks for, and doesn't get, in anybody's way.
+        // A refused request does not affect others either.
         let all = account.0.load(Ordering::Relaxed);
         assert!(!share(account).add_if_it_fits(LITTLE_BYTES, most));
         assert!(!share(account).add_if_it_fits(usize::MAX, usize::MAX));

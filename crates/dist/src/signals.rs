@@ -1,6 +1,7 @@
 //! Signals across nodes: the sender's side, and the ties of a process to other nodes.
 //!
-//! All here runs in the process whose ties it is about. A request of another node to a process is handed to it as a task.
+//! Everything here runs in the process whose ties it is about. A request of another node to a
+//! process reaches it as a task.
 
 use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
@@ -27,7 +28,7 @@ lazy_atoms! {
     spawn_request = "spawn_request";
 }
 
-/// The name of the node that a pid, a reference or `{Name, Node}` is of.
+/// The name of the node of a pid, a reference or `{Name, Node}`.
 pub fn node_of(t: Term) -> Option<Term> {
     if let Some((n, _)) = t.as_external() {
         return Some(n.name);
@@ -39,11 +40,11 @@ pub fn node_of(t: Term) -> Option<Term> {
     }
 }
 
-/// A connection to that node, which is begun if there is none. Waits (`Fail::Wait`) if it is busy, unless the process is
-/// not to. None: there can't be any.
+/// A connection to that node, begun if there is none. Waits (`Fail::Wait`) if it is busy, unless
+/// the process is asynchronous. None if there cannot be a connection.
 fn to_node(cx: &mut Cx, name: Term) -> Result<Option<(Arc<Node>, Ready)>, Fail> {
     if name == node::this_name() {
-        // Of an earlier life of this node.
+        // An earlier incarnation of this node.
         return Ok(None);
     }
     let n = table::get(name);
@@ -51,7 +52,7 @@ fn to_node(cx: &mut Cx, name: Term) -> Result<Option<(Arc<Node>, Ready)>, Fail> 
     Ok(n.ready(true).map(|r| (n, r)))
 }
 
-/// Waits (`Fail::Wait`) if the connection to that node is busy, unless the process is not to.
+/// Waits (`Fail::Wait`) if the connection to that node is busy, unless the process is asynchronous.
 fn has_room(cx: &mut Cx, n: &Node) -> Result<(), Fail> {
     let waits = !cx.process().is_async_dist();
     let me = cx.self_pid();
@@ -66,7 +67,8 @@ fn has_room(cx: &mut Cx, n: &Node) -> Result<(), Fail> {
     }
 }
 
-/// The same of a connection over which there is a tie to take away. It has ended: there is nothing to wait for.
+/// As [`has_room`], for a connection with a tie to be removed. If the connection has ended, there
+/// is nothing to wait for.
 fn has_room_on(cx: &mut Cx, name: Term, connection: u32) -> Result<(), Fail> {
     let n = table::get(name);
     match n.ready(false).filter(|r| r.id == connection) {
@@ -87,28 +89,31 @@ fn remote(cx: &mut Cx) -> &mut Remote {
 }
 
 /// The ties of the process to other nodes, if it has any.
-fn known(cx: &mut Cx) -> Option<&mut Remote> {
+fn known_ties(cx: &mut Cx) -> Option<&mut Remote> {
     cx.process().ext()?.rare()?.remote.as_deref_mut()
 }
 
-/// The running process comes into the set of ties of a connection. False: that is gone.
+/// Enters the running process into the set of ties of a connection. Returns false if the connection
+/// is gone.
 fn tie(cx: &mut Cx, n: &Node, id: u32) -> bool {
     let there = n.tie(id, cx.self_pid());
     if there {
-        remote(cx).is_tied(n.name, id);
+        remote(cx).set_tied(n.name, id);
     }
     there
 }
 
-/// Another node had the running process come into the set of ties of that connection.
+/// Records that another node has entered the running process into the set of ties of that
+/// connection.
 pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
-    remote(cx).is_tied(n.name, id);
+    remote(cx).set_tied(n.name, id);
 }
 
-/// Bytes that are encoded for a reduction.
+/// Number of encoded bytes per reduction.
 const REDUCTION_BYTES: usize = 64;
 
-/// A message to what is on another node. Waits (`Fail::Wait`) while the connection is busy.
+/// Sends a message to a process or alias of another node. Waits (`Fail::Wait`) while the connection
+/// is busy.
 pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let Some(name) = node_of(to) else {
         return Ok(Sent::Nowhere);
@@ -178,8 +183,8 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     Ok(Sent::Done)
 }
 
-/// The signal of a message, by an alias if there is one, with the token that came with it. `from`: the node that it is from, for those who
-/// trace messages by their sender.
+/// The signal of a message, by an alias if given, with its token. `from` is the sending node, for
+/// those who trace messages by sender.
 pub fn signal_of(
     from: Option<Term>,
     alias: Option<&OwnedTerm>,
@@ -198,13 +203,13 @@ pub fn signal_of(
     s
 }
 
-/// `link/1,2` of a process of another node. If the link is there, it gets or loses its priority (`urgent`).
+/// `link/1,2` to a process of another node. An existing link gets or loses its priority (`urgent`).
 pub fn link(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     let Some(key) = RemotePid::of(to) else {
         return Err(Fail::Badarg);
     };
-    let there = known(cx).and_then(|r| r.links.get_mut(&key));
+    let there = known_ties(cx).and_then(|r| r.links.get_mut(&key));
     if let Some(l) = there.filter(|l| l.unlinking == 0) {
         l.urgent = urgent;
         return Ok(am::TRUE);
@@ -227,13 +232,13 @@ pub fn link(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
         r.cached(),
         me.raw(),
     );
-    // Where the connection has ended meanwhile, the process hears of that by its tie.
+    // If the connection has ended meanwhile, the process learns of it by its tie.
     n.send(r.id, f);
     events::tie(cx.process(), events::Tie::Link, to);
     Ok(am::TRUE)
 }
 
-/// The exit signal of a link that can't be made.
+/// Sends the exit signal of a link that cannot be made.
 fn no_connection(cx: &mut Cx, to: Term) -> BifResult {
     let me = cx.self_pid();
     let own = OwnedTerm::copy_of(to);
@@ -249,13 +254,13 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
     };
     let id = ids::unique() + 1;
     cx.process().set_flag(process::BUSY, false);
-    let link = known(cx).and_then(|r| r.links.get(&key));
+    let link = known_ties(cx).and_then(|r| r.links.get(&key));
     let active = link.filter(|l| l.unlinking == 0);
     let Some(connection) = active.map(|l| l.connection) else {
         return Ok(am::TRUE);
     };
     has_room_on(cx, key.node.name, connection)?;
-    if let Some(l) = known(cx).and_then(|r| r.links.get_mut(&key)) {
+    if let Some(l) = known_ties(cx).and_then(|r| r.links.get_mut(&key)) {
         l.unlinking = id;
     }
     events::tie(cx.process(), events::Tie::Unlink, to);
@@ -272,8 +277,8 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
         let args = [me.into(), to.into()];
         n.send(r.id, frame(op::UNLINK, &args, None, r.cached(), me.raw()));
     }
-    // Nobody acknowledges it.
-    if let Some(r) = known(cx) {
+    // No acknowledgement will come.
+    if let Some(r) = known_ties(cx) {
         r.links.remove(&key);
     }
     Ok(am::TRUE)
@@ -298,7 +303,7 @@ pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// `exit/2,3` by an alias of another node. A node that doesn't know that is told nothing.
+/// `exit/2,3` by an alias of another node. A node that does not support that is sent nothing.
 pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     let Some(name) = node_of(alias) else {
@@ -329,15 +334,15 @@ pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> Bi
     Ok(am::TRUE)
 }
 
-/// The reason of what ends.
+/// An exit reason to send.
 struct Why {
     term: Term,
-    /// Where several are told of it: encoded without the cache of atoms, and with it.
+    /// The reason in encoded form, without the atom cache and with it, if it is sent several times.
     encoded: Option<[Option<Payload>; 2]>,
 }
 
 impl Why {
-    /// For one who is told.
+    /// For a single recipient.
     fn once(term: Term) -> Why {
         Why {
             term,
@@ -350,7 +355,7 @@ impl Why {
             encoded: (!term.is_immed()).then_some([None, None]),
         }
     }
-    /// A control message with it: as its last element, or behind it.
+    /// A control message with the reason as its last element or as its payload.
     fn frame(&mut self, r: &Ready, code: [u8; 2], args: &[Arg], sender: Term) -> Frame {
         let cached = r.cached();
         if !r.can(flags::EXIT_PAYLOAD) {
@@ -369,7 +374,7 @@ impl Why {
     }
 }
 
-/// Tells a process of another node that the link with `from` broke.
+/// Tells a process of another node that its link with `from` broke.
 pub fn send_link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term) {
     link_exit(connection, from, to, &mut Why::once(reason), None);
 }
@@ -391,7 +396,7 @@ fn link_exit(connection: u32, from: Term, to: &RemotePid, why: &mut Why, token: 
     }
 }
 
-/// The token that goes with the exit signal of a process that ends and has one of sequential tracing.
+/// The token of the exit signal of an ending process that has one of sequential tracing.
 fn ending(p: &mut Process, me: Term, to: &RemotePid, reason: Term) -> Option<OwnedTerm> {
     if !p.has(process::SEQUENTIAL) {
         return None;
@@ -406,7 +411,8 @@ fn ending(p: &mut Process, me: Term, to: &RemotePid, reason: Term) -> Option<Own
     Some(OwnedTerm::from_parts(term, f))
 }
 
-/// Tells a process of another node that what it watches has ended. `sender`: whose messages it comes behind.
+/// Tells a process of another node that its monitor's target has ended. `sender`: the process whose
+/// messages it follows.
 pub fn send_down(
     connection: u32,
     watched: Term,
@@ -431,7 +437,7 @@ fn down(connection: u32, watched: Term, by: Term, reference: Term, why: &mut Why
     }
 }
 
-/// Waits (`Fail::Wait`) if what the process in the context is about to watch no longer is on a node whose connection is busy.
+/// Waits (`Fail::Wait`) before a demonitor if the target's connection is busy.
 pub fn before_demonitor(cx: &mut Cx, w: &Watched) -> Result<(), Fail> {
     match node_of(w.object.term()) {
         Some(name) => has_room_on(cx, name, w.connection),
@@ -439,7 +445,7 @@ pub fn before_demonitor(cx: &mut Cx, w: &Watched) -> Result<(), Fail> {
     }
 }
 
-/// Tells another node that the process `me` does not watch something there any more.
+/// Tells another node that the process `me` no longer monitors something there.
 pub fn demonitor(me: Term, w: &Watched) {
     let object = w.object.term();
     let Some(name) = node_of(object) else { return };
@@ -456,7 +462,8 @@ pub fn demonitor(me: Term, w: &Watched) {
     }
 }
 
-/// `monitor/2,3` of a process of another node, a pid or `{Name, Node}`: `r` is the reference, and `k` its key.
+/// `monitor/2,3` of a process of another node, a pid or `{Name, Node}`. `r` is the reference, and
+/// `k` its key.
 pub fn monitor(
     cx: &mut Cx,
     what: Term,
@@ -485,7 +492,7 @@ pub fn monitor(
             let f = frame(op::MONITOR_P, &args, None, ready.cached(), me.raw());
             n.send(ready.id, f);
         }
-        // A node that knows no monitors: it is the end of the connection that is told of.
+        // A node without monitors: the end of the connection is reported.
         Some(_) => {}
     }
     Ok(r)
@@ -505,10 +512,10 @@ pub fn group_leader(cx: &mut Cx, leader: Term, of: Term) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// `monitor_node/2,3`. None: there is no connection, and `connect` says not to make one, or none can be made.
+/// `monitor_node/2,3`. None if there is no connection, and `connect` is false or none can be made.
 pub fn watch_node(cx: &mut Cx, name: Term, on: bool, connect: bool) -> Option<()> {
     if !on {
-        if let Some(r) = known(cx)
+        if let Some(r) = known_ties(cx)
             && let Some(i) = r.nodes.iter().rposition(|w| w.name == name)
         {
             r.nodes[i].count -= 1;
@@ -545,11 +552,12 @@ pub struct Request {
     pub on_error: bool,
     pub link: bool,
     pub monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
-    /// Whether what comes of the link and the monitor has priority.
+    /// Whether signals of the link and of the monitor have priority.
     pub urgent: (bool, bool),
 }
 
-/// Asks another node for a process. False: there is no connection, or the node can't do that, and the reply says so.
+/// Requests a process from another node. If there is no connection, or the node lacks the
+/// capability, the reply says so.
 pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
     let me = cx.self_pid();
     let over = to_node(cx, name)?.filter(|(n, r)| tie(cx, n, r.id));
@@ -570,7 +578,8 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
             ];
             let mut code = op::SPAWN_REQUEST;
             if cx.process().has(process::SEQUENTIAL) {
-                // It is told as two messages: the request, and the arguments, which become the first message.
+                // Traced as two messages: the request, and the arguments, which become the first
+                // message.
                 let parts = [spawn_request(), q.reference, me, leader, mfa, q.options];
                 let msg = place.tuple(&parts);
                 token::sending(cx.process(), name, msg);
@@ -610,7 +619,7 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
     Ok(())
 }
 
-/// `{Tag, Reference, Result, Value}`, for a process that asked for another.
+/// The signal `{Tag, Reference, Result, Value}` for a process that requested another.
 fn reply_of(
     tag: &OwnedTerm,
     r: &OwnedTerm,
@@ -625,15 +634,15 @@ fn reply_of(
     signal_of(None, None, token, t.term())
 }
 
-/// That as a message.
+/// Sends `{Tag, Reference, Result, Value}`.
 fn reply(to: Term, tag: &OwnedTerm, r: &OwnedTerm, result: Term, value: Term) {
     // SAFETY: a fresh signal.
     unsafe { send::push_or_free(to, reply_of(tag, r, result, value, None)) };
 }
 
-/// Nobody waits for a process any more that was asked for. False: nobody did.
+/// Abandons a spawn request. Returns false if there is none to abandon.
 pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
-    match known(cx).and_then(|r| r.spawns.get_mut(&k)) {
+    match known_ties(cx).and_then(|r| r.spawns.get_mut(&k)) {
         Some(s) if !s.abandoned => {
             s.abandoned = true;
             true
@@ -642,7 +651,8 @@ pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
     }
 }
 
-/// The answer of another node about a process that was asked for: its pid, or why there is none; `token` came with that.
+/// Handles another node's reply to a spawn request: the pid, or why there is none. `token` came
+/// with the reply.
 pub fn spawned(
     cx: &mut Cx,
     k: RefKey,
@@ -651,8 +661,8 @@ pub fn spawned(
     token: Option<&Token>,
 ) {
     let me = cx.self_pid();
-    let answered = known(cx).and_then(|r| {
-        // Only whoever was asked answers.
+    let answered = known_ties(cx).and_then(|r| {
+        // Only a reply from the node that was asked counts.
         (r.spawns.get(&k)).filter(|s| s.connection == connection && s.node == node)?;
         r.spawns.remove(&k)
     });
@@ -699,21 +709,21 @@ pub fn spawned(
     }
     if s.on_success {
         let told = reply_of(&s.tag, &reference, am::OK, result, token);
-        // Here and now: what the new process sends comes behind it.
+        // Handled at once, so that messages of the new process come behind it.
         // SAFETY: a fresh signal.
-        unsafe { handle::arrived(cx, told) };
+        unsafe { handle::handle_here(cx, told) };
     }
 }
 
-/// The connection of that number to a node is up, and the node lacks something that was taken for granted of it: what was
-/// sent of that before has been dropped.
+/// Handles a connection that is up with a node that lacks an assumed capability. Signals that
+/// depended on it were dropped.
 pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
     let me = cx.self_pid();
     let lacks = |flag| with & flag == 0;
     let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
     let mut spawns = Vec::new();
     let mut links = Vec::new();
-    if let Some(r) = known(cx) {
+    if let Some(r) = known_ties(cx) {
         r.spawns.retain(|_, s| {
             let stays = s.connection != id || s.node != n.name || !lacks(flags::SPAWN);
             if !stays && s.on_error && !s.abandoned {
@@ -739,10 +749,10 @@ pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
     }
 }
 
-/// The connection of that number to a node is lost.
+/// Handles the loss of a connection to a node.
 pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     let me = cx.self_pid();
-    let Some(r) = known(cx) else {
+    let Some(r) = known_ties(cx) else {
         return lost_monitors(cx, name, id);
     };
     r.watchers
@@ -784,7 +794,7 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     }
 }
 
-/// The targets of monitors over a lost connection have ended, as far as one knows.
+/// Ends the monitors over a lost connection, whose targets count as ended.
 fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
     let Some(e) = cx.process().ext() else { return };
     let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
@@ -798,12 +808,13 @@ fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
         })
         .collect();
     for (r, object) in ended {
-        // At once: what comes behind this may be told that the node is down, and end the monitor.
+        // Handled at once: a later signal may report that the node is down, upon which the monitor
+        // may be removed.
         handle::monitor_down_here(cx, r.term(), object.term(), am::NOCONNECTION);
     }
 }
 
-/// A process has ended that had ties to other nodes.
+/// Handles the end of a process that had ties to other nodes.
 pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
     let why = &mut match ties.links.len() + ties.watchers.len() {
         0 | 1 => Why::once(reason),
@@ -811,7 +822,7 @@ pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
     };
     table::together(|| {
         for (to, l) in ties.links.drain() {
-            // A process that has unlinked sends nothing more; its request may be under way still.
+            // A process that has unlinked sends nothing more; its request may still be in transit.
             if l.unlinking == 0 {
                 let token = ending(p, me, &to, reason);
                 link_exit(l.connection, me, &to, why, token);

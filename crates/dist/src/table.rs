@@ -1,18 +1,21 @@
 //! The nodes that this one knows, and the state of the connection to each.
 //!
 //! # States
-//! Idle; pending, from the moment when somebody wants a connection until it is up or given up; connected. Each connection
-//! has a number: [`Node::connection`] gives it when it is begun, and all that happens on a connection names it, so nothing
-//! of an older one is taken for the newer's.
+//! Idle; pending, from the moment when somebody wants a connection until it is up or given up;
+//! connected. Each connection has a number. [`Node::connection`] assigns it when the connection is
+//! begun, and every event names it, so that no event of an older connection is taken for one of the
+//! newer.
 //!
 //! # Ties
-//! A process that has a link, a monitor or the like on a connection is in the set of its ties until the connection ends.
-//! Then each gets a task that looks through what it has ([`super::signals::lost`]). A process comes into the set before the other
-//! node hears of the tie, under the lock under which the connection ends: either it is told, or it learns at once that
-//! there is no connection.
+//! A process that has a link, a monitor or the like on a connection is in the set of its ties until
+//! the connection ends. Then each such process gets a task that looks through its ties
+//! ([`super::signals::lost`]). A process enters the set before the other node hears of the tie,
+//! under the lock under which the connection ends. So either it is told of the end, or it learns at
+//! once that there is no connection.
 //!
 //! # Locks
-//! A port's, then [`Node::input`], then [`Node::inner`]. Under the last one nothing is called that takes another.
+//! A port's, then [`Node::input`], then [`Node::inner`]. Under the last one no code runs that takes
+//! another.
 
 use super::frame::Frame;
 use super::input::Input;
@@ -72,15 +75,16 @@ pub struct Node {
     /// The reference in its handles.
     handle: RefKey,
     inner: Mutex<Inner>,
-    /// The input that isn't complete, and the knowledge that the other side has told.
+    /// The input state: incomplete messages, and the atoms of the other side.
     pub input: Mutex<Input>,
-    /// Where those run that it has woken: see [`purlin_kernel::sched::in_order`].
+    /// The scheduler of the processes that the node has woken: see
+    /// [`purlin_kernel::sched::in_order`].
     pub home: AtomicUsize,
 }
 
 // SAFETY: the terms in it are immediates.
 unsafe impl Send for Node {}
-// SAFETY: as above; all that changes is behind locks.
+// SAFETY: as above; all mutable state is behind locks.
 unsafe impl Sync for Node {}
 
 pub struct Inner {
@@ -89,26 +93,27 @@ pub struct Inner {
     pub id: u32,
     /// The capabilities that both nodes have.
     pub flags: u64,
-    /// The creation of the node that the last connection led to.
+    /// The creation of the node at the other end of the last connection.
     pub creation: u32,
     pub controller: Controller,
-    /// Which process hands in what comes in, where a process controls the connection.
+    /// The process that hands in the input, if a process controls the connection.
     pub input_handler: Term,
     /// `get_size`
     pub get_size: bool,
-    /// Packets that have come in by a process.
+    /// Number of packets received by a process.
     pub received: u64,
-    /// Local processes that have ties on it.
+    /// Local processes that have ties on the connection.
     ties: HashSet<u32, Hashing>,
     pub out: Output,
-    /// Bytes that may wait to go out, and whether more do: the connection is about to be ended.
+    /// Maximum bytes of output that may wait, and whether there are more, so that the connection is
+    /// about to be ended.
     pub most: usize,
     pub too_much: bool,
     /// When the last connection ended.
     ended: Option<Instant>,
 }
 
-/// A connection that something can be sent on.
+/// A connection that can be sent on.
 #[derive(Clone, Copy)]
 pub struct Ready {
     pub id: u32,
@@ -117,35 +122,35 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Whether both nodes are capable of that.
+    /// Whether both nodes have that capability.
     pub fn can(&self, flag: u64) -> bool {
         self.flags & flag != 0
     }
-    /// Whether a token can go with something: a node may know of no labels but small numbers.
+    /// Whether a token can be sent: a node may support only small numbers as labels.
     pub fn can_take(&self, t: &Token) -> bool {
         let label = t.label.term().as_small();
         self.can(flags::BIG_SEQTRACE_LABELS)
             || self.pending
             || label.is_some_and(|n| (-SMALL_LABEL..SMALL_LABEL).contains(&n))
     }
-    /// Whether both are capable of all of those.
+    /// Whether both nodes have all those capabilities.
     pub fn can_all(&self, flags: u64) -> bool {
         self.flags & flags == flags
     }
-    /// Whether atoms go by the cache.
+    /// Whether atoms go through the cache.
     pub fn cached(&self) -> bool {
         !self.pending && self.can(flags::DIST_HDR_ATOM_CACHE)
     }
 }
 
-/// Labels of tokens that are below in size are known to all nodes.
+/// Bound on the size of labels that all nodes support.
 const SMALL_LABEL: i64 = 1 << 27;
 
 #[derive(Default)]
 struct Table {
     by_name: HashMap<u64, Arc<Node>, Hashing>,
     by_handle: HashMap<RefKey, Arc<Node>, Hashing>,
-    /// Entries from which on those are given up that nobody has in hand, and that are not known any more.
+    /// Number of entries at which unused, unknown ones are removed.
     sweep_at: usize,
 }
 
@@ -153,10 +158,11 @@ struct Table {
 const FEW: usize = 1024;
 
 impl Table {
-    /// Gives up entries of nodes that were only named: anybody who is sent a pid may cause one by an answer.
+    /// Removes the entries of nodes that were only named: anybody who sends pids may cause entries
+    /// by the replies.
     ///
-    /// Whoever gets an entry does so under the lock of the table, which the caller has for itself: one that is only counted by both
-    /// maps is in nobody's hands.
+    /// Entries are obtained only under the lock of the table, which the caller holds exclusively.
+    /// So an entry that only the two maps refer to is used by nobody.
     fn sweep(&mut self) {
         let by_handle = &mut self.by_handle;
         self.by_name.retain(|_, n| {
@@ -170,7 +176,7 @@ impl Table {
     }
 }
 
-/// How often the table counts an entry.
+/// How many references the table has to an entry.
 const IN_TABLE: usize = 2;
 
 static TABLE: RwLock<Option<Table>> = RwLock::new(None);
@@ -181,7 +187,7 @@ pub fn find(name: Term) -> Option<Arc<Node>> {
     t.as_ref()?.by_name.get(&name.raw()).cloned()
 }
 
-/// The node of that name.
+/// The node of that name, entered if necessary.
 pub fn get(name: Term) -> Arc<Node> {
     if let Some(n) = find(name) {
         return n;
@@ -200,7 +206,8 @@ pub fn get(name: Term) -> Arc<Node> {
         handle,
         inner: Mutex::new(Inner {
             state: State::Idle,
-            // Differs from run to run, so that no handle of another life is taken for one of this.
+            // Differs between runs, so that no handle of another incarnation is taken for one of
+            // this.
             id: ids::ref_bits() as u32 & 0x3F_FFFF,
             flags: 0,
             creation: 0,
@@ -241,14 +248,14 @@ pub fn all() -> Vec<Arc<Node>> {
 /// See [`set_delay`].
 static DELAY_MS: AtomicI64 = AtomicI64::new(-1);
 
-/// For how many milliseconds a node stays known that nothing refers to, and that there is no connection with. None: what
-/// `+zdntgc` says.
+/// Sets for how many milliseconds a node stays known that nothing refers to and that has no
+/// connection. None restores the value of `+zdntgc`.
 pub fn set_delay(ms: Option<u64>) {
     let ms = ms.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX));
     DELAY_MS.store(ms, Ordering::Relaxed);
 }
 
-/// That time; None: for ever.
+/// The delay before an unused node is forgotten; None means for ever.
 fn delay() -> Option<Duration> {
     match u64::try_from(DELAY_MS.load(Ordering::Relaxed)) {
         Ok(ms) => Some(Duration::from_millis(ms)),
@@ -261,20 +268,20 @@ fn delay() -> Option<Duration> {
     }
 }
 
-/// `+zdntgc` where nothing was started.
+/// Default of `+zdntgc`.
 const DEFAULT_DELAY_SECONDS: u32 = 60;
 
-/// `+zdbbl` where nothing was started: bytes.
+/// Default of `+zdbbl`, in bytes.
 const DEFAULT_BUSY_LIMIT: usize = 1 << 20;
 
-/// Bytes that may wait on a connection before who sends has to.
+/// Bytes of waiting output from which on senders have to wait.
 pub fn busy_limit() -> usize {
     options::try_current().map_or(DEFAULT_BUSY_LIMIT, |o| {
         o.flags.dist.buffer_busy_limit_bytes as usize
     })
 }
 
-/// The connection of a port, as that knows it.
+/// The connection that a port carries, as the port sees it.
 struct Over {
     node: Arc<Node>,
     id: u32,
@@ -284,14 +291,14 @@ impl Channel for Over {
     fn input(&self, packet: &[u8]) -> bool {
         super::input::packet(&self.node, self.id, packet)
     }
-    fn begins(&self, packet: &[u8], left: usize) -> bool {
-        super::input::begins(&self.node, self.id, packet, left)
+    fn begin_packet(&self, packet: &[u8], left: usize) -> bool {
+        super::input::begin_packet(&self.node, self.id, packet, left)
     }
-    fn more(&self, left: usize, read: &mut Read<'_>) -> More {
-        super::input::more(&self.node, self.id, left, read)
+    fn read_more(&self, left: usize, read: &mut Read<'_>) -> More {
+        super::input::read_more(&self.node, self.id, left, read)
     }
-    fn holds(&self, bytes: usize) -> bool {
-        super::input::holds(&self.node, self.id, bytes)
+    fn report_held(&self, bytes: usize) -> bool {
+        super::input::report_held(&self.node, self.id, bytes)
     }
     fn next(&self) -> Option<Packet> {
         self.node.next(self.id)
@@ -316,8 +323,8 @@ impl Node {
         n.begin();
         n.id
     }
-    /// A connection that can be sent on. Begins one if there is none, and `connect` says so, and this node has a name; None if
-    /// there is none then either.
+    /// A connection that can be sent on. If there is none, begins one if `connect` and this node
+    /// has a name; otherwise None.
     pub fn ready(&self, connect: bool) -> Option<Ready> {
         let mut n = self.inner();
         let mut begun = false;
@@ -348,7 +355,8 @@ impl Node {
         }
         Some(r)
     }
-    /// Has the process wait (true) if too much is under way on the connection.
+    /// Makes the process wait if too much output is queued on the connection. Returns whether it
+    /// waits.
     pub fn is_busy(&self, waits: Option<Term>) -> bool {
         let mut n = self.inner();
         let limit = busy_limit();
@@ -358,10 +366,10 @@ impl Node {
                 None => n.out.bytes() >= limit,
             }
     }
-    /// Sends a frame on that connection, if it is still there.
+    /// Sends a frame on that connection, if it still exists.
     pub fn send(&self, id: u32, f: Frame) -> bool {
         if f.is_too_large() {
-            // The reason of a process that has ended, of which the other node can't be told.
+            // The reason of a process that has ended, which cannot be sent to the other node.
             self.kill(id);
             return false;
         }
@@ -377,13 +385,13 @@ impl Node {
             self.overflow(id, pending);
             return false;
         }
-        let tell = n.somebody_to_tell();
+        let tell = n.controller_to_notify();
         drop(n);
         self.pull(tell);
         true
     }
-    /// Ends a connection on which more waits than may. Answers, ends of processes and what is sent with `async_dist` make nobody
-    /// wait, and the other node need not read.
+    /// Ends a connection whose output takes too much memory. Replies, ends of processes and
+    /// `async_dist` make nobody wait, and the other node may stop reading.
     #[cold]
     fn overflow(&self, id: u32, pending: bool) {
         let text = format!(
@@ -393,13 +401,13 @@ impl Node {
         report::send(Level::Error, NIL, NIL, Text::Plain(&text));
         let controller = self.inner().controller;
         match controller {
-            // Whoever hands in what comes over the port has its lock, and ends it.
+            // The thread that hands in the port's input has its lock and ends it.
             Controller::Port(p) if IN_PORT.get() == p.raw() => {}
             _ if pending => self.down(id, am::NOCONNECTION),
             _ => self.kill(id),
         }
     }
-    /// Has the controller take what there is.
+    /// Makes the controller take the output.
     fn pull(&self, controller: Controller) {
         match controller {
             Controller::Nobody => {}
@@ -420,7 +428,7 @@ impl Node {
         let with = n.flags;
         n.out.next(with, busy_limit())
     }
-    /// A process has ties on that connection. False: it is gone.
+    /// Records that a process has ties on that connection. Returns false if it is gone.
     pub fn tie(&self, id: u32, pid: Term) -> bool {
         let mut n = self.inner();
         let there = n.state != State::Idle && n.id == id;
@@ -429,18 +437,19 @@ impl Node {
         }
         there
     }
-    /// A process that may have had ties on that connection has ended.
+    /// Removes the ties of a process that has ended from that connection.
     pub fn untie(&self, id: u32, pid: Term) {
         let mut n = self.inner();
         if n.id == id {
             n.ties.remove(&pid.pid_data());
         }
     }
-    /// How many processes have ties on the connection.
+    /// Number of processes with ties on the connection.
     pub fn tied(&self) -> usize {
         self.inner().ties.len()
     }
-    /// The connection is up, over a port or a process; `tell` tells who is to know of it first. None: it isn't pending.
+    /// Marks the connection as up, over a port or a process. `tell` informs those who must know
+    /// first. None if it is not pending.
     pub fn connected(
         self: &Arc<Node>,
         controller: Controller,
@@ -490,12 +499,12 @@ impl Node {
             reason: am::UNDEFINED,
         });
         let mut n = self.inner();
-        // Those who had hoped for more learn that they won't get it.
+        // Processes that relied on an assumed capability learn that it is missing.
         let ties: Vec<u32> = match flags & flags::HOPED_FOR {
             flags::HOPED_FOR => Vec::new(),
             _ => n.ties.iter().copied().collect(),
         };
-        let tell = n.somebody_to_tell();
+        let tell = n.controller_to_notify();
         drop(n);
         for data in ties {
             let node = self.clone();
@@ -509,7 +518,7 @@ impl Node {
         self.pull(tell);
         Some(id)
     }
-    /// Gives up a connection that is pending. False: that one isn't.
+    /// Gives up a pending connection. Returns false if that one is not pending.
     pub fn abort(&self, id: u32) -> bool {
         let pending = {
             let n = self.inner();
@@ -520,7 +529,7 @@ impl Node {
         }
         pending
     }
-    /// The connection has ended, for that reason.
+    /// Handles the end of the connection.
     pub fn down(&self, id: u32, reason: Term) {
         let mut n = self.inner();
         if n.state == State::Idle || n.id != id {
@@ -567,7 +576,7 @@ impl Node {
             });
         }
     }
-    /// Ends the connection by force: what came over it is no good.
+    /// Kills the connection, because its input is malformed.
     pub fn kill(&self, id: u32) {
         let controller = {
             let n = self.inner();
@@ -585,7 +594,8 @@ impl Node {
 }
 
 impl Inner {
-    /// Whether the node is known by itself, though no term names it: there is a connection, or was one not long ago.
+    /// Whether the node is known even if no term names it: there is a connection, or was one
+    /// recently.
     pub fn is_known(&self) -> bool {
         self.state != State::Idle
             || (self.ended).is_some_and(|at| delay().is_none_or(|d| at.elapsed() < d))
@@ -593,14 +603,14 @@ impl Inner {
     fn begin(&mut self) {
         if self.state == State::Idle {
             self.state = State::Pending;
-            // A small integer, and never 0.
+            // A small integer, never 0.
             self.id = (self.id + 1) & 0x3FF_FFFF;
             self.id = self.id.max(1);
             self.flags = flags::HOPED_FOR;
         }
     }
-    /// Whoever is to hear that there is something to send.
-    fn somebody_to_tell(&mut self) -> Controller {
+    /// The controller to notify that there is output.
+    fn controller_to_notify(&mut self) -> Controller {
         if self.state != State::Connected || self.out.is_empty() {
             return Controller::Nobody;
         }
@@ -611,7 +621,7 @@ impl Inner {
     }
 }
 
-/// Runs `f`; what goes out meanwhile by this thread goes out together afterwards.
+/// Runs `f`, and sends the output that this thread causes meanwhile together afterwards.
 pub fn together(f: impl FnOnce()) {
     let before = HELD.replace(Some(Vec::new()));
     f();
@@ -620,7 +630,7 @@ pub fn together(f: impl FnOnce()) {
     }
 }
 
-/// Whether a port is to take what there is later.
+/// Whether a port takes its output later.
 fn held(port: Term) -> bool {
     HELD.with_borrow_mut(|h| match h {
         Some(ports) => {
@@ -634,9 +644,9 @@ fn held(port: Term) -> bool {
 }
 
 thread_local! {
-    /// Ports that have something to take when [`together`] has ended.
+    /// Ports that have output to take when [`together`] ends.
     static HELD: std::cell::RefCell<Option<Vec<Term>>> = const { std::cell::RefCell::new(None) };
-    /// The port that is handing in what came, with its lock held: it takes what is to go out afterwards by itself.
+    /// The port that is handing in input, with its lock held. It takes its output afterwards.
     pub static IN_PORT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 

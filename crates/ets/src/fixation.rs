@@ -11,9 +11,9 @@ use purlin_term::Term;
 /// The fixations of one table.
 #[derive(Default)]
 pub(crate) struct Fixation {
-    /// How often a process has fixed the table.
+    /// How often each process has fixed the table.
     by: Set<Peer, usize>,
-    /// When it was fixed while it was not: monotonic time, and the offset to system time, in native units.
+    /// When the table became fixed: monotonic time, and the offset to system time, in native units.
     pub since: (i64, i64),
 }
 
@@ -66,7 +66,7 @@ impl Table {
                     mine.insert(place(self), me);
                 }
                 drop(all);
-                // A process that deletes it meanwhile may not have found this fixation.
+                // A process that deletes the table meanwhile may not have found this fixation.
                 if !self.is_alive() {
                     forget_in(who, self);
                 }
@@ -99,7 +99,7 @@ impl Table {
         store_unfix(self, n);
     }
 
-    /// Whether anybody has fixed it.
+    /// Whether any process has fixed the table.
     pub(crate) fn is_fixed(&self) -> bool {
         match &self.store {
             Store::Hash(h) => h.fixations() > 0,
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// The processes that have fixed it, how often each, and since when.
+    /// The processes that have fixed the table, how often each, and since when.
     pub(crate) fn fixations(&self) -> (Vec<(Term, usize)>, (i64, i64)) {
         let f = self.fixation.lock();
         let by = f.by.iter().map(|(who, times)| (who.term(), *times));
@@ -134,7 +134,7 @@ fn forget_in(who: Term, t: &Table) {
     }
 }
 
-/// A table is deleted: nobody has it fixed any more.
+/// Removes all fixations of a deleted table.
 pub(super) fn forget(t: &Table) {
     let by = t.fixation.lock().by.drain();
     for (who, _) in by {
@@ -142,7 +142,7 @@ pub(super) fn forget(t: &Table) {
     }
 }
 
-/// A process has ended: what it fixed is free of it.
+/// Removes the fixations of a process that has ended.
 pub(super) fn owner_exit(who: Term) {
     let shard = registry().fixed.shard(who.pid_data() as u64);
     if !shard.read().contains_key(&who.raw()) {

@@ -1,26 +1,42 @@
 //! Hash tables: `set`, `bag`, `duplicate_bag`.
 //!
-//! Linear hashing: a table of `active` buckets grows and shrinks by one bucket at a time, so no operation ever waits for
-//! a table to be rehashed. Buckets are dealt to *stripes* by the low bits of their index, each under a lock of its
-//! own; there are never fewer buckets than stripes, so the two buckets of a split or join have the same lock, and an
-//! object's stripe follows from its hash alone. Hash, order within buckets, and the sizes at which buckets are split or
-//! joined are stock's, and so is the order in which tables are walked.
+//! Linear hashing: a table of `active` buckets grows and shrinks by one bucket at a time, so no
+//! operation ever waits for a table to be rehashed. The low bits of a bucket's index select its
+//! *stripe*; each stripe has a lock of its own. There are never fewer buckets than stripes, so the
+//! two buckets of a split or join have the same lock, and an object's stripe follows from its hash
+//! alone. The hash, the order within buckets, the sizes at which buckets are split or joined, and
+//! the order in which tables are walked are stock's.
 //!
 //! # Locking
-//! An operation on a key holds the lock of its stripe. An operation that holds several takes them in ascending order. A walk over
-//! a table of few stripes holds them all for one batch; over one of many, one at a time.
-//! A table that was deleted is closed: whoever comes late finds that it is gone ([`Gone`]).
+//! An operation on a key holds the lock of its stripe. An operation that holds several locks takes
+//! them in ascending order. A walk over a table of few stripes holds them all for one batch; over a
+//! table of many stripes, one at a time. A deleted table is closed: later operations find that it
+//! is gone ([`Gone`]).
 //!
 //! # Empty tables
-//! Many programs make many tables that stay empty. The stripes of a table are made
-//! by the first operation that may put an object in it, and the buckets of a stripe by the first
-//! one that needs a bucket of that stripe. All others find a table without stripes, or a stripe
+//! Many programs make many tables that stay empty. The stripes of a table are made by the first
+//! operation that may insert an object, and the buckets of a stripe by the first operation that
+//! needs a bucket of that stripe. All other operations find a table without stripes, or a stripe
 //! without buckets, empty.
 //!
 //! # Fixation
-//! While `fixed` is above 0, buckets are neither split nor joined, and of the objects with one key that are deleted the
-//! first stays, marked: so a walk that left off at a bucket or key finds its place again. Whoever unfixes last removes
-//! the marked.
+//! While `fixed` is above 0, buckets are neither split nor joined, and of the deleted objects with
+//! one key the first stays, marked. So a walk that stopped at a bucket or key finds its place
+//! again. The last unfix removes the marked objects.
+//!
+//! # Orderings
+//! The counter `fixed` is sequentially consistent; the stripe locks give what correctness needs. A
+//! walker increments it before it locks the stripe of its place. A thread that deletes from a
+//! stripe, or splits or joins its buckets, loads the counter with that stripe locked for writing.
+//! If it locks the stripe after the walker, it sees the increment; if before, its change is
+//! complete before the walker looks. A join in another stripe can remove only buckets behind the
+//! walker's place.
+//! The last unfix takes the list `marked` under its mutex after it has decremented the counter. A
+//! thread that marks an object adds to the list first and then loads the counter again. If it adds
+//! too late for the unfix, the mutex makes it see the decrement, and it purges the chain itself
+//! ([`HashTable::purge_if_unfixed`]). The same holds for an unfix that puts its list back.
+//! The other counters are relaxed: `active` changes only under the lock of the stripe that it
+//! concerns, and the rest are statistics or bounds.
 
 use super::object::{HEAD_WORDS, Link, Object, Owned};
 use super::try_lock::{TryLock, TryLockGuard};
@@ -33,25 +49,25 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Objects that are inserted between two looks whether the table is still wanted.
+/// Number of inserted objects between two checks whether the table still exists.
 pub(crate) const LOOK_EVERY: usize = 4096;
 
-/// Buckets of a new table, and the least there are.
+/// Number of buckets of a new table, and the minimum.
 const FIRST_SLOTS: usize = 256;
-/// Buckets are accounted for in steps of this many beyond the first.
+/// Buckets beyond the first are accounted for in steps of this many.
 const STEP_SLOTS: usize = 2048;
-/// Words that the directory of steps takes.
+/// Words of the directory of steps.
 const DIRECTORY_WORDS: usize = 262;
-/// Most buckets split or joined by one operation.
+/// Maximum number of buckets that one operation splits or joins.
 const RESIZES: usize = 5;
-/// Stripes of a table with `write_concurrency`, which are walked one by one.
+/// Number of stripes of a table with `write_concurrency`, which are walked one by one.
 pub(crate) const FINE_STRIPES: usize = 64;
 
 /// The buckets of a stripe: none until the first is needed.
 #[derive(Default)]
 struct Buckets {
     chains: Vec<Link>,
-    /// The table was deleted.
+    /// Whether the table was deleted.
     closed: bool,
 }
 
@@ -73,8 +89,8 @@ impl Buckets {
             None => self.check().map(|()| None),
         }
     }
-    /// A chain that an object may be put in. `least`: the number of chains that a stripe begins
-    /// with.
+    /// A chain into which an object may be inserted. `least`: the initial number of chains of a
+    /// stripe.
     #[inline]
     fn chain(&mut self, at: usize, least: usize) -> Result<&mut Link, Gone> {
         if self.chains.is_empty() {
@@ -89,17 +105,17 @@ impl Buckets {
     }
     /// A chain, if it has ever been needed.
     #[inline]
-    fn known(&mut self, at: usize) -> Result<Option<&mut Link>, Gone> {
+    fn existing(&mut self, at: usize) -> Result<Option<&mut Link>, Gone> {
         self.check()?;
         Ok(self.chains.get_mut(at))
     }
 }
 
-/// One lock and its buckets. Padded: neighbours are used by other threads.
+/// A lock and its buckets. Padded, because other threads use the neighbours.
 #[repr(align(64))]
 struct Stripe {
     buckets: RwLock<Buckets>,
-    /// Live objects, and their words; written under the lock.
+    /// Number of live objects, and of their words; written under the lock.
     items: AtomicUsize,
     words: AtomicUsize,
 }
@@ -117,25 +133,25 @@ impl Stripe {
 /// The stripes of a table that has been used or deleted.
 enum Stripes {
     Own(Box<[Stripe]>),
-    /// It was deleted before it was used.
+    /// The table was deleted before it was used.
     Closed,
 }
 
-/// The stripes of all tables that were deleted before they were used. Nobody changes them.
+/// The shared, immutable stripes of all tables that were deleted before they were used.
 static CLOSED: [Stripe; FINE_STRIPES] = [const { Stripe::new(true) }; FINE_STRIPES];
 
 /// See the module head.
 pub struct HashTable {
     kind: Kind,
     keypos: usize,
-    /// Nothing until the table is used.
+    /// Unset until the table is used.
     stripes: OnceLock<Stripes>,
-    /// The number of stripes is 2 to the power of this.
+    /// Binary logarithm of the number of stripes.
     shift: u32,
     active: AtomicUsize,
-    /// Buckets accounted for.
+    /// Number of buckets accounted for.
     slots: AtomicUsize,
-    /// Live objects; not kept where stripes are walked one by one.
+    /// Number of live objects; not maintained if stripes are walked one by one.
     items: AtomicUsize,
     fixed: AtomicUsize,
     /// Buckets with marked objects.
@@ -143,7 +159,7 @@ pub struct HashTable {
     resizing: TryLock,
 }
 
-/// The hash of a key: stock's, for keys that hash alike there from run to run.
+/// The hash of a key. It equals stock's for keys whose hash does not depend on the run.
 #[inline]
 pub(crate) fn key_hash(key: Term) -> u32 {
     let h = if key.is_atom() {
@@ -159,7 +175,7 @@ pub(crate) fn key_hash(key: Term) -> u32 {
     h as u32 & 0x7FFF_FFFF
 }
 
-/// The action on an object that a writing walk was shown.
+/// The decision on an object that was shown to a writing walk.
 pub(crate) enum Verdict {
     Keep,
     Delete,
@@ -168,30 +184,30 @@ pub(crate) enum Verdict {
 
 /// The outcome of changing an object.
 pub enum Change {
-    /// It was changed in place, or is fine as it is.
+    /// It was changed in place, or stays as it is.
     None,
     Replace(Owned),
-    /// Nothing is to be done; a default that was about to be inserted is not.
+    /// Nothing is done; a default that was about to be inserted is dropped.
     Abort,
 }
 
-/// Follows a walk over objects.
+/// Receives the objects of a walk.
 pub(crate) trait Visitor {
-    /// Sees one live object, under its lock.
+    /// Receives one live object, under its lock.
     fn object(&mut self, o: &Object) -> Verdict;
-    /// Asked between buckets: whether to go on.
+    /// Whether to go on; asked between buckets.
     fn go_on(&mut self) -> bool;
-    /// The objects that a [`HashTable::scan`] shows it.
+    /// The kind of objects that [`HashTable::scan`] shows it.
     fn which(&self) -> Which {
         Which::Live
     }
 }
 
-/// Which objects of a table are looked at.
+/// The kind of objects of a table to look at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     Live,
-    /// Those too that were deleted while the table is fixed, and are still there.
+    /// Also objects that were deleted while the table is fixed and are still there.
     Kept,
 }
 
@@ -226,17 +242,17 @@ impl<'a> Iterator for Matches<'a> {
     }
 }
 
-/// Buckets that are looked into one at a time for an object.
+/// Number of buckets that are searched for an object one at a time.
 const LOOKED_AT_ALONE: usize = 16;
 
-/// Reading locks of a walk.
+/// Read locks of a walk.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack, for a walk")]
 enum ReadLocks<'a> {
     All(SmallVec<[RwLockReadGuard<'a, Buckets>; 16]>),
     One(RwLockReadGuard<'a, Buckets>),
 }
 
-/// Writing locks of a walk, and whose they are.
+/// Write locks of a walk.
 #[expect(clippy::large_enum_variant, reason = "as above")]
 enum WriteLocks<'a> {
     All(SmallVec<[RwLockWriteGuard<'a, Buckets>; 16]>),
@@ -244,7 +260,7 @@ enum WriteLocks<'a> {
 }
 
 impl HashTable {
-    /// An empty table; `stripes` is a power of two, at most the least number of buckets.
+    /// Makes an empty table. `stripes` is a power of two, at most the minimum number of buckets.
     pub fn new(kind: Kind, keypos: usize, stripes: usize) -> HashTable {
         debug_assert!(stripes.is_power_of_two() && stripes <= FINE_STRIPES);
         HashTable {
@@ -269,7 +285,7 @@ impl HashTable {
     fn fine(&self) -> bool {
         self.width() >= FINE_STRIPES
     }
-    /// Whether nothing was ever put in the table.
+    /// Whether nothing was ever inserted.
     #[inline]
     fn is_unused(&self) -> bool {
         self.stripes.get().is_none()
@@ -294,7 +310,7 @@ impl HashTable {
     fn stripe(&self, ix: usize) -> &Stripe {
         &self.stripes()[ix & (self.width() - 1)]
     }
-    /// The number of chains that a stripe begins with.
+    /// The initial number of chains of a stripe.
     #[inline]
     fn first_chains(&self) -> usize {
         FIRST_SLOTS >> self.shift
@@ -307,7 +323,7 @@ impl HashTable {
     fn write(&self, ix: usize) -> RwLockWriteGuard<'_, Buckets> {
         waits::write(&self.stripe(ix).buckets)
     }
-    /// The bucket of a hash. Right for as long as the lock of its stripe is held.
+    /// The bucket of a hash. Valid for as long as the lock of its stripe is held.
     #[inline]
     fn bucket(&self, hash: u32) -> usize {
         let active = self.active.load(Ordering::Relaxed);
@@ -323,7 +339,7 @@ impl HashTable {
         self.fixed.load(Ordering::SeqCst) > 0
     }
 
-    /// Live objects and their words, heads included.
+    /// Number of live objects, and of their words, headers included.
     pub fn size(&self) -> (usize, usize) {
         if self.is_unused() {
             return (0, 0);
@@ -342,7 +358,7 @@ impl HashTable {
             n => n + DIRECTORY_WORDS,
         }
     }
-    /// Buckets there are.
+    /// Number of buckets.
     pub fn active(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }
@@ -367,7 +383,7 @@ impl HashTable {
             add(&s.words, words);
         }
     }
-    /// Live objects: exact, or guessed from those of one stripe.
+    /// Number of live objects: exact, or estimated from one stripe.
     fn items(&self, s: &Stripe) -> usize {
         if self.fine() {
             s.items.load(Ordering::Relaxed) * self.width()
@@ -398,7 +414,7 @@ impl HashTable {
         }))
     }
 
-    /// Calls `f` with each object that has `key`, deleted ones that are kept included.
+    /// Calls `f` with each object that has `key`, including deleted ones that are kept.
     pub(crate) fn each_kept(&self, key: Term, mut f: impl FnMut(&Object)) -> Result<(), Gone> {
         if self.is_unused() {
             return Ok(());
@@ -415,7 +431,8 @@ impl HashTable {
         Ok(())
     }
 
-    /// Inserts `o`. With `new_only`, only if there is no object with its key; the result is whether it was inserted.
+    /// Inserts `o`. With `new_only`, only if no object has its key. Returns whether it was
+    /// inserted.
     pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
         let mut o = o;
         o.hash = key_hash(o.element(self.keypos));
@@ -432,8 +449,9 @@ impl HashTable {
         }
     }
 
-    /// Inserts all of `objects`, at once for whoever looks. With `new_only`, nothing if one's key is there already. `goes_on` is asked
-    /// now and then: whoever deletes the table need not wait until all are in.
+    /// Inserts all `objects` atomically. With `new_only`, inserts nothing if one of the keys
+    /// exists. `goes_on` is asked now and then, so that the deletion of the table need not wait
+    /// until all are inserted.
     pub(crate) fn put_all(
         &self,
         mut objects: Vec<Owned>,
@@ -446,8 +464,9 @@ impl HashTable {
             o.hash = key_hash(o.element(self.keypos));
             wanted[o.hash as usize & (n - 1)] = true;
         }
-        // Many objects need buckets made as they come, or chains would get long: so this has all stripes, and the right
-        // to resize before them, since who resizes waits for a stripe.
+        // Many objects need new buckets during the insertion, or chains would get long. So this
+        // takes all stripes, and the right to resize before them, since a resizing thread waits for
+        // a stripe.
         let many = objects.len() > FIRST_SLOTS / 4;
         let mut resizing: Option<TryLockGuard> = None;
         if many {
@@ -515,8 +534,8 @@ impl HashTable {
         let words = (HEAD_WORDS + o.words()) as isize;
         let mut at: *mut Link =
             buckets.chain(self.bucket(hash) >> self.shift, self.first_chains())?;
-        // SAFETY: `at` always is a link of this bucket's chain, which the writing lock makes ours alone; links are
-        // taken out and put back one at a time.
+        // SAFETY: `at` always is a link of this bucket's chain, which the write lock makes ours
+        // alone; links are taken out and put back one at a time.
         unsafe {
             while let Some(b) = &mut *at {
                 if self.has_key(b, key, hash) {
@@ -560,7 +579,7 @@ impl HashTable {
                                     b.deleted = false;
                                     self.count(s, 1, 0);
                                     if q != at {
-                                        // The latest inserted of a key stands first.
+                                        // The object of a key that was inserted last comes first.
                                         if let Some(mut b) = (*q).take() {
                                             *q = b.next.take();
                                             b.next = (*at).take();
@@ -583,8 +602,8 @@ impl HashTable {
         Ok(true)
     }
 
-    /// Calls `f` with the object that has `key` (tables of kind `set`): it may change it or give another in its place.
-    /// `None` if there is none and `default` gives none to be inserted first.
+    /// Calls `f` with the object that has `key` (tables of kind `set`); `f` may change or replace
+    /// it. If there is none, inserts `default` first. `None` if there is none and no default.
     pub fn modify<R>(
         &self,
         key: Term,
@@ -642,8 +661,8 @@ impl HashTable {
         Ok(Some(r))
     }
 
-    /// Takes out, in order, the live objects with `key` for which `which` says so; no more than one if `once`. They are
-    /// shown to `see` first.
+    /// Removes, in order, the live objects with `key` for which `which` holds, at most one if
+    /// `once`. Shows them to `see` first.
     pub(crate) fn erase(
         &self,
         key: Term,
@@ -661,11 +680,11 @@ impl HashTable {
             let mut buckets = self.write(hash as usize);
             let s = self.stripe(hash as usize);
             ix = self.bucket(hash);
-            let Some(chain) = buckets.known(ix >> self.shift)? else {
+            let Some(chain) = buckets.existing(ix >> self.shift)? else {
                 return Ok(());
             };
             let mut at: *mut Link = chain;
-            let (mut seen, mut taken) = (0, 0);
+            let (mut seen, mut taken, mut marked) = (0, 0, false);
             // SAFETY: as in put_in.
             unsafe {
                 while let Some(b) = &mut *at {
@@ -676,6 +695,7 @@ impl HashTable {
                             see(b);
                             if seen == 1 && self.is_fixed() {
                                 self.mark(b, s, ix);
+                                marked = true;
                             } else if let Some(o) = self.unlink(at, s) {
                                 out.push(o);
                                 if once {
@@ -693,6 +713,9 @@ impl HashTable {
                     at = &mut b.next;
                 }
             }
+            if marked {
+                self.purge_if_unfixed(chain, s);
+            }
             if taken == 0 {
                 return Ok(());
             }
@@ -708,7 +731,7 @@ impl HashTable {
         self.marked.lock().push(ix);
     }
 
-    /// Takes the object of a link out of its chain.
+    /// Removes the object of a link from its chain.
     fn unlink(&self, at: *mut Link, s: &Stripe) -> Option<Owned> {
         // SAFETY: as in put_in: the caller walks a chain that it has locked for writing.
         unsafe {
@@ -723,7 +746,8 @@ impl HashTable {
         }
     }
 
-    /// Calls `f` with the live objects of a bucket; `None` beyond the last, `Some(None)` just behind it.
+    /// Calls `f` with the live objects of a bucket. `None` beyond the end, `Some(None)` just behind
+    /// the last bucket.
     pub fn slot<R>(
         &self,
         ix: usize,
@@ -783,7 +807,7 @@ impl HashTable {
         if self.is_unused() {
             return Ok(None);
         }
-        // Mostly one of the next buckets has an object: one lock at a time is enough to find it.
+        // Usually one of the next buckets has an object: one lock at a time suffices to find it.
         let mut ix = from;
         for _ in 0..LOOKED_AT_ALONE {
             let b = self.read(ix);
@@ -800,7 +824,8 @@ impl HashTable {
                 None => break,
             }
         }
-        // Others may have moved objects meanwhile: that there are none is told with all locked.
+        // Other threads may have moved objects meanwhile. That there are none can only be said with
+        // everything locked.
         let mut v = First(Some(f), None, which);
         if self.scan(ix, &mut v)?.is_some() {
             self.unfix(1);
@@ -808,8 +833,8 @@ impl HashTable {
         Ok(v.1)
     }
 
-    /// Calls `f` with the first object of the key that follows `key` in the order of walks. `None`: there is none such
-    /// key. `Some(None)`: `key` is the last.
+    /// Calls `f` with the first object of the key behind `key` in walking order. `None` if `key`
+    /// does not exist, `Some(None)` if it is the last.
     pub fn next<R>(
         &self,
         key: Term,
@@ -874,9 +899,9 @@ impl HashTable {
         }
     }
 
-    /// Shows the objects from bucket `from` on, until the visitor has enough; the result is the bucket to go on
-    /// with, `None` at the end. Where there is such a bucket the table has been fixed once, so that it stays there: the
-    /// caller ends that.
+    /// Shows the objects from bucket `from` on until the visitor has enough. Returns the bucket at
+    /// which to continue, `None` at the end. If there is such a bucket, the table has been fixed
+    /// once to keep it in place; the caller ends that.
     pub(crate) fn scan(&self, from: usize, v: &mut dyn Visitor) -> Result<Option<usize>, Gone> {
         if self.is_unused() {
             return Ok(None);
@@ -911,8 +936,8 @@ impl HashTable {
         }
     }
 
-    /// As [`HashTable::scan`], and does with each object what the visitor says. `fixed_by_walk`: how many of the
-    /// table's fixations are the walk's own.
+    /// As [`HashTable::scan`], and applies the visitor's verdict to each object. `fixed_by_walk`:
+    /// how many of the table's fixations belong to the walk.
     pub(crate) fn scan_mut(
         &self,
         from: usize,
@@ -930,8 +955,8 @@ impl HashTable {
                 WriteLocks::All(l) => &mut l[ix & (n - 1)],
                 WriteLocks::One(l) => l,
             };
-            if let Some(b) = buckets.known(ix >> self.shift)? {
-                self.judge(b, ix, v, fixed_by_walk, |_| true);
+            if let Some(b) = buckets.existing(ix >> self.shift)? {
+                self.apply_verdicts(b, ix, v, fixed_by_walk, |_| true);
             }
             let Some(next) = self.following(ix) else {
                 break None;
@@ -951,7 +976,7 @@ impl HashTable {
         Ok(end)
     }
 
-    /// Shows the objects with `key`, as [`HashTable::scan_mut`] does.
+    /// Shows the objects with `key` as [`HashTable::scan_mut`] does.
     pub(crate) fn scan_key_mut(
         &self,
         key: Term,
@@ -966,16 +991,16 @@ impl HashTable {
         {
             let mut b = self.write(hash as usize);
             ix = self.bucket(hash);
-            if let Some(b) = b.known(ix >> self.shift)? {
-                self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
+            if let Some(b) = b.existing(ix >> self.shift)? {
+                self.apply_verdicts(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
             }
         }
         self.shrink_if_empty(ix);
         Ok(())
     }
 
-    /// Does with the live objects of a chain, for which `which` says so, what the visitor says.
-    fn judge(
+    /// Applies the visitor's verdicts to the live objects of a chain for which `which` holds.
+    fn apply_verdicts(
         &self,
         chain: &mut Link,
         ix: usize,
@@ -984,6 +1009,7 @@ impl HashTable {
         which: impl Fn(&Object) -> bool,
     ) {
         let s = self.stripe(ix);
+        let mut marked = false;
         let mut at: *mut Link = chain;
         // SAFETY: as in put_in.
         unsafe {
@@ -994,6 +1020,7 @@ impl HashTable {
                         Verdict::Delete => {
                             if self.fixed.load(Ordering::SeqCst) > fixed_by_walk {
                                 self.mark(o, s, ix);
+                                marked = true;
                             } else {
                                 self.unlink(at, s);
                                 continue;
@@ -1010,9 +1037,12 @@ impl HashTable {
                 at = &mut o.next;
             }
         }
+        if marked {
+            self.purge_if_unfixed(chain, s);
+        }
     }
 
-    /// Deletes all objects; the result is how many there were, and the chains to be freed at leisure.
+    /// Deletes all objects. Returns their number, and the chains to be freed later.
     pub fn clear(&self) -> Result<(usize, Vec<Vec<Link>>), Gone> {
         if self.is_unused() {
             return Ok((0, Vec::new()));
@@ -1031,6 +1061,7 @@ impl HashTable {
                         }
                         at = o.next.as_mut();
                     }
+                    self.purge_if_unfixed(chain, s);
                 }
             }
             return Ok((n, Vec::new()));
@@ -1052,7 +1083,7 @@ impl HashTable {
         }
     }
 
-    /// Ends the table: whoever comes later finds it gone. The result is what is to be freed.
+    /// Closes the table: later operations find it gone. Returns what must be freed.
     pub(crate) fn close(&self) -> Vec<Vec<Link>> {
         if let Stripes::Closed = self.stripes.get_or_init(|| Stripes::Closed) {
             return Vec::new();
@@ -1068,28 +1099,45 @@ impl HashTable {
     pub(crate) fn fix(&self) {
         self.fixed.fetch_add(1, Ordering::SeqCst);
     }
-    /// How often it is fixed.
+    /// Number of fixations.
     pub(crate) fn fixations(&self) -> usize {
         self.fixed.load(Ordering::SeqCst)
     }
     /// Undoes `n` calls of [`HashTable::fix`].
     pub(crate) fn unfix(&self, n: usize) {
-        if self.fixed.fetch_sub(n, Ordering::SeqCst) != n {
-            return;
+        if self.fixed.fetch_sub(n, Ordering::SeqCst) == n {
+            self.purge_marked();
         }
-        let marked = std::mem::take(&mut *self.marked.lock());
-        for (i, &ix) in marked.iter().enumerate() {
+    }
+
+    /// Frees all marked objects, unless the table is fixed.
+    fn purge_marked(&self) {
+        let mut marked = std::mem::take(&mut *self.marked.lock());
+        while let Some(&ix) = marked.last() {
             let mut b = self.write(ix);
-            if self.is_fixed() {
-                // Somebody fixed it again: the rest is theirs.
-                drop(b);
-                let mut m = self.marked.lock();
-                m.extend_from_slice(&marked[i..]);
-                return;
+            if !self.is_fixed() {
+                if let Some(chain) = b.chains.get_mut(ix >> self.shift) {
+                    self.purge(chain, self.stripe(ix));
+                }
+                marked.pop();
+                continue;
             }
-            if let Some(chain) = b.chains.get_mut(ix >> self.shift) {
-                self.purge(chain, self.stripe(ix));
+            drop(b);
+            // Fixed again by another process: the rest is left to its unfix.
+            self.marked.lock().append(&mut marked);
+            if !self.is_fixed() {
+                // Its unfix may have looked at the list before.
+                marked = std::mem::take(&mut *self.marked.lock());
             }
+        }
+    }
+
+    /// Frees the marked objects of a chain, whose stripe is locked for writing, if the table is no
+    /// longer fixed. Called after objects were marked: the last unfix may have looked at the list
+    /// of marked objects before they were entered.
+    fn purge_if_unfixed(&self, chain: &mut Link, s: &Stripe) {
+        if !self.is_fixed() {
+            self.purge(chain, s);
         }
     }
 
@@ -1108,7 +1156,7 @@ impl HashTable {
         }
     }
 
-    /// Splits buckets until there are as many as objects, but no more than a few.
+    /// Splits buckets until there are as many as objects, but only a few at a time.
     fn grow(&self, items: usize) {
         for _ in 0..RESIZES {
             let Some(_resizing) = self.resizing.try_lock() else {
@@ -1128,7 +1176,7 @@ impl HashTable {
         }
     }
 
-    /// Makes one bucket more of a table of `active`, out of one in `b`, the stripe of both.
+    /// Adds a bucket to a table of `active`, made from one in `b`, the stripe of both.
     fn split(&self, b: &mut Buckets, active: usize) {
         let to = active;
         let from = self.split_from(active);
@@ -1143,7 +1191,7 @@ impl HashTable {
             b.push(None);
         }
         self.active.store(active + 1, Ordering::Relaxed);
-        // Marked objects go now: the end of the fixation looks for them here only.
+        // Marked objects go now: the end of the fixation looks for them only here.
         let s = self.stripe(from);
         self.purge(&mut b[from >> self.shift], s);
         let m = mask(active + 1);
@@ -1220,7 +1268,8 @@ impl HashTable {
         }
     }
 
-    /// Lengths of chains: mean, standard deviation, the deviation to expect, least, greatest; and marked objects.
+    /// Statistics of chain lengths: mean, standard deviation, expected deviation, minimum, maximum;
+    /// and the number of marked objects.
     pub(crate) fn chain_stats(&self) -> (f64, f64, f64, usize, usize, usize) {
         let (mut n, mut sum, mut sq, mut min, mut max, mut kept) =
             (0usize, 0usize, 0usize, usize::MAX, 0, 0);
@@ -1256,7 +1305,7 @@ impl HashTable {
     }
 }
 
-/// The least mask of ones that covers indices below `active`.
+/// The smallest mask of ones that covers indices below `active`.
 #[inline(always)]
 fn mask(active: usize) -> usize {
     usize::MAX >> (active - 1).leading_zeros()

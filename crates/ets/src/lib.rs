@@ -4,14 +4,22 @@
 //!   tid (magic reference) ──> TableRef ──> Table ──> HashTable | TreeTable ──> Objects
 //!   name ──────────────────────────────────> ↑
 //! ```
-//! A [`Table`] is found by its tid, by its name, and by its owner. When it is deleted, it is taken out of all three, its
-//! store is closed, and what is left of it goes with the last tid. Operations that found the table before find its
-//! store closed, and fail as if they hadn't.
+//! A [`Table`] is found by its tid, by its name, and by its owner. Deleting it removes it from all
+//! three and closes its store; the rest goes with the last tid. Operations that found the table
+//! before find its store closed, and fail as if they had not found it.
 //!
-//! Terms never leave a store but as copies: see `object`. Locks of a store are held within one call of a method of
-//! [`hash::HashTable`] or [`tree::TreeTable`], and nothing called meanwhile takes one.
+//! Terms leave a store only as copies: see `object`. Locks of a store are held within one call of a
+//! method of [`hash::HashTable`] or [`tree::TreeTable`], and no code called meanwhile takes one.
 //!
-//! `matchspec` may be used by anybody who needs match specifications.
+//! Other crates may use `matchspec` wherever they need match specifications.
+//!
+//! # Orderings
+//! `Table::magic` is set with release in [`create`] after the magic reference is complete, and read
+//! with acquire. [`end`] takes it with a swap that acquires and releases. All this happens under
+//! the lock `admin` of a table that others know, so a thread either gets a reference that the table
+//! still holds, or finds null. `alive`, `protection`, `owner` and `name` are released under that
+//! lock and acquired without it; each may be out of date as soon as it is read, and the store's own
+//! lock decides ([`Gone`]).
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod fixation;
@@ -73,7 +81,7 @@ impl Kind {
 #[repr(u8)]
 pub enum Protection {
     Private,
-    /// All may read.
+    /// All processes may read.
     Protected,
     Public,
 }
@@ -89,16 +97,16 @@ impl Protection {
     }
 }
 
-/// The access of an operation to a table.
+/// The access that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Want {
-    /// Asks about it: everybody may.
+    /// Information about the table, which everybody may have.
     Info,
     Read,
     Write,
 }
 
-/// `write_concurrency`, as asked for.
+/// `write_concurrency`, as requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteConcurrency {
     No,
@@ -124,11 +132,11 @@ pub struct Options {
 /// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
-    /// The term that it is told; None if it isn't to be told.
+    /// The term in the message to the heir. None if there is no message.
     pub data: Option<OwnedTerm>,
 }
 
-/// Where the objects are.
+/// The objects of a table.
 pub enum Store {
     Hash(HashTable),
     Tree(TreeTable),
@@ -145,23 +153,26 @@ pub struct Table {
     alive: AtomicBool,
     protection: AtomicU8,
     owner: AtomicU64,
-    /// The place in its owner's list. Read and written under the lock of that list.
+    /// The index in its owner's list. Read and written under the lock of that list.
     owned_at: AtomicUsize,
     name: AtomicU64,
-    /// Owner, heir, protection and name change under this, and the table ends under it. The table is on its owner's list
-    /// (`Registry::owned`) when nobody holds this, save at the end of [`end`].
+    /// Owner, heir, protection and name change under this lock, and the table ends under it. While
+    /// nobody holds the lock, the table is on its owner's list (`Registry::owned`), except at the
+    /// end of [`end`].
     admin: Mutex<Option<Heir>>,
     fixation: Mutex<fixation::Fixation>,
 }
 
-// SAFETY: the terms in it are immediates, and the heir's data, which is in a fragment of its own.
+// SAFETY: the terms in it are immediates, and the heir's data, which lie in a fragment of their
+// own.
 unsafe impl Send for Heir {}
 
 /// The value that a tid refers to.
 struct TableRef(Arc<Table>);
 
-/// Tables by some key, in shards so that those who make tables don't meet. Every process that ends looks for its own in two
-/// of them: no hash that guards against chosen keys is needed for what the runtime numbers itself.
+/// Tables by some key, in shards so that threads that make tables do not contend. Every ending
+/// process looks for its own in two of them. The runtime assigns the keys itself, so the hash need
+/// not resist chosen keys.
 struct Index<K, V>([RwLock<Shard<K, V>>; SHARDS]);
 type Shard<K, V> = HashMap<K, V, Hashing>;
 const SHARDS: usize = 16;
@@ -175,7 +186,8 @@ impl<K: std::hash::Hash + Eq, V> Index<K, V> {
     }
 }
 
-/// The indices of atoms whose tables are found in the same shard as those of `name`, in ascending order, it left out.
+/// The indices of atoms whose tables are in the same shard as those of `name`, in ascending order,
+/// without `name`.
 pub fn names_beside(name: Term) -> impl Iterator<Item = u32> {
     let own = name.atom_index();
     let first = own % SHARDS as u32;
@@ -190,7 +202,7 @@ struct Registry {
     owned: Index<u64, Vec<Arc<Table>>>,
     /// Tables that a process has fixed, by their addresses.
     fixed: Index<u64, Set<usize, Arc<Table>>>,
-    /// Processes that may do everything, for `ets:info(T, binary)`.
+    /// Processes with access to everything, for `ets:info(T, binary)`.
     super_users: Mutex<HashSet<u64>>,
     super_count: AtomicUsize,
 }
@@ -209,18 +221,18 @@ fn registry() -> &'static Registry {
 
 /// Locks against writers and readers. A panic elsewhere leaves maps whole.
 impl Table {
-    /// A tid, as a term on some heap.
+    /// The tid, as a term on some heap.
     pub(crate) fn tid<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
-        // The lock keeps the table from being deleted, which gives the value up.
+        // The lock keeps the table from being deleted, which gives up the value.
         let _admin = self.admin();
         let m = self.magic.load(Ordering::Acquire);
         if m.is_null() {
             return None;
         }
-        // SAFETY: alive, since the table holds a count of it.
+        // SAFETY: alive, since the table holds a reference to it.
         Some(unsafe { to.magic_ref(m) })
     }
-    /// The term that programs know it by: its name if it has one, else its tid.
+    /// The term by which programs know the table: its name if it has one, else its tid.
     fn id<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
         if self.options.named {
             Some(self.name())
@@ -252,15 +264,15 @@ impl Table {
     pub(crate) fn set_protection(&self, p: Protection) {
         self.protection.store(p as u8, Ordering::Release);
     }
-    /// Its heir, and the lock under which owner, heir, protection and name change.
+    /// The heir, and the lock under which owner, heir, protection and name change.
     pub(crate) fn admin(&self) -> MutexGuard<'_, Option<Heir>> {
         self.admin.lock()
     }
-    /// Whether it is one with one object for each key.
+    /// Whether the table has one object per key.
     pub fn is_set(&self) -> bool {
         matches!(self.options.kind, Kind::Set | Kind::OrderedSet)
     }
-    /// Objects, and words of memory as stock counts them.
+    /// Number of objects, and words of memory as stock counts them.
     pub fn size_and_words(&self) -> (usize, usize) {
         let (base, (n, words)) = match &self.store {
             Store::Hash(h) => (self.base_words() + h.bucket_words(), h.size()),
@@ -275,7 +287,7 @@ impl Table {
         };
         (n, base + words + heir)
     }
-    /// Words of an empty table: what it takes in stock on a machine of one processor.
+    /// Words of an empty table: as in stock on a machine with one processor.
     fn base_words(&self) -> usize {
         let o = &self.options;
         let fine = o.write_concurrency != WriteConcurrency::No;
@@ -306,7 +318,7 @@ impl Drop for Table {
     fn drop(&mut self) {
         let m = *self.magic.get_mut();
         if !m.is_null() {
-            // SAFETY: the count that the table held.
+            // SAFETY: the reference that the table held.
             unsafe { MagicRef::release(m) };
         }
     }
@@ -344,18 +356,19 @@ impl NotFound {
 const CACHED: usize = 64;
 
 thread_local! {
-    /// Named tables used last by this thread, by the low bits of the atom's index. An entry is right as long as the
-    /// table is alive and has that name: then no other can have it. Nothing but named tables is here: others have names
-    /// too, by which they are not found.
+    /// Named tables used last by this thread, by the low bits of the atom's index. An entry is
+    /// valid as long as the table is alive and has that name, because then no other table can have
+    /// it. Only named tables are here: other tables have names too, but are not found by them.
     static NAMED: RefCell<[Option<Arc<Table>>; CACHED]> = const { RefCell::new([const { None }; CACHED]) };
     /// The table that this thread found last by the numbers of its tid.
     static NUMBERED: RefCell<Option<Arc<Table>>> = const { RefCell::new(None) };
 }
 
-/// The table that `t` names, if `who` may do with it what it wants.
+/// The table that `t` names, if `who` has the wanted access.
 ///
-/// The reference is good for the native call: the tid is held by the caller, and a table that was found by its name or
-/// numbers by this thread until it looks up another so, which natives do not do while they use one.
+/// The reference is valid for the native call. The caller holds a tid. A table found by name or
+/// numbers is held by this thread until it looks up another one that way, which natives do not do
+/// while they use the first.
 #[inline]
 pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
     let table: &'a Table = if t.is_atom() {
@@ -376,7 +389,7 @@ pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
     Ok(table)
 }
 
-/// [`find`] for the running process, with the exception made.
+/// As [`find`] for the running process, but raises the exception.
 #[inline]
 pub fn table<'a>(cx: &mut Cx, t: Term, want: Want) -> Result<&'a Table, Fail> {
     let me = cx.self_pid();
@@ -404,7 +417,7 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
     })
 }
 
-/// A tid that has been through the external format is an ordinary reference.
+/// Finds a table by a tid that has been through the external format and is an ordinary reference.
 #[cold]
 fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
     let t = registry()
@@ -414,14 +427,14 @@ fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
         .get(&num)
         .cloned()?;
     NUMBERED.with(|c| {
-        // SAFETY: the cache holds the table until another is found so; see `find`.
+        // SAFETY: the cache holds the table until another is found this way; see `find`.
         let found = unsafe { &*Arc::as_ptr(&t) };
         *c.borrow_mut() = Some(t);
         Some(found)
     })
 }
 
-/// Makes a table; false if its name is taken.
+/// Makes a table. None if its name is taken.
 pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> Option<Arc<Table>> {
     let o = &options;
     let store = match o.kind {
@@ -461,7 +474,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         return None;
     }
     let m = MagicRef::new(numbers, Box::new(TableRef(table.clone())));
-    // SAFETY: just made; the table holds this count while it lives.
+    // SAFETY: just made; the table holds this reference while it lives.
     unsafe { (*m).retain() };
     table.magic.store(m as *mut MagicRef, Ordering::Release);
     own(owner, &table);
@@ -469,7 +482,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         .shard(numbers[0] as u64)
         .write()
         .insert(numbers, table.clone());
-    // Last: whoever finds it by its name may delete it at once.
+    // Last, because a thread that finds the table by its name may delete it at once.
     if let Some(n) = &mut names {
         n.insert(name.atom_index(), table.clone());
     }
@@ -486,7 +499,7 @@ fn own(owner: Term, t: &Arc<Table>) {
 fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
     let mut m = registry().owned.shard(owner.pid_data() as u64).write();
     let v = m.get_mut(&owner.raw())?;
-    // Somebody else may have taken it off the list.
+    // Another thread may have removed it from the list.
     let i = t.owned_at.load(Ordering::Relaxed);
     v.get(i).filter(|x| std::ptr::eq(&***x, t))?;
     let t = v.swap_remove(i);
@@ -508,10 +521,10 @@ enum Garbage {
     Tree(tree::Remains),
 }
 
-/// Objects that are freed at once; more are freed by a thread of their own.
+/// Maximum number of objects that are freed at once; more are freed by a thread of their own.
 const FREED_AT_ONCE: usize = 10_000;
 
-/// Frees what is left of `n` deleted objects.
+/// Frees the remains of `n` deleted objects.
 fn discard(n: usize, g: Garbage) {
     if n <= FREED_AT_ONCE || purlin_kernel::os::single::on() {
         return;
@@ -526,14 +539,14 @@ fn discard(n: usize, g: Garbage) {
         };
         t.spawn(serve).ok().map(|_| tx)
     });
-    // Without a thread, it is dropped here.
+    // Without a thread it is dropped here.
     if let Some(r) = reaper {
         let _ = r.send(g);
     }
 }
 
 impl Table {
-    /// Deletes all objects; how many there were.
+    /// Deletes all objects. Returns their number.
     pub fn clear(&self) -> Result<usize, Gone> {
         let (n, g) = match &self.store {
             Store::Hash(h) => {
@@ -550,7 +563,7 @@ impl Table {
     }
 }
 
-/// Deletes a table. False: somebody else did.
+/// Deletes a table. Returns false if another process did.
 pub fn delete(t: &Table) -> bool {
     let admin = t.admin();
     if !t.is_alive() {
@@ -560,7 +573,7 @@ pub fn delete(t: &Table) -> bool {
     true
 }
 
-/// Deletes a table that is alive under the lock of administration.
+/// Deletes a table that is alive, under its admin lock.
 fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
     t.alive.store(false, Ordering::Release);
     let magic = t.magic.swap(std::ptr::null_mut(), Ordering::AcqRel);
@@ -578,7 +591,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
         }
     }
     r.all.shard(t.numbers[0] as u64).write().remove(&t.numbers);
-    // The last of these may be what keeps the table alive: it goes when we are done.
+    // The last of these may be what keeps the table alive: it goes at the end.
     let keep = disown(owner, t);
     fixation::forget(t);
     let n = t.size_and_words().0;
@@ -591,13 +604,14 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
         }
     }
     if !magic.is_null() {
-        // SAFETY: the count that the table held; the caller's tid, or `keep`, still holds the table.
+        // SAFETY: the reference that the table held; the caller's tid, or `keep`, still holds the
+        // table.
         unsafe { MagicRef::release(magic) };
     }
     drop(keep);
 }
 
-/// All tables there are.
+/// All tables.
 pub fn all() -> Vec<Arc<Table>> {
     let mut v = Vec::new();
     for s in &registry().all.0 {
@@ -606,7 +620,7 @@ pub fn all() -> Vec<Arc<Table>> {
     v
 }
 
-/// The result of `f` on the first object under a key, as it lies in the table.
+/// Calls `f` on the first object of a key, in place.
 pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
     match &t.store {
         Store::Hash(h) => h.with_key(key, |mut m| m.next().map(|o| f(o.tuple()))),
@@ -616,7 +630,8 @@ pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
     .flatten()
 }
 
-/// Shows objects, as they lie in the table and under its lock, until about `most` were seen: whether that was all.
+/// Shows objects, in place and under the table's lock, until about `most` were shown. Returns
+/// whether those were all.
 pub fn each(t: &Table, most: usize, f: &mut dyn FnMut(Term)) -> bool {
     struct Looks<'a> {
         left: usize,
@@ -656,38 +671,38 @@ pub fn each(t: &Table, most: usize, f: &mut dyn FnMut(Term)) -> bool {
     }
 }
 
-/// The term that programs know a table by, on some heap.
+/// The term by which programs know a table, on some heap.
 pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
     t.id(to)
 }
 
-/// Tables, and bytes that they take.
+/// Number of tables, and of bytes that they take.
 pub fn totals() -> (usize, usize) {
     all()
         .iter()
         .fold((0, 0), |(n, b), t| (n + 1, b + 8 * t.size_and_words().1))
 }
 
-/// Objects in all tables.
+/// Number of objects in all tables.
 pub fn objects() -> usize {
     all().iter().map(|t| t.size_and_words().0).sum()
 }
 
-/// Whether a table can be given to that process: once this says so of a process that has just been made an owner, the
-/// process will see to its tables when it ends.
+/// Whether a table can be given to that process. Once this holds for a process that has just been
+/// made an owner, the process will handle its tables when it ends.
 pub(crate) fn may_own(pid: Term) -> bool {
     process::table().is_alive(pid)
 }
 
-/// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
-/// sure that it is alive; once it has given up the lock, it calls [`settle`].
+/// Gives a table to another process, and tells it. The caller holds the table's admin lock and has
+/// checked that the table is alive. After it has released the lock, it calls [`settle`].
 pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Option<Term>) {
     if let Some(t) = disown(from, t) {
         t.owner.store(to.raw(), Ordering::Release);
         own(to, &t);
     }
     let Some(gift) = gift else { return };
-    // The lock is held: the tid is made without it.
+    // The lock is held, so the tid is made without it.
     let m = t.magic.load(Ordering::Acquire);
     signal::send_with(to, |a| {
         let id = if t.options.named || m.is_null() {
@@ -701,16 +716,16 @@ pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Option<Term>) {
     });
 }
 
-/// A process has been given a table. If it ended before it was the owner, it may not have found the table, which is
-/// passed on here then. The caller holds no table's lock.
+/// Completes giving a table to a process. If the process ended before it was the owner, it may not
+/// have found the table, which is then passed on here. The caller holds no table's lock.
 pub fn settle(owner: Term) {
     if !may_own(owner) {
         pass_on(owner);
     }
 }
 
-/// The tables of a process that has ended go to their heirs or are deleted. Any number of threads may be doing this for the
-/// same process: what becomes of a table is decided and done under its lock.
+/// Passes the tables of an ended process to their heirs, or deletes them. Any number of threads may
+/// do this for the same process: each table is handled under its lock.
 fn pass_on(pid: Term) {
     // Heirs that turned out to have ended, too.
     let mut ended = vec![pid];
@@ -718,7 +733,7 @@ fn pass_on(pid: Term) {
         while let Some(t) = last_owned(pid) {
             let admin = t.admin();
             if !t.is_alive() {
-                // Somebody is about to take it off the list.
+                // Another thread is about to remove it from the list.
                 drop(admin);
                 disown(pid, &t);
                 continue;
@@ -756,7 +771,8 @@ fn last_owned(pid: Term) -> Option<Arc<Table>> {
     m.get(&pid.raw())?.last().cloned()
 }
 
-/// A process has ended: its tables go to their heirs or are deleted, and what it fixed is freed.
+/// Handles the end of a process: its tables go to their heirs or are deleted, and its fixations
+/// end.
 pub fn owner_exit(pid: Term) {
     if registry().super_count.load(Ordering::Relaxed) > 0 {
         set_super_user(pid, false);
@@ -768,10 +784,10 @@ pub fn owner_exit(pid: Term) {
     pass_on(pid);
 }
 
-/// Gives a table another name; false if it is taken.
+/// Renames a table. Returns false if the name is taken.
 pub(crate) fn rename(t: &Table, name: Term) -> bool {
     let _admin = t.admin();
-    // Whoever deletes it takes back the name that it has now.
+    // Deletion removes the name that the table has at that time.
     if !t.is_alive() {
         return false;
     }
@@ -809,7 +825,7 @@ fn is_super_user(who: Term) -> bool {
     r.super_count.load(Ordering::Relaxed) > 0 && r.super_users.lock().contains(&who.raw())
 }
 
-/// Lets a process use all tables, or no longer.
+/// Grants a process access to all tables, or revokes it.
 pub(crate) fn set_super_user(who: Term, on: bool) {
     let r = registry();
     let mut s = r.super_users.lock();
@@ -821,7 +837,7 @@ pub(crate) fn set_super_user(who: Term, on: bool) {
     r.super_count.store(s.len(), Ordering::Relaxed);
 }
 
-/// The atom that a table without heir shows in its place.
+/// The heir, or the atom that stands for none.
 pub(crate) fn heir_pid(h: &Option<Heir>) -> Term {
     h.as_ref().map_or(am::NONE, |h| h.pid)
 }

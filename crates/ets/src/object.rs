@@ -1,23 +1,24 @@
 //! Objects as tables store them: one allocation each, which holds the tuple and everything in it.
 //!
 //! ```text
-//!   next | hash, flags | words | first off-heap object | tuple header, elements, what they refer to…
+//!   next | hash, flags | words | first off-heap object | tuple header, elements, their contents…
 //! ```
-//! Elements above the sharing threshold are not in it: they lie in counted regions, which the object holds, and whoever
-//! looks the object up refers to them too. Smaller ones are put in a region, too, when the object is looked up again: another
-//! object takes its place then.
+//! Elements above the sharing threshold are elsewhere: they lie in counted regions, which the
+//! object holds, and a lookup refers to them too. Smaller elements are also put in a region when
+//! the object is looked up repeatedly; then another object takes its place.
 //!
-//! An object is immutable once it is in a table, save for `next`, `hash` and the mark of deletion, which whoever holds
-//! the lock of its bucket may write. Its terms are good while that lock is held: what leaves the table is copied.
+//! An object is immutable once it is in a table, except for `next`, `hash` and the deletion mark,
+//! which the holder of its bucket's lock may write. Its terms are valid while that lock is held:
+//! everything that leaves the table is copied.
 
 use crate::cx::Cx;
 use crate::signal::share;
 use purlin_kernel::accounts::{self, Kind as Account};
-use purlin_term::block;
 use purlin_term::copy::{self, size_whole};
 use purlin_term::fence;
 use purlin_term::frag::Fragment;
 use purlin_term::off_heap::OffHeap;
+use purlin_term::packed;
 use purlin_term::region::{is_counted_ptr, region_of};
 use purlin_term::region_set::RegionSet;
 use purlin_term::word::header_arity;
@@ -27,17 +28,17 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The head of a stored object; see the module head.
+/// The header of a stored object; see the module head.
 #[repr(C)]
 pub struct Object {
     /// The next object of the bucket.
     pub next: Link,
     /// Hash of the key, without its top bit (hash tables only).
     pub hash: u32,
-    /// Deleted while the table is fixed: kept for traversals only.
+    /// Whether it was deleted while the table is fixed, and is kept for traversals only.
     pub deleted: bool,
     form: Form,
-    /// Lookups, as far as they are counted: see [`Object::looked_up`].
+    /// Number of lookups, as far as they are counted: see [`Object::looked_up`].
     looked: AtomicU8,
     /// Words that follow: tuple and contents.
     words: usize,
@@ -67,21 +68,21 @@ struct Shared {
     words: usize,
 }
 
-/// Words of the head, as far as memory is accounted for: what stock's objects have.
+/// Words of the header for memory accounting: as many as stock's objects have.
 pub(crate) const HEAD_WORDS: usize = 4;
 const HEAD_BYTES: usize = size_of::<Object>();
 
 /// Smaller elements stay in the object's own memory.
 const GROUPED_WORDS: usize = 64;
 
-/// An object of so many words is put in a region when it is looked up the second time, and one of [`FEW_SHARED_WORDS`] when it
-/// is the eighth: a region takes whole pages.
+/// An object of so many words is put in a region at its second lookup, and one of
+/// [`FEW_SHARED_WORDS`] at its eighth: a region takes whole pages.
 const SHARED_WORDS: usize = 384;
 const FEW_SHARED_WORDS: usize = 128;
-/// Lookups before those.
+/// Number of lookups before those.
 const LOOKED: u8 = 1;
 const OFTEN_LOOKED: u8 = 7;
-/// Nothing more is to be done about it.
+/// Mark of an object that needs no further treatment.
 const SETTLED: u8 = u8::MAX;
 
 /// The chain of objects of a bucket; owns them.
@@ -90,18 +91,19 @@ pub type Link = Option<Owned>;
 /// An owned object.
 pub struct Owned(NonNull<Object>);
 
-// SAFETY: an object owns its memory, and what it counts outside is counted atomically.
+// SAFETY: an object owns its memory, and its references to the outside are counted atomically.
 unsafe impl Send for Owned {}
 // SAFETY: shared use only reads it.
 unsafe impl Sync for Owned {}
 
 fn layout(words: usize) -> Layout {
-    // A size beyond isize::MAX can't come from a term that exists in memory.
+    // A size beyond isize::MAX cannot come from a term that exists in memory.
     Layout::from_size_align(HEAD_BYTES + words * 8, 8).unwrap_or(Layout::new::<Object>())
 }
 
 impl Owned {
-    /// A copy of the tuple `t`, which has at least one element. Elements that lie in regions already stay there.
+    /// A copy of the tuple `t`, which has at least one element. Elements that already lie in
+    /// regions stay there.
     pub fn new(t: Term) -> Owned {
         Self::make(t, None, false)
     }
@@ -111,7 +113,7 @@ impl Owned {
         *o.looked.get_mut() = SETTLED;
         o
     }
-    /// As [`Owned::new`], with large elements of the process's own put into regions.
+    /// As [`Owned::new`], with large elements of the process put into regions.
     pub(crate) fn new_shared(cx: &mut Cx, t: Term) -> Owned {
         let o = Self::make(t, Some(cx), false);
         accounts::copied(cx, Account::TableIn, o.copied_words(), t);
@@ -132,9 +134,9 @@ impl Owned {
         let mut words = 1 + elements.len();
         let mut kept: SmallVec<[Term; 4]> = SmallVec::new();
         let mut kept_words = 0;
-        // What stands for elements that were put into regions just now.
+        // The replacements of elements that were put into regions just now.
         let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
-        // Elements, and their words, that are worth a region together.
+        // Elements, with their words, that are worth a region together.
         let mut grouped: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         let mut held = RegionSet::default();
         for (i, &e) in elements.iter().enumerate() {
@@ -164,7 +166,7 @@ impl Owned {
                 grouped.push((i, n));
             }
         }
-        // Nothing of it is large, but all of it together.
+        // No element is large, but all together are.
         if let Some(cx) = cx
             .filter(|_| !grouped.is_empty() && (settled || share::is_large(words - elements.len())))
         {
@@ -197,7 +199,7 @@ impl Owned {
         };
         let o = Self::with(words, form, outside, |at, words| {
             // SAFETY: as many words as were just counted.
-            let off_heap = unsafe { block::fill(t, at, words, &kept) };
+            let off_heap = unsafe { packed::fill(t, at, words, &kept) };
             Some(match form {
                 Form::Shared => Outside {
                     shared: Box::into_raw(Box::new(Shared {
@@ -210,18 +212,18 @@ impl Owned {
                 },
             })
         });
-        // SAFETY: the object holds what it refers to.
+        // SAFETY: the object holds everything that it refers to.
         unsafe { held.release_all() };
         o
     }
-    /// An object of so many words, which `fill` writes.
+    /// Makes an object of so many words, which `fill` writes.
     fn with(
         words: usize,
         form: Form,
         outside: Outside,
         fill: impl FnOnce(*mut Term, usize) -> Option<Outside>,
     ) -> Owned {
-        // SAFETY: the layout is not of size 0; the head is written below, all words by `fill`.
+        // SAFETY: the layout is not of size 0; the header is written below, all words by `fill`.
         unsafe {
             let p = fence::allocate(fence::Kind::Object, layout(words)) as *mut Object;
             let Some(p) = NonNull::new(p) else {
@@ -243,8 +245,8 @@ impl Owned {
     }
 }
 
-/// Whether an object refers to `t`, which lies in a counted region, in place of copying it: it is all of the region, or
-/// a fair part.
+/// Whether an object refers to `t`, which lies in a counted region, instead of copying it: it is
+/// all of the region, or a fair part.
 fn worth_keeping(t: Term) -> bool {
     let Some(r) = region_of(t.ptr()) else {
         return false;
@@ -280,7 +282,7 @@ impl std::ops::DerefMut for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // The chain is freed in a loop: it may be long.
+        // The chain is freed in a loop, because it may be long.
         let mut next = self.next.take();
         while let Some(mut o) = next {
             next = o.next.take();
@@ -307,10 +309,10 @@ impl Drop for Owned {
 impl Object {
     #[inline(always)]
     fn base(&self) -> *const Term {
-        // SAFETY: the words follow the head in the same allocation.
+        // SAFETY: the words follow the header in the same allocation.
         unsafe { (self as *const Object as *const Term).byte_add(HEAD_BYTES) }
     }
-    /// The stored tuple. Good while the object's lock is held.
+    /// The stored tuple. Valid while the object's lock is held.
     #[inline(always)]
     pub fn tuple(&self) -> Term {
         // SAFETY: a tuple starts there.
@@ -322,26 +324,27 @@ impl Object {
         // SAFETY: the first word is the tuple's header.
         header_arity(unsafe { (*self.base()).raw() })
     }
-    /// Element `pos` (from 1), which must be there.
+    /// Element `pos` (from 1), which must exist.
     #[inline(always)]
     pub fn element(&self, pos: usize) -> Term {
         debug_assert!(pos >= 1 && pos <= self.arity());
-        // SAFETY: as the caller makes sure.
+        // SAFETY: by the caller's promise.
         unsafe { *self.base().add(pos) }
     }
-    /// Whether it is that tuple, `=:=`. Most that are not differ in an element that is no structure.
+    /// Whether it is exactly equal to a tuple. Most unequal objects differ in an element without
+    /// structure.
     #[inline]
     pub fn is(&self, tuple: Term) -> bool {
         let Some(other) = tuple.as_tuple() else {
             return false;
         };
-        // From the last: the keys are often the same.
+        // From the end, because the keys are often equal.
         other.len() == self.arity()
             && (0..other.len())
                 .rev()
                 .all(|i| compare::eq_exact(self.element(i + 1), other[i]))
     }
-    /// Words of the object: as stock counts them, but for the head of its kind of table.
+    /// Words of the object as stock counts them, except for the header of its kind of table.
     #[inline(always)]
     pub fn words(&self) -> usize {
         match self.form {
@@ -350,17 +353,18 @@ impl Object {
             _ => self.words,
         }
     }
-    /// Words that a copy of it takes.
+    /// Words that a copy takes.
     pub(crate) fn copied_words(&self) -> usize {
         self.words
     }
-    /// Counts a lookup. Whether the object has been looked up so often that it is to be put in a region.
+    /// Counts a lookup. Returns whether the object has been looked up so often that it belongs in a
+    /// region.
     #[inline]
     pub(crate) fn looked_up(&self) -> bool {
         self.words >= FEW_SHARED_WORDS && self.count_lookup()
     }
     fn count_lookup(&self) -> bool {
-        // Two that count at the same time may count one.
+        // Two concurrent lookups may count as one.
         let n = self.looked.load(Ordering::Relaxed);
         let most = match self.words >= SHARED_WORDS {
             true => LOOKED,
@@ -371,7 +375,7 @@ impl Object {
         }
         (most..SETTLED).contains(&n) && share::is_on()
     }
-    /// Whether nothing more is to be done about lookups.
+    /// Whether lookups need no further treatment.
     pub(crate) fn is_settled(&self) -> bool {
         self.looked.load(Ordering::Relaxed) == SETTLED
     }
@@ -386,9 +390,9 @@ impl Object {
                 return Term::boxed_at(q);
             }
             if self.form == Form::Shared {
-                return Term::boxed_at(block::copy_out::<true, A>(self.base(), self.words, to));
+                return Term::boxed_at(packed::copy_out::<true, A>(self.base(), self.words, to));
             }
-            Term::boxed_at(block::copy_out::<false, A>(self.base(), self.words, to))
+            Term::boxed_at(packed::copy_out::<false, A>(self.base(), self.words, to))
         }
     }
     /// A copy of element `pos` on another heap.
@@ -398,7 +402,8 @@ impl Object {
 }
 
 impl Owned {
-    /// Puts the immediate `t` in the place of element `pos`, if an immediate is there: no copy is needed for that.
+    /// Replaces element `pos` by the immediate `t`, if it is an immediate itself, which needs no
+    /// copy.
     pub(crate) fn set_immediate(&mut self, pos: usize, t: Term) -> bool {
         if !t.is_immed() || pos < 1 || pos > self.arity() || !self.element(pos).is_immed() {
             return false;

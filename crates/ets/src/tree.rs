@@ -1,7 +1,7 @@
 //! Ordered tables: `ordered_set`.
 //!
-//! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
-//! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
+//! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk stops at a key, not at a
+//! place, so it needs no fixation. As with hash tables, a deleted table has no tree.
 
 #![expect(
     clippy::mutable_key_type,
@@ -22,7 +22,7 @@ use std::collections::btree_map::{Entry, OccupiedEntry};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
-/// Words of an object's head, as stock has them.
+/// Words of an object's header in stock.
 pub(crate) const TREE_HEAD_WORDS: usize = HEAD_WORDS + 1;
 
 /// A place in the order of keys.
@@ -36,7 +36,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The order of `self`, a place, against an exact key.
+    /// Compares `self`, a place, with an exact key.
     fn against(self, k: Term) -> Ordering {
         match self {
             Key::Exact(t) => compare::cmp(t, k),
@@ -72,13 +72,14 @@ impl PartialEq for Key {
 }
 impl Eq for Key {}
 
-/// A key of the map: exact, and in its object. An object that takes the place of one with an equal key brings its own.
+/// A key of the map: exact, and inside its object. An object that replaces one with an equal key
+/// brings its own.
 struct Held(Cell<Key>);
 
 impl Borrow<Key> for Held {
     #[inline]
     fn borrow(&self) -> &Key {
-        // SAFETY: it is only set by who has the map for itself, and no search is under way then.
+        // SAFETY: it is only set with exclusive access to the map, when no search is in progress.
         unsafe { &*self.0.as_ptr() }
     }
 }
@@ -106,10 +107,10 @@ type Map = BTreeMap<Held, Owned>;
 unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
-// SAFETY: as above; it is set under the lock for writing.
+// SAFETY: as above; it is set under the write lock.
 unsafe impl Sync for Held {}
 
-/// The nodes of a table that was emptied: to be dropped at leisure.
+/// The nodes of an emptied table, to be dropped later.
 pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
 
 /// See the module head.
@@ -153,7 +154,7 @@ impl TreeTable {
     fn held(&self, o: &Object) -> Held {
         Held(Cell::new(self.key(o)))
     }
-    /// Objects and their words, heads included.
+    /// Number of objects, and of their words, headers included.
     pub fn size(&self) -> (usize, usize) {
         (
             self.items.load(Memory::Relaxed),
@@ -183,14 +184,14 @@ impl TreeTable {
             }
         }
     }
-    /// Puts `o` in the place of an object with an equal key.
+    /// Replaces an object with an equal key by `o`.
     fn replace(&self, mut e: OccupiedEntry<'_, Held, Owned>, o: Owned) {
         // The map's key lies in the old object.
         e.key().0.set(self.key(&o));
         e.insert(o);
     }
 
-    /// Calls `f` with the object whose key is `key`.
+    /// Calls `f` with the object that has `key`.
     #[inline]
     pub(crate) fn with_key<R>(
         &self,
@@ -268,7 +269,7 @@ impl TreeTable {
         Ok(Some(r))
     }
 
-    /// Takes out the object with `key` if `which` says so.
+    /// Removes the object with `key` if `which` holds.
     pub(crate) fn erase(
         &self,
         key: Term,
@@ -286,7 +287,8 @@ impl TreeTable {
         }
     }
 
-    /// Calls `f` with the object number `ix` in order, `None` at the end; `Ok(None)` beyond it.
+    /// Calls `f` with object number `ix` in order, or with `None` just behind the end. `Ok(None)`
+    /// beyond that.
     pub fn slot<R>(
         &self,
         ix: usize,
@@ -307,8 +309,8 @@ impl TreeTable {
         Ok(f(e.map(|o| &**o)))
     }
 
-    /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it had;
-    /// `stopped` is told the last object shown then.
+    /// Shows the objects of a span in its direction until the visitor has enough. Returns whether
+    /// it had; `stopped` then gets the last object shown.
     pub(crate) fn scan(
         &self,
         span: Span,
@@ -326,7 +328,7 @@ impl TreeTable {
         Ok(false)
     }
 
-    /// As [`TreeTable::scan`], and does with each object what the visitor says.
+    /// As [`TreeTable::scan`], and applies the visitor's verdict to each object.
     pub(crate) fn scan_mut(
         &self,
         span: Span,
@@ -351,7 +353,7 @@ impl TreeTable {
             }
         }
         for k in out {
-            // The key lies in the object, which lives to the end of this turn.
+            // The key lies in the object, which lives to the end of this iteration.
             if let Some(o) = set.remove(&Key::Exact(k)) {
                 self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
             }
@@ -362,7 +364,7 @@ impl TreeTable {
         Ok(more)
     }
 
-    /// Deletes all objects: how many, and what is to be freed.
+    /// Deletes all objects. Returns their number, and what must be freed.
     pub fn clear(&self) -> Result<(usize, Remains), Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
@@ -371,7 +373,7 @@ impl TreeTable {
         self.words.store(0, Memory::Relaxed);
         Ok((old.len(), Remains(old)))
     }
-    /// Ends the table.
+    /// Closes the table.
     pub(crate) fn close(&self) -> Option<Remains> {
         self.write().take().map(Remains)
     }
@@ -386,8 +388,8 @@ impl TreeTable {
     }
 }
 
-/// The entries of a span, in its direction. What programs pass in continuations is not to be trusted: a span whose ends are the
-/// wrong way round has none, where the map would refuse it.
+/// The entries of a span, in its direction. Programs may pass anything in continuations: a span
+/// with its ends the wrong way round is empty, because the map would panic on it.
 fn walk(set: &Map, span: Span) -> impl Iterator<Item = &Owned> {
     let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
     let sound = match (span.low, span.high) {

@@ -1,22 +1,23 @@
-//! A lock that nobody waits for: the right to resize a table, which one thread has at a time.
+//! A lock that no thread waits for: the right to resize a table.
 //!
-//! Only [`TryLock::try_lock`] makes a [`TryLockGuard`], whose end unlocks: so none unlocks what another holds.
+//! Only [`TryLock::try_lock`] makes a [`TryLockGuard`], and dropping that unlocks. So no thread
+//! unlocks what another holds.
 
 use crate::sync::{AtomicBool, Ordering};
 
 /// See the module head.
 pub(crate) struct TryLock(AtomicBool);
 
-/// The lock is held until this is dropped.
+/// Holds the lock until it is dropped.
 #[must_use]
 pub(crate) struct TryLockGuard<'a>(&'a TryLock);
 
 impl TryLock {
-    /// Nobody holds it.
+    /// Makes an unlocked lock.
     pub fn new() -> TryLock {
         TryLock(AtomicBool::new(false))
     }
-    /// Locks it, unless somebody holds it.
+    /// Takes the lock, unless another thread holds it.
     pub fn try_lock(&self) -> Option<TryLockGuard<'_>> {
         match self
             .0

@@ -1,7 +1,8 @@
-//! `apply`: calls of functions whose names, or whose arguments, are known only when they are made.
+//! `apply`: calls of functions whose names or arguments are known only at run time.
 //!
-//! A call of `erlang:apply/3` by name is made on the spot, so that whoever asked for it is seen in the stack trace of what fails, and
-//! a native that always raises does so at the instruction. Both as in stock.
+//! A call of `erlang:apply/3` by name is made by the same instruction. So the stack trace of an
+//! error shows the caller, and a native that always raises does so at the instruction. Both are as
+//! in stock.
 
 use super::call::{args_list, count_call, undefined};
 use super::exc::{self, First};
@@ -23,12 +24,12 @@ op! {
     op_i_apply_last => i_apply_last;
 }
 
-/// Where a call of `m:f` with the `n` arguments in x goes; null where `m` or `f` is no atom.
+/// Returns where a call of `m:f` with the `n` arguments in x goes; null if `m` or `f` is no atom.
 fn callee(m: Term, f: Term, n: usize) -> *const u64 {
     if !m.is_atom() || !f.is_atom() {
         return std::ptr::null();
     }
-    // Made if there is none: it leads to the error handler then.
+    // If there is no such export, one is made, which leads to the error handler.
     let e = code::export(m, f, n as u32);
     e.address()
 }
@@ -40,10 +41,11 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     exc::raise(cx, at, fail, first)
 }
 
-/// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
+/// Returns where a call of `apply` at `pc` failed, for the stack trace. The result is null if `pc`
+/// is in the code of the function itself and not in an instruction for it.
 ///
 /// # Safety
-/// `pc` is the instruction that runs, and the stack is in order.
+/// `pc` must be the running instruction, and the stack must be valid.
 pub(super) unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
     // The first function of a process is called by `apply/3` in any case.
     let begins = pc == code::stubs().apply.as_ptr()
@@ -55,11 +57,11 @@ pub(super) unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// The address that the stub of `erlang:apply/2`, or `/3`, at `pc` returns to, if a call that names this function led
-/// there: stock then has an instruction for it, and shows no entry of the function.
+/// Returns the address to which the stub of `erlang:apply/2` or `/3` at `pc` returns, if a call by
+/// name led there. Stock has an instruction for such a call, and shows no entry of the function.
 ///
 /// # Safety
-/// `pc` is the instruction that runs, and the stack is in order.
+/// `pc` must be the running instruction, and the stack must be valid.
 pub(super) unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
     let arity = match pc {
         _ if cx.heap.stop >= cx.heap.hend => return None,
@@ -67,11 +69,13 @@ pub(super) unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u
         p if p == code::stubs().apply.as_ptr() => 3,
         _ => return None,
     };
-    // The stub was jumped to, and has made no frame: the first slot has the caller's return address.
+    // The stub was entered by a jump and has made no frame, so the first slot has the caller's
+    // return address.
     let back = (*cx.heap.stop).raw() as *const u64;
     code::find(back.wrapping_sub(1))?;
     let apply = code::called(am::ERLANG, am::APPLY, arity);
-    // Where the call begins is known for one that has that number, ends there and calls that export.
+    // The start of the call is only known if an instruction with that number ends there and calls
+    // that export.
     let call = |words: usize| back.sub(words);
     macro_rules! calls_it {
         ($($op:ident $(<$s:ident>)? = [$($form:ident),*];)*) => {
@@ -92,7 +96,8 @@ pub(super) unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u
     called.then_some(back)
 }
 
-/// Whether what is to be applied is `apply/3` itself, whose arguments [`unfold`] could not put in the place of its own.
+/// Whether the function to apply is `apply/3` itself, with arguments that [`unfold`] could not use
+/// instead of its own.
 fn is_bad_again(cx: &Cx, (m, f, n): (Term, Term, usize)) -> bool {
     m == am::ERLANG
         && f == am::APPLY
@@ -102,7 +107,7 @@ fn is_bad_again(cx: &Cx, (m, f, n): (Term, Term, usize)) -> bool {
             .is_none_or(|v| v.len() <= crate::cx::MAX_ARGS)
 }
 
-/// Module and function stand behind the arguments, in x[n] and x[n + 1].
+/// Applies a function. Module and name are after the arguments, in x[n] and x[n + 1].
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Apply::at(pc);
     let n = op.arity();
@@ -119,12 +124,12 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let args = args_list(cx, n);
         return bad_apply(cx, pc, m, f, args);
     }
-    // Only now is it known that there is a call: what failed before has left the slot as it was.
+    // The slot is written only now that the call is certain: a failure must leave it as it was.
     (cx.heap.stop as *mut u64).write(op.next() as u64);
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
 
-/// As [`apply`], as the last thing that the function does.
+/// As [`apply`], as a tail call.
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::ApplyLast::at(pc);
     let n = op.arity();
@@ -144,8 +149,8 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
 
-/// The function that a call of `m:f` with `n` arguments leads to: calls of `erlang:apply/3` are made on the spot, so that whoever
-/// asked for them is seen in the stack trace of what fails.
+/// Returns the function that a call of `m:f` with `n` arguments leads to. Calls of `erlang:apply/3`
+/// are unfolded, so that the stack trace of an error shows the caller.
 fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, usize) {
     while m == am::ERLANG && f == am::APPLY && n == 3 && cx.x[0].is_atom() && cx.x[1].is_atom() {
         let Some(args) = cx.x[2].list_to_vec() else {
@@ -160,7 +165,8 @@ fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, u
     (m, f, n)
 }
 
-/// Whether a call is the last of its function, which has a frame or none, and the instruction behind it.
+/// Whether a call is a tail call of a function with or without a frame. Otherwise it has the
+/// instruction after it.
 #[derive(Clone, Copy)]
 enum Tail {
     No,
@@ -168,8 +174,8 @@ enum Tail {
     Frameless(*const u64),
 }
 
-/// Natives that always raise are called where the instruction is: its function is the first in the stack trace, even
-/// where the call would have dropped its frame. None for other functions.
+/// Calls natives that always raise at the instruction itself. Its function is the first in the
+/// stack trace, even if the call would have dropped its frame. Returns `None` for other functions.
 ///
 /// # Safety
 /// As for the instruction at `pc`, which applies `m:f` to the `n` arguments in x.
@@ -183,7 +189,7 @@ unsafe fn raise_here(
         return None;
     }
     if crate::code::breakpoint::natives() {
-        // A call that is told goes by the stub, where the breakpoint is.
+        // A traced call goes through the stub, where the breakpoint is.
         let export = crate::code::export(m, f, n as u32);
         if let Some(stub) = super::traced::traced_native(export) {
             let back = match tail {
@@ -205,7 +211,7 @@ unsafe fn raise_here(
     let (_, native) = crate::code::native(m, f, n as u32)?;
     // Raising writes x1 to x3, and the trace shows the arguments.
     let args: SmallVec<[Term; 8]> = cx.x[..n].into();
-    // `erlang:apply/3` as a function is the runtime's own code: whoever called it is meant.
+    // `erlang:apply/3` as a function is code of the runtime: the trace shows its caller.
     let (pc, at) = match crate::code::module_at(pc) {
         Some(_) => (pc, pc),
         None => (std::ptr::null(), *(cx.heap.stop as *const *const u64)),
@@ -213,17 +219,19 @@ unsafe fn raise_here(
     cx.bif_pc = at;
     match (native.call)(cx.env_ptr(), args.as_ptr()) {
         Ok(_) => None,
-        Err(fail) => Some(exc::raise(cx, pc, fail, First::Told)),
+        Err(fail) => Some(exc::raise(cx, pc, fail, First::Caller)),
     }
 }
 
-/// Most arguments that `apply/3` takes, and `apply/2`: more than any function has, which is then found not to be there.
+/// Maximum number of arguments that `apply/3` and `apply/2` take. No function has that many, so the
+/// call ends in `undef`.
 pub(super) const MOST_APPLIED: usize = crate::cx::X_REGS - 1;
 
-/// Spreads a list over the registers: how many; `None` if it is no proper list or longer than `most`.
+/// Spreads a list over the X registers and returns its length; `None` if it is no proper list or
+/// longer than `most`.
 pub(super) fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
-    // Registers are written although the list may turn out to be improper. The register that held it may be among them, so
-    // callers have it in hand.
+    // Registers are written even if the list turns out to be improper. The register with the list
+    // may be among them, so callers hold the list.
     let mut it = list.list_iter();
     let mut n = 0;
     for t in it.by_ref() {
@@ -236,7 +244,7 @@ pub(super) fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
     it.tail().is_nil().then_some(n)
 }
 
-/// The failure for arguments that could not be spread.
+/// Returns the failure for arguments that could not be spread.
 pub(super) fn not_spread(cx: &mut Cx, list: Term, most: usize) -> Fail {
     match list.list_iter().take(most + 1).count() > most {
         true => Fail::SystemLimit,
@@ -249,13 +257,14 @@ unsafe fn i_apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_list(cx, pc, op.frame() + 1, Tail::Framed(op.next()))
 }
 
-/// Without a frame, as the function `erlang:apply/3` itself runs it.
+/// Applies a function without a frame, as code of `erlang:apply/3` itself.
 pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let next = instr::IApply::at(pc).next();
     apply_list(cx, pc, 0, Tail::Frameless(next))
 }
 
-/// Calls x0:x1 with the arguments in list x2; `drop` words of the stack go if it can be called.
+/// Calls x0:x1 with the arguments in list x2; drops `drop` words of the stack if the function can
+/// be called.
 unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *const u64 {
     let (m, f, n, args) = loop {
         let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
@@ -268,14 +277,15 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *c
             }
             return bad_apply(cx, pc, m, f, args);
         };
-        // The function that `erlang:apply/3` is to call is called at once, by this instruction.
+        // If the function is `erlang:apply/3`, this instruction goes on to the function which that
+        // would call.
         if m != am::ERLANG || f != am::APPLY || n != 3 {
             break (m, f, n, args);
         }
     };
     if n > crate::cx::MAX_ARGS && m.is_atom() && f.is_atom() {
         cx.heap.stop = cx.heap.stop.add(drop);
-        // No function has so many arguments, so it isn't there.
+        // No function has that many arguments, so it is undefined.
         return undefined(cx, std::ptr::null(), m, f, args);
     }
     if let Some(next) = raise_here(cx, pc, (m, f, n), tail) {

@@ -1,10 +1,11 @@
-//! Arithmetic on integers. Small operands are reckoned in place; all else is left to a handler of the same operands, which makes the
-//! result on the heap or in a fragment, and collects behind it if that asks for it.
+//! Arithmetic on integers. Small operands are computed in place. Everything else goes to a second
+//! handler with the same operands. It makes the result on the heap or in a fragment, and collects
+//! afterwards if that is wanted.
 
 use super::call::{call_to, used_up};
 use super::exc::{self, First};
 use super::fast::both_small;
-use super::handler::{Flavour, go, go_on, op, outlined};
+use super::handler::{Flavour, go, go_on, op, out_of_line};
 use super::operands::{Dest, Dst, Src};
 use super::room::collect_after;
 use super::{Exit, instr};
@@ -23,11 +24,11 @@ op! {
     op_arith => arith_op;
 }
 
-/// The general case of `+` and `-`; NON_VALUE where it fails.
-/// The result is made on the heap, or in a fragment if that is full: nothing moves, so `a` and `b` stay good.
+/// The general case of `+` and `-`; returns NON_VALUE if it fails. The result is made on the heap,
+/// or in a fragment if that is full. Nothing moves, so `a` and `b` stay valid.
 ///
 /// # Safety
-/// As for handlers; `a` and `b` are terms of the process.
+/// As for handlers; `a` and `b` must be terms of the process.
 #[inline(never)]
 unsafe fn arith_slow(
     cx: *mut Cx,
@@ -57,7 +58,8 @@ unsafe fn arith_slow(
     }
 }
 
-/// Collects if the result of the general case, which has been written, asks for it: a loop may do nothing else that collects.
+/// Collects if the result of the general case, which has been written, makes that necessary. A loop
+/// may contain nothing else that collects.
 #[inline(always)]
 unsafe fn collect_made(cx: *mut Cx, pc: *const u64, live: usize, also: Also, reds: i64) {
     (*cx).reds = reds;
@@ -78,7 +80,7 @@ macro_rules! add_op {
                     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
                 }
             }
-            // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
+            // Big integers, floats, overflow, or no number: the general case starts over.
             return $general_call::<F, A, B, D>(cx, pc, e, hp, reds);
         });
         op!(
@@ -92,7 +94,7 @@ macro_rules! add_op {
             }
             op.dst().set(cx, e, t);
             let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
-            // The result is one of the arguments, and so among the live registers.
+            // The result is one of the arguments, so it is among the live registers.
             collect_made(cx, pc, op.arity(), Also::NONE, reds);
             let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
             call_to!(cx, op.to().to(), e, hp, reds, op.arity())
@@ -166,15 +168,15 @@ add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
 });
 
 add_op! {
-    // The tag is taken off `b`, so that the sum, and the difference too, has just that of `a`.
+    // The tag is removed from `b`, so that the sum or difference has the tag of `a`.
     op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
     op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
 }
 
-/// The general case of an operation on integers: leaves the result in the context. False where it fails.
+/// The general case of an operation on integers. Returns no value if it fails.
 ///
 /// # Safety
-/// As for handlers; `a` and `b` are terms of the process.
+/// As for handlers; `a` and `b` must be terms of the process.
 #[inline(never)]
 unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
     (*cx).heap.htop = hp;
@@ -192,23 +194,26 @@ unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, o
     }
 }
 
-/// Where an operation is done that takes long.
+/// Where a long operation runs.
 pub(super) enum Where {
     Here,
-    /// On a dirty thread: the handler leaves.
+    /// On a dirty thread: the handler returns.
     Away,
-    /// This is one. So much was made, and the process goes back to a scheduler; or the operation has failed, which stands in the context.
+    /// On this thread, which is dirty: the operation has made this result, and the process goes
+    /// back to a scheduler. Without a value the operation has failed, and the context has the
+    /// exception.
     Done(Term),
     Failed,
     /// The process has ended meanwhile.
     Ended,
 }
 
-/// Does operation `n`, of a body, on a dirty thread if it takes long. Others look at the process there, and end it.
+/// Runs operation `n`, in a body, on a dirty thread if it takes long. There others may inspect and
+/// end the process.
 ///
 /// # Safety
-/// As for handlers: the instruction at `pc` does it with `a` and `b`, while `live` X registers hold terms. The stack's top and the heap's
-/// stand in the context.
+/// As for handlers: the instruction at `pc` performs it on `a` and `b`, and `live` X registers hold
+/// terms. The tops of stack and heap must be stored in the context.
 #[cold]
 #[inline(never)]
 unsafe fn long_way(cx: *mut Cx, pc: *const u64, live: usize, n: usize, a: Term, b: Term) -> Where {
@@ -248,7 +253,8 @@ unsafe fn long_way(cx: *mut Cx, pc: *const u64, live: usize, n: usize, a: Term, 
     Where::Failed
 }
 
-/// The process goes on with the instruction at `pc` on a scheduler; `dst` has been written beside the `live` registers.
+/// Sends the process back to a scheduler, to go on with the instruction at `pc`; `dst` has been
+/// written, besides the `live` registers.
 ///
 /// # Safety
 /// As for the end of a handler, on a dirty thread.
@@ -257,7 +263,7 @@ unsafe fn back(cx: *mut Cx, pc: *const u64, live: usize, dst: Dest) {
     let c = &mut *cx;
     let mut all = live;
     if let Some(x) = dst.x_register().filter(|&x| x >= live) {
-        // What is between them is no term any more.
+        // The registers between them no longer hold terms.
         c.x[live..x].fill(NIL);
         all = x + 1;
     }
@@ -266,17 +272,17 @@ unsafe fn back(cx: *mut Cx, pc: *const u64, live: usize, dst: Dest) {
     c.interp.exit = Exit::Yield;
 }
 
-/// What was raised on a dirty thread is handled on a scheduler.
+/// Handles on a scheduler what was raised on a dirty thread.
 ///
 /// # Safety
-/// `to` is what raising has given.
+/// `to` must be the result of raising.
 #[cold]
 pub(super) unsafe fn raised_away(cx: *mut Cx, to: *const u64) {
     let c = &mut *cx;
     if to.is_null() {
         return;
     }
-    // A handler: class, reason and trace stand in x1 to x3.
+    // The handler finds class, reason and trace in x1 to x3.
     c.interp.pc = to;
     c.interp.live = 4;
     c.interp.exit = Exit::Yield;
@@ -337,7 +343,8 @@ macro_rules! int_op {
 
 int_op! {
     op_mul = Mul mul 2 arith::mul, |a, b| {
-        // One factor without its tag bits, the other with zeros in their place: the product lies where a value lies.
+        // One factor has its tag bits shifted out, the other has zeros in their place, so the
+        // product is in position.
         let (v, over) = (a.raw() as i64 >> SMALL_SHIFT).overflowing_mul(b.raw() as i64 & !(TAG4_MASK as i64));
         (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
     };
@@ -357,21 +364,22 @@ int_op! {
     };
 }
 
-/// The form of operand `name` of the instruction at `pc`.
+/// Returns the form of operand `name` of the instruction at `pc`.
 ///
 /// # Safety
-/// An instruction stands at `pc`.
+/// There must be an instruction at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
     let (row, variant) = ops::lookup(code::opcode_at(pc))?;
     let at = row.operands.iter().position(|o| o.name == name)?;
     row.forms(variant).get(at).copied()
 }
 
-/// `+` or `-` failed in a body; what to raise stands in the context.
-/// The heap's pointers are in the context, where the general case of the op has stored them.
+/// Handles the failure of `+` or `-` in a body; the context has the exception, and the heap's
+/// pointers as the general case stored them.
 ///
 /// # Safety
-/// As for the instruction at `pc`, whose operands `a` and `b` are; the stack's top and the heap's stand in the context.
+/// As for the instruction at `pc`, whose operands are `a` and `b`; the tops of stack and heap must
+/// be stored in the context.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn arith_failed<F: Flavour>(
@@ -383,7 +391,7 @@ pub(super) unsafe fn arith_failed<F: Flavour>(
     sub: bool,
 ) -> F::Out {
     (*cx).reds = reds;
-    let next = outlined(&mut *cx, pc, move |c, pc| {
+    let next = out_of_line(&mut *cx, pc, move |c, pc| {
         let value = c.exc.value;
         let fail = c.error(value);
         let args = [a, b];
@@ -409,10 +417,10 @@ pub(super) unsafe fn arith_failed<F: Flavour>(
     go_on::<F>(cx, next)
 }
 
-/// An operation on integers failed in a body; what to raise stands in the context.
+/// Handles the failure of an operation on integers in a body; the context has the exception.
 ///
 /// # Safety
-/// As for [`arith_failed`]; `n` is the number of the operation.
+/// As for [`arith_failed`]; `n` must be the number of the operation.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn int_failed<F: Flavour>(
@@ -424,7 +432,7 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     n: usize,
 ) -> F::Out {
     (*cx).reds = reds;
-    let next = outlined(&mut *cx, pc, move |c, pc| {
+    let next = out_of_line(&mut *cx, pc, move |c, pc| {
         let value = c.exc.value;
         let fail = c.error(value);
         let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
@@ -437,7 +445,7 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     go_on::<F>(cx, next)
 }
 
-/// The kind of effort of each operation, by its place in `ops::arith::OPS`.
+/// The cost model of each operation, by its index in `ops::arith::OPS`.
 pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
     Effort::Longer,
     Effort::Longer,
@@ -452,7 +460,7 @@ pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
     Effort::Longer,
 ];
 
-/// The operation of that number ([`ops::arith`]) on any terms.
+/// Runs the operation of that number ([`ops::arith`]) on any terms.
 pub fn operation(n: usize, h: &mut purlin_term::heap::Heap, a: Term, b: Term) -> arith::Arith {
     match n {
         arith_number::ADD => arith::add(h, a, b),
@@ -469,24 +477,24 @@ pub fn operation(n: usize, h: &mut purlin_term::heap::Heap, a: Term, b: Term) ->
     }
 }
 
-/// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
-/// collects after the result is written, with that as a root.
+/// Runs the operation with index `n` in `ops::arith::OPS` on any operands. It reads both before it
+/// makes anything. It collects after the result is written, with the result as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Arith::at(pc);
     let (a, b) = (op.a().value(cx), op.b().value(cx));
     let n = op.operation();
     let small = a.is_small() && b.is_small();
-    // Of no meaning unless both are small.
+    // Only meaningful if both are small.
     let (x, y) = (a.small_value(), b.small_value());
     let quick = match n {
         5 if small => Some(Term::small(x & y)),
         6 if small => Some(Term::small(x | y)),
         7 if small => Some(Term::small(x ^ y)),
         2 if small => x.checked_mul(y).and_then(Term::try_small),
-        // The least small integer by -1 is no small integer.
+        // The least small integer divided by -1 is no small integer.
         3 if small && y != 0 => Term::try_small(x / y),
         4 if small && y != 0 => Some(Term::small(x % y)),
-        // A longer shift, or one to the left, is left to the general case.
+        // The general case handles longer shifts and shifts to the left.
         9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
         _ => None,
     };

@@ -1,15 +1,18 @@
-//! Handlers that match bit strings. A match context refers to the original binary (never a sub-binary), so that its
-//! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
+//! Handlers that match bitstrings. A match context refers to the original binary (never a
+//! sub-binary), so its position counts from the first bit of the original's bytes. Its layout is in
+//! `purlin_term::layout`.
 //!
 //! # A match
-//! `bs_start_match` and its like put a context in a register, and the ops that follow read from its position on and move it. A
-//! context belongs to the function that matches: it is written to in place, and nothing of a program ever sees it as a term. A
-//! test that fails jumps to its label with the position as it was, so that the next clause reads the same bits.
+//! `bs_start_match` and its like put a context into a register. The ops that follow read at its
+//! position and advance it. A context belongs to the function that matches: it is modified in
+//! place, and the program never sees it as a term. A failing test jumps to its label with the
+//! position unchanged, so that the next clause reads the same bits.
 //!
-//! The address of the bytes in a context is good until the next collection, which makes it anew. So a handler takes it from the
-//! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
+//! The address of the bytes in a context is valid until the next collection, which updates it. So a
+//! handler takes it from the context each time, and never keeps it across a collection. Ops whose
+//! rows say `collects` do so last, with the result as a root.
 
-use super::handler::{again, go, go_on, op, outlined};
+use super::handler::{again, go, go_on, op, out_of_line};
 use super::operands::{Dst, Reg, Source, Src, set_source};
 use super::room::{collect_after, collect_for};
 use super::{exc, instr};
@@ -36,11 +39,12 @@ op! {
     op_bs_restore => restore;
 }
 
-// The frequent cases end in a jump to the next, and leave what is rare to a handler of the same operands.
+// The common cases end with a jump to the next handler, and leave rare ones to a second handler
+// with the same operands.
 op! {
     op_bs_start_match = BsStartMatch(cx, pc, e, hp, reds, op) {
         let t = op.src().get(cx, e);
-        // Mostly it is a context already, of a loop's last round.
+        // Usually it is a context already, from the last round of a loop.
         if t.is_match_context() && op.slots() == 0 {
             op.dst().set(cx, e, t);
             go!(cx, op.next(), e, hp, reds)
@@ -48,14 +52,15 @@ op! {
         op_bs_start_match_new::<F>(cx, pc, e, hp, reds)
     }
     op_bs_context = BsContext<C1: Dst>(cx, pc, e, hp, reds, op) {
-        // Mostly it is a context already, of a loop's last round.
+        // Usually it is a context already, from the last round of a loop.
         if op.context().get(cx, e).is_match_context() {
             go!(cx, op.next(), e, hp, reds)
         }
         context::<F, C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
     }
     op_bs_context_position = BsContextPosition<C1: Dst, P: Dst>(cx, pc, e, hp, reds, op) {
-        // A register that a loop comes back with holds the context; the first round finds the bit string, and `context` replaces it.
+        // In later rounds of a loop the register holds the context. In the first it holds the
+        // bitstring, and `context` replaces it.
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
             return context::<F, C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
@@ -70,7 +75,7 @@ op! {
         }
         let c = Ctx::of(t);
         let pos = c.pos();
-        // The position never lies behind the end, so the difference is the bits that are left.
+        // The position is never beyond the end, so the difference is the number of bits left.
         if c.end() - pos < 8 {
             go!(cx, op.fail().to(), e, hp, reds)
         }
@@ -107,7 +112,7 @@ op! {
         }
         let c = Ctx::of(t);
         let pos = c.pos();
-        // Before the test: where it fails the other clauses go on from that position, too.
+        // Before the test: if it fails, the other clauses go on from that position too.
         op.position().set(cx, e, Term::small(pos as i64));
         if c.end() - pos < 8 {
             go!(cx, op.fail().to(), e, hp, reds)
@@ -131,11 +136,10 @@ op! {
         if end - pos < n {
             go!(cx, op.fail().to(), e, hp, reds)
         }
-        // The bits before the position in its first byte are shifted out at the top.
+        // Shifts out the bits before the position in its first byte.
         let off = pos & 7;
-        // Eight bytes are read at once if they all belong to the binary.
-        // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold
-        // them all.
+        // Reads eight bytes at once if they all belong to the binary. With flags, the bits are
+        // reversed or have a sign. `n` is at most 56, so eight bytes contain them all.
         if op.flags() != 0 || end - (pos - off) < 64 {
             return get_small::<F, C1, D>(cx, pc, e, hp, reds);
         }
@@ -174,7 +178,8 @@ op! {
         let c = Ctx::of(op.context().get(cx, e));
         let pos = c.pos();
         let (v, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
-        // Anything but a whole character at a byte, of which enough bytes are left: looked at closely, or no match.
+        // Anything but a whole character at a byte boundary with enough bytes left needs a closer
+        // look, or doesn't match.
         if n == 0 {
             return get_any_utf::<F>(cx, pc, e, hp, reds);
         }
@@ -201,7 +206,7 @@ op! {
         let c = Ctx::of(op.context().get(cx, e));
         let pos = op.position().get(cx, e);
         let pos = pos.small_value() as usize;
-        // Code that was made by hand may name any position.
+        // Handmade code may name any position.
         if pos <= c.end() {
             c.set_pos(pos);
         }
@@ -213,7 +218,7 @@ op! {
 }
 
 op!(
-/// The general case of `bs_get_small`, where there are enough bits.
+/// The general case of `bs_get_small`, if there are enough bits.
 #[inline(never)]
 get_small = BsGetSmall<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let c = Ctx::of(op.context().get(cx, e));
@@ -229,7 +234,7 @@ get_small = BsGetSmall<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
         tail_bits(p, off, n)
     };
     let mut v = bits >> (64 - n);
-    // The loader gives this op whole bytes only where they are little-endian.
+    // The loader only uses this op for little-endian segments of whole bytes.
     if little(flags) {
         v = v.swap_bytes() >> (64 - n);
     }
@@ -240,21 +245,21 @@ get_small = BsGetSmall<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e, hp, reds)
 });
 
-/// An op that makes a context of the bit string in a register of kind `C1`, if it isn't one.
+/// An op that makes a context of the bitstring in a register of kind `C1`, unless it is one.
 pub(crate) trait Opens<C1> {
     /// # Safety
-    /// As for the instruction's own `at`.
+    /// As for `at` of the instruction.
     unsafe fn of(pc: *const u64) -> Self;
     fn register(&self) -> Reg<C1>;
     fn kept(&self) -> usize;
-    /// Where to go on if it is no bit string; none: that fails.
+    /// Returns where to go on if it is no bitstring; `None` if that is an error.
     fn otherwise(&self) -> Option<*const u64>;
 }
 macro_rules! opens {
     ($($op:ident<C1 $(, $g:ident)*>, |$i:ident| $otherwise:expr;)*) => {$(
         impl<C1: Dst $(, $g: Dst)*> Opens<C1> for instr::$op<C1 $(, $g)*> {
             /// # Safety
-            /// An instruction of this type stands at `pc`.
+            /// There must be an instruction of this type at `pc`.
             unsafe fn of(pc: *const u64) -> Self {
                 Self::at(pc)
             }
@@ -280,12 +285,13 @@ opens! {
 }
 
 op!(
-/// Makes a context of the bit string in the register of the instruction, and runs it again.
+/// Makes a context of the bitstring in the register of the instruction, and runs the instruction
+/// again.
 #[inline(never)]
 fn context<C1: Dst, I: Opens<C1>>(cx, pc, e, hp, reds) {
     let op = I::of(pc);
     let (t, heap) = (op.register().get(cx, e), &(*cx).heap);
-    // Five words are mostly at hand; then nothing needs to be stored in the context of the process.
+    // Usually there are five free words; then the context of the process need not be updated.
     let room = (e as usize - hp as usize) / 8 >= MATCH_CONTEXT_WORDS + heap.stack_reserve;
     if room
         && !heap.gc_wanted
@@ -299,15 +305,16 @@ fn context<C1: Dst, I: Opens<C1>>(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
-    let next = outlined(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
-    // The register holds a context now, or one that a collection has moved: the instruction takes its quick way.
+    let next = out_of_line(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
+    // The register now holds a context, perhaps moved by a collection: the instruction takes its
+    // fast path.
     if next == pc {
         let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
         return again::<F>(cx, pc, e, hp, reds);
     }
     go_on::<F>(cx, next)
 });
-/// The slow part of [`context`]: in a fragment, if the heap is full, and with a collection behind it.
+/// The slow path of [`context`]: uses a fragment if the heap is full, and collects afterwards.
 unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = I::of(pc);
     let e = cx.heap.stop;
@@ -325,10 +332,10 @@ unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> 
     }
 }
 
-/// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
+/// Returns the `n` bits at bit `off` of `p`, in the upper bits of a word; reads none beyond them.
 ///
 /// # Safety
-/// There are so many bits behind `p`, of which at most eight bytes are touched.
+/// There must be that many bits at `p`, in at most eight bytes.
 #[inline(never)]
 unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
     // At most eight, since `n` is at most 56 and `off` at most 7.
@@ -340,44 +347,44 @@ unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
     v << off
 }
 
-/// A match context in hand.
+/// A match context.
 struct Ctx(*mut Term);
 
 impl Ctx {
     fn of(t: Term) -> Ctx {
         Ctx(t.ptr())
     }
-    /// The methods read the words that `purlin_term::layout` draws.
+    /// The methods read the words drawn in `purlin_term::layout`.
     ///
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn original(&self) -> Term {
         *self.0.add(layout::MATCH_ORIGINAL)
     }
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn base(&self) -> *const u8 {
         (*self.0.add(layout::MATCH_BYTES)).raw() as *const u8
     }
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn pos(&self) -> usize {
         (*self.0.add(layout::MATCH_POSITION)).raw() as usize
     }
     /// # Safety
-    /// The context is still there, and has no fewer bits.
+    /// The context must still be valid, and have at least that many bits.
     unsafe fn set_pos(&self, pos: usize) {
         (self.0.add(layout::MATCH_POSITION) as *mut u64).write(pos as u64)
     }
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn end(&self) -> usize {
         (*self.0.add(layout::MATCH_END)).raw() as usize
     }
-    /// The byte at `pos`, where it is, and goes on behind it.
+    /// Returns the byte at `pos`, the current position, and advances past it.
     ///
     /// # Safety
-    /// Eight bits are left at `pos`.
+    /// There must be eight bits left at `pos`.
     #[inline(always)]
     unsafe fn byte(&self, pos: usize) -> Term {
         self.set_pos(pos + 8);
@@ -385,16 +392,16 @@ impl Ctx {
         let off = pos & 7;
         let mut v = u32::from(*p);
         if off != 0 {
-            // Within a byte it takes the next one as well, which the eight bits reach into.
+            // If it is not at a byte boundary, the eight bits reach into the next byte.
             v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
         }
         Term::small(i64::from(v))
     }
-    /// The character of UTF-8 at `pos` and its bits, which are 0 where it takes a closer look: at what is no whole byte, at the
-    /// last bytes of a text, and at what is no character.
+    /// Returns the UTF-8 character at `pos` and its bits. The number of bits is 0 if the general
+    /// case must decide: not at a byte boundary, among the last bytes of a text, or no character.
     ///
     /// # Safety
-    /// `pos` is not behind the end.
+    /// `pos` must not be beyond the end.
     #[inline(always)]
     unsafe fn utf8(&self, pos: usize) -> (u32, usize) {
         let left = self.end() - pos;
@@ -415,7 +422,7 @@ impl Ctx {
             0xC2..=0xDF if w & 0xC0_0000 == 0x80_0000 => ((first & 0x1F) << 6 | b, 16),
             0xE0..=0xEF if w & 0xC0_C000 == 0x80_8000 => {
                 let v = (first & 0xF) << 12 | b << 6 | c;
-                // None that two bytes hold, and no half of a pair of UTF-16.
+                // No overlong encoding of a two-byte character, and no surrogate of UTF-16.
                 if v < 0x800 || v >> 11 == 0x1B {
                     (0, 0)
                 } else {
@@ -434,26 +441,27 @@ impl Ctx {
         }
     }
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn left(&self) -> usize {
         self.end() - self.pos()
     }
     /// # Safety
-    /// The context is still there, and has more than `n` slots.
+    /// The context must still be valid, and have more than `n` slots.
     unsafe fn slot(&self, n: usize) -> *mut u64 {
         self.0.add(MATCH_CONTEXT_WORDS + n) as *mut u64
     }
     /// # Safety
-    /// The context is still there.
+    /// The context must still be valid.
     unsafe fn slots(&self) -> usize {
         header_arity((*self.0).raw()) + 1 - MATCH_CONTEXT_WORDS
     }
 }
 
-/// The character of UTF-8 where the match context stands, and goes on behind it; none where it takes a closer look.
+/// Returns the UTF-8 character at the position of a match context, and advances past it; `None` if
+/// the general case must decide.
 ///
 /// # Safety
-/// `t` is a match context.
+/// `t` must be a match context.
 pub(super) unsafe fn next_utf8(t: Term) -> Option<Term> {
     let c = Ctx::of(t);
     let pos = c.pos();
@@ -470,23 +478,25 @@ pub(super) fn little(flags: u64) -> bool {
     flags & LITTLE != 0 || (flags & NATIVE != 0 && cfg!(target_endian = "little"))
 }
 
-/// Bits of a size in units; `None` if it is no size or too large.
+/// Returns a size in units as bits; `None` if it is no size or too large.
 fn size_bits(size: Term, unit: usize) -> Option<usize> {
     usize::try_from(size.as_small()?).ok()?.checked_mul(unit)
 }
 
 /// # Safety
-/// `original` is a heap binary or a counted one and has `end` bits, or more.
+/// `original` must be a heap binary or a counted one and have at least `end` bits.
 unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots: usize) -> Term {
     let base = original.as_bits().map_or(std::ptr::null(), |b| b.base);
     let p = cx.heap.alloc(MATCH_CONTEXT_WORDS + slots);
     write_context(p, original, base, pos, end, slots);
     Term::boxed_at(p)
 }
-/// Save slots begin with the position of the start: `context_to_binary` reads the first.
+/// Writes a context. Its save slots begin with the start position: `context_to_binary` reads the
+/// first.
 ///
 /// # Safety
-/// There are words for a context with so many slots, `base` is the first byte of `original`, and that has `end` bits, or more.
+/// There must be words for a context with that many slots. `base` must be the first byte of
+/// `original`, which must have at least `end` bits.
 #[inline(always)]
 unsafe fn write_context(
     p: *mut Term,
@@ -509,10 +519,11 @@ unsafe fn write_context(
         w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
     }
 }
-/// The original of a bit string, its first byte, and where in its bits the string starts and ends.
+/// Returns the original of a bitstring, its first byte, and the bits of the original at which the
+/// string starts and ends.
 ///
 /// # Safety
-/// `t` is a term of the process.
+/// `t` must be a term of the process.
 #[inline(always)]
 unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     let b = t.as_bits()?;
@@ -527,14 +538,14 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     Some((original, base, pos, pos + b.bit_len))
 }
 
-/// A context for `t`, or that it is; `None` for what is no bit string.
+/// Returns `t` if it is a context, or a new context for it; `None` if it is no bitstring.
 ///
 /// # Safety
-/// `t` is a term of the process, and its heap is in order.
+/// `t` must be a term of the process, and its heap must be valid.
 unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
     if t.is_match_context() {
         let c = Ctx::of(t);
-        // A context of an earlier match with fewer slots: another one takes over where it stands.
+        // A context of an earlier match with fewer slots: a new one continues at its position.
         if c.slots() < slots {
             return Some(new_context(cx, c.original(), c.pos(), c.end(), slots));
         }
@@ -561,7 +572,7 @@ unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
-// The operands of `bs_get_integer`, `bs_get_float` and `bs_get_binary` are the same.
+// `bs_get_integer`, `bs_get_float` and `bs_get_binary` have the same operands.
 const _: () = {
     let get = Op::BsGetInteger.row();
     let (float, binary) = (Op::BsGetFloat.row(), Op::BsGetBinary.row());
@@ -573,10 +584,10 @@ const _: () = {
     }
 };
 
-/// `n` bits have been matched as `t`.
+/// Writes `t` as the result of matching `n` bits, and advances the context.
 ///
 /// # Safety
-/// `c` is the context of the instruction, and has so many bits left.
+/// `c` must be the context of the instruction, and have that many bits left.
 unsafe fn got(cx: &mut Cx, op: instr::BsGetInteger, c: Ctx, n: usize, t: Term) -> *const u64 {
     c.set_pos(c.pos() + n);
     op.dst().put(cx, t);
@@ -584,7 +595,7 @@ unsafe fn got(cx: &mut Cx, op: instr::BsGetInteger, c: Ctx, n: usize, t: Term) -
     op.next()
 }
 
-/// An integer of any size, which may be a bignum. May collect with `live` and the result.
+/// Matches an integer of any size, which may be a bignum. May collect with `live` and the result.
 unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -596,11 +607,12 @@ unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let signed = flags & SIGNED != 0;
     match bits::get_integer(&mut cx.heap, c.base(), c.pos(), n, signed, little(flags)) {
         Ok(t) => got(cx, op, c, n, t),
-        // A number too large for any doesn't match.
+        // A number that is too large for any integer doesn't match.
         Err(_) => op.fail().to(),
     }
 }
-/// A float of 16, 32 or 64 bits; what is not finite doesn't match. May collect likewise.
+/// Matches a float of 16, 32 or 64 bits; a value that is not finite doesn't match. May collect
+/// likewise.
 unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -616,11 +628,11 @@ unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => op.fail().to(),
     }
 }
-/// Bits of a binary that was matched: copied where a heap binary holds them (as in stock, so that a small part doesn't
-/// keep the whole), else by reference.
+/// Returns bits of a matched binary. They are copied if a heap binary can hold them (as in stock,
+/// so that a small part doesn't keep the whole alive), otherwise referred to.
 ///
 /// # Safety
-/// `orig` is a heap binary or a counted one, and has `n` bits at `pos`.
+/// `orig` must be a heap binary or a counted one, and have `n` bits at `pos`.
 unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
     if n & 7 != 0 || n / 8 > layout::heap_bin_limit() {
         return cx.sub_binary(orig, pos, n);
@@ -640,17 +652,18 @@ unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
     }
     t
 }
-/// Bits of a part of what is left, where the size may be the atom `all`: in the code, not in a register.
+/// Returns the size in bits of a part of the remaining bits. The size may be the atom `all` in the
+/// code, but not in a register.
 ///
 /// # Safety
-/// `c` is a context in hand.
+/// `c` must be a valid context.
 unsafe fn part_bits(cx: &mut Cx, c: &Ctx, size: Source, unit: usize) -> Option<usize> {
     if size.is(am::ALL) {
         return Some(c.left()).filter(|n| unit <= 1 || n % unit == 0);
     }
     size_bits(size.value(cx), unit).filter(|&n| n <= c.left())
 }
-/// A part of the bit string, or all that is left. May collect likewise.
+/// Matches a part of the bitstring, or all that is left. May collect likewise.
 unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -660,7 +673,7 @@ unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let t = extract(cx, c.original(), c.pos(), n);
     got(cx, op, c, n, t)
 }
-/// As [`get_binary`], and makes nothing.
+/// As [`get_binary`], but makes nothing.
 unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsSkipBits::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -672,7 +685,8 @@ unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => op.fail().to(),
     }
 }
-/// Bits of the module against bits of the string, at most 64 at a time. The position moves only if all are equal.
+/// Compares bits of the module with bits of the string, at most 64 at a time. The position advances
+/// only if all are equal.
 unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatchString::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -683,7 +697,7 @@ unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut at = 0;
     while at < n {
         let k = (n - at).min(64);
-        // Both begin at any bit, so they are compared as numbers.
+        // Both may begin at any bit, so they are compared as numbers.
         if bits::read_bits(c.base(), c.pos() + at, k) != bits::read_bits(s, at, k) {
             return op.fail().to();
         }
@@ -692,10 +706,10 @@ unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     c.set_pos(c.pos() + n);
     op.next()
 }
-/// The character at the position and its bits.
+/// Returns the character at the position and its bits.
 ///
 /// # Safety
-/// `c` is a context in hand.
+/// `c` must be a valid context.
 unsafe fn utf(c: &Ctx, kind: usize, flags: u64) -> Option<(u32, usize)> {
     let (base, pos, left) = (c.base(), c.pos(), c.left());
     match kind {
@@ -729,7 +743,7 @@ unsafe fn skip_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => op.fail().to(),
     }
 }
-/// All that is left. The context stays where it is. May collect with `live` and the result.
+/// Returns the remaining bits. The context doesn't advance. May collect with `live` and the result.
 unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetTail::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -742,7 +756,7 @@ unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsSave::at(pc);
     let c = Ctx::of(op.context().value(cx));
     let n = op.slot();
-    // The number of slots is the code's own word: a damaged file must not lead out of the context.
+    // The code itself gives the slot number: a damaged file must not write outside the context.
     if n < c.slots() {
         c.slot(n).write(c.pos() as u64);
     }
@@ -757,16 +771,16 @@ unsafe fn restore(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
     op.next()
 }
-/// The rest of the bit string that a match context stands for.
+/// Returns the rest of the bitstring that a match context stands for.
 pub fn rest_of_context(cx: &mut Cx, t: Term) -> Term {
-    // SAFETY: a match context, whose original is a bit string with these bits.
+    // SAFETY: a match context, whose original is a bitstring with these bits.
     unsafe {
         let c = Ctx::of(t);
         extract(cx, c.original(), c.pos(), c.end() - c.pos())
     }
 }
 
-/// The register gets the bit string from the start of the match on.
+/// Replaces the context in the register by the bitstring from the start of the match on.
 unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsContextToBinary::at(pc);
     let t = op.context().value(cx);
@@ -784,14 +798,15 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
-/// Bits of an integer that may always be made.
+/// Maximum size of an integer that may always be made, in bits.
 const SAFE_INTEGER_BITS: u64 = 1 << 20;
 
-/// Bits of an integer for which nothing is collected.
+/// Maximum size of an integer for which nothing is collected, in bits.
 const SMALL_INTEGER_BITS: u64 = 64;
 
-/// Whether none of the commands from `i` on can fail where `left` bits are left: then nobody goes to the label for failure, where
-/// registers may be needed that the commands which make terms leave out.
+/// Whether none of the commands from `i` on can fail if `left` bits are left. Then the failure
+/// label is not reached. It may need registers that the commands which make terms do not count as
+/// live.
 fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64) -> bool {
     while i < n {
         let (size, words) = match word(i) {
@@ -810,29 +825,33 @@ fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64)
     true
 }
 
-/// The commands of one `bs_match`, one after the other. The context gets its new position at the end: where a command fails it
-/// keeps the old one. `live` stands in the commands that make terms, as the registers that are live before them.
+/// Runs the commands of one `bs_match` in order. The context gets its new position at the end: if a
+/// command fails it keeps the old one. The commands that make terms have the registers that are
+/// live before them, as `live`.
 unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
     let (n, list) = (op.count(), op.commands());
     let word = |k: usize| *list.add(k);
-    // Context and stack are taken anew after a collection, which moves the context.
+    // A collection moves the context, so context and stack are loaded again after it.
     let mut c = Ctx::of(op.context().value(cx));
     let mut e = cx.heap.stop;
-    // A loop may make terms here, and do nothing else that collects. Behind the commands nobody says what is live.
+    // Collects here if that is due, since a loop may contain nothing else that collects. After the
+    // commands nothing says which registers are live.
     let mut due = cx.heap.gc_wanted;
     let mut i = 0;
     let mut pos = c.pos();
     while i < n {
         let left = c.end() - pos;
         let makes = matches!(word(i), cmd::INTEGER | cmd::BINARY | cmd::GET_TAIL);
-        // A large integer has room made for it, as in stock: a process that may not grow so far ends here.
+        // Makes room for a large integer, as in stock: a process that may not grow that far ends
+        // here.
         let need = match word(i) {
             cmd::INTEGER if word(i + 3) > SMALL_INTEGER_BITS => word(i + 3) as usize / 64 + 2,
             _ => 0,
         };
         if makes && (due || need > 0 && cx.heap.free_words() < need) {
-            // Before the first that makes a term: what it leaves alone is all there is, unless something fails yet.
+            // Before the first command that makes a term: the registers that it names as live are
+            // all there are, unless something can still fail.
             due = false;
             if is_sure(i, n, left, word) {
                 collect_for(cx, need, word(i + 1) as usize, op.context().also());

@@ -1,19 +1,20 @@
-//! Handlers that build bit strings: `bs_create_bin`, and the sequences of ops of OTP 24 and before, whose place to
-//! write stands in `interp.build` between the ops of one sequence.
+//! Handlers that build bitstrings: `bs_create_bin`, and the sequences of ops of OTP 24 and before,
+//! which keep their place to write in `interp.build` between the ops of a sequence.
 //!
 //! # A segment of `bs_create_bin`
 //! ```text
 //! word 0  kind ([`seg`])
 //! word 1  unit
-//! word 2  flags; in the upper half the number of the segment in the program, for the error; 0: it tells no cause
-//! word 3  the value, as an operand of form S; of a string the address of its bytes
-//! word 4  the size, likewise; of a string the number of its bytes
+//! word 2  flags; the upper half is the number of the segment in the program, for errors;
+//!         0: an error has no cause
+//! word 3  the value, as an operand of form S; for a string the address of its bytes
+//! word 4  the size, likewise; for a string the number of its bytes
 //! ```
-//! A segment that others are appended to comes first, and has the binary as its value.
+//! A segment to which the others are appended comes first, and has the binary as its value.
 //!
-//! Sizes are reckoned before anything is made: an op that fails has changed nothing. The bytes are written without a collection
-//! between, since addresses of heap binaries don't last beyond one. An op that may collect does so at its end, with its result as
-//! one root more.
+//! Sizes are computed before anything is made, so a failing op has changed nothing. The bytes are
+//! written without a collection in between, since addresses of heap binaries are only valid until
+//! the next one. An op that may collect does so at its end, with its result as an additional root.
 
 use super::bits::little;
 use super::handler::{go, op};
@@ -45,28 +46,32 @@ op! {
     op_bs_init_writable => init_writable;
 }
 
-/// Bytes that may be written behind the last one of a segment.
+/// Number of bytes that may be written beyond the last one of a segment.
 const SLACK: usize = 8;
-/// Words of the largest heap binary that [`op_bs_create_bin`] makes, with what may be written behind it.
+/// Maximum size of a heap binary that [`op_bs_create_bin`] makes, with the slack behind it, in
+/// words.
 const QUICK_WORDS: usize = HEAP_BIN_HEAD_WORDS + (HEAP_BIN_LIMIT + SLACK) / 8;
 const _: () = assert!(QUICK_WORDS >= SUB_BIN_WORDS);
 
 op!(
-/// Segments of whole bytes are written one after another without a reckoning of their sizes before: behind the binary that they
-/// are appended to, where its block has room, or where the heap's next object comes. Nothing is made before the last one is
-/// written. Whatever is not as simple, and whatever fails, is left to the general case, which begins anew.
+/// Segments of whole bytes are written one after another, without computing their sizes first. They
+/// go after the binary to which they are appended, if its block has room, or to the place of the
+/// heap's next object. Nothing is made before the last one is written. Anything less simple, and
+/// any failure, is left to the general case, which starts over.
 op_bs_create_bin = BsCreateBin(cx, pc, e, hp, reds, op) {
     let list = op.segments();
     let heap = &(*cx).heap;
     let room = (e as usize - hp as usize) >> 3;
-    // The words that the op promises to those behind it must be there after the binary was made, since this path doesn't collect.
+    // This path doesn't collect, so the words that the op reserves for later ops must be free after
+    // the binary has been made.
     if room < op.heap() + QUICK_WORDS + heap.stack_reserve || heap.gc_wanted {
         return create_any::<F>(cx, pc, e, hp, reds);
     }
     if matches!(*list, seg::APPEND | seg::PRIVATE_APPEND) {
         return append_quick::<F>(cx, pc, e, hp, reds);
     }
-    // Written behind a header that isn't there yet: if it fails nothing has happened, since `hp` hasn't moved.
+    // Writes after a header that doesn't exist yet: on failure nothing has happened, since `hp`
+    // hasn't moved.
     let bytes = hp.add(HEAP_BIN_HEAD_WORDS) as *mut u8;
     let most = heap_bin_limit().min(HEAP_BIN_LIMIT);
     let end = write_segments(cx, e, list, op.count(), bytes, bytes.add(most));
@@ -84,7 +89,7 @@ op_bs_create_bin = BsCreateBin(cx, pc, e, hp, reds, op) {
 });
 
 op!(
-/// As [`op_bs_create_bin`], where the first segment is what the others are appended to.
+/// As [`op_bs_create_bin`], if the others are appended to the first segment.
 #[inline(never)]
 append_quick = BsCreateBin(cx, pc, e, hp, reds, op) {
     // `grow_by` makes a sub-binary on the heap.
@@ -98,17 +103,20 @@ append_quick = BsCreateBin(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e, (*cx).heap.htop, reds)
 });
 
-/// Most bytes that are appended at once without being counted as time.
+/// Maximum number of bytes to append at once without charging reductions.
 const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;
 
-/// The term of the first segment with the others appended in place; no value where that can't be done.
+/// Returns the term of the first segment with the others appended in place; no value if that can't
+/// be done.
 ///
 /// # Safety
-/// As for the instruction whose segments are the `n` words at `list`; `e` is the top of the stack.
+/// As for the instruction whose segments are the `n` words at `list`; `e` must be the top of the
+/// stack.
 #[inline(never)]
 unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Term {
     let bin = source(cx, e, *list.add(3));
-    // The unit of the first segment is what the size of the binary must be a multiple of: it has whole bytes.
+    // The size of the binary must be a multiple of the first segment's unit, and it has whole
+    // bytes.
     let Some(room) = bits::room_behind(bin).filter(|_| matches!(*list.add(1), 1 | 8)) else {
         return Term::NON_VALUE;
     };
@@ -119,19 +127,21 @@ unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Ter
     let end = write_segments(cx, e, list.add(5), n - 5, room.start, limit);
     let n = (end as usize).wrapping_sub(room.start as usize);
     let heap = &mut (*cx).heap;
-    // Nothing was written, or so many bytes that they ask for a collection.
+    // Nothing was written, or so many bytes that a collection is due.
     if end.is_null() || n == 0 || heap.off_heap.bytes + n > heap.vheap_bytes {
         return Term::NON_VALUE;
     }
-    // Only now does the binary own the bytes. Without this call they are free room of its block still.
+    // Only now does the binary own the bytes. Without this call they are still free room of its
+    // block.
     bits::grow_by(heap, bin, room, n, *list == seg::PRIVATE_APPEND)
 }
 
-/// Writes the segments of a list of `n` words, five for each, from `to` on: where the last one ends, at most at `limit`. Null if
-/// one of them is not simple, or there is no room.
+/// Writes the segments of a list of `n` words, five for each, from `to` on. Returns the end of the
+/// last one, which is at most `limit`; null if one of them is not simple, or there is no room.
 ///
 /// # Safety
-/// [`SLACK`] bytes behind `limit` may be written too, and no segment refers to what lies between `to` and there.
+/// [`SLACK`] bytes after `limit` must be writable too, and no segment may refer to the bytes from
+/// `to` to there.
 #[inline(never)]
 unsafe fn write_segments(
     cx: *mut Cx,
@@ -162,7 +172,7 @@ unsafe fn write_segments(
         let flags = *s.add(2) as u32 as u64;
         match kind {
             seg::INTEGER => {
-                // A sign makes no difference, and a negative size is a large one without a sign.
+                // A sign makes no difference, and a negative size is a large unsigned one.
                 let count = size.small_value() as u64;
                 if !(v.is_small() && size.is_small() && count <= 64 && unit <= 64) {
                     return NONE;
@@ -174,7 +184,7 @@ unsafe fn write_segments(
                 to = put_number(to, v.small_value() as u64, bits, flags);
             }
             seg::FLOAT => {
-                // Of other numbers and of halves the general case knows.
+                // The general case handles other numbers and halves.
                 let (Some(f), Some(size)) = (v.as_float(), size.as_small()) else {
                     return NONE;
                 };
@@ -220,11 +230,11 @@ unsafe fn write_segments(
     to
 }
 
-/// Writes the lower `bits` of a number, 8 to 64 in whole bytes, and tells where they end. Eight bytes are written in any case: what is too
-/// much lies within the slack, and the next segment overwrites it.
+/// Writes the lower `bits` of a number, 8 to 64 in whole bytes, and returns their end. It always
+/// writes eight bytes: the excess lies within the slack, and the next segment overwrites it.
 ///
 /// # Safety
-/// There are eight bytes to write to.
+/// Eight bytes must be writable.
 #[inline(always)]
 unsafe fn put_number(to: *mut u8, v: u64, bits: u64, flags: u64) -> *mut u8 {
     let bytes = match little(flags) {
@@ -235,10 +245,10 @@ unsafe fn put_number(to: *mut u8, v: u64, bits: u64, flags: u64) -> *mut u8 {
     to.add((bits >> 3) as usize)
 }
 
-/// Writes a character of UTF-8, and tells its bytes; up to four are written.
+/// Writes a character in UTF-8 and returns its length in bytes; up to four are written.
 ///
 /// # Safety
-/// There are four bytes to write to.
+/// Four bytes must be writable.
 #[inline(always)]
 unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
     let tail = |shift: u32| 0x80 | (c >> shift & 0x3F) as u8;
@@ -252,22 +262,22 @@ unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
     n
 }
 
-/// Writes a character of UTF-8 at `to`, where there is room for four bytes, and tells where it ends; null if it is
-/// none.
+/// Writes a character in UTF-8 at `to`, where there is room for four bytes, and returns its end;
+/// null if it is no character.
 ///
 /// # Safety
-/// There is room for four bytes at `to`; `c` is a term of the process.
+/// There must be room for four bytes at `to`; `c` must be a term of the process.
 pub(super) unsafe fn put_character(to: *mut u8, c: Term) -> *mut u8 {
     match bits::code_point(c) {
         Some(c) => to.add(put_utf8(to, c)),
         None => std::ptr::null_mut(),
     }
 }
-/// Writes all bytes of a binary at `to`, and tells where they end; null if they would be behind `limit`, or are too
-/// many to be written in no time.
+/// Writes all bytes of a binary at `to` and returns their end; null if that would be beyond
+/// `limit`, or if they are too many to write without charging reductions.
 ///
 /// # Safety
-/// There is room from `to` to `limit`; `t` is a term of the process.
+/// There must be room from `to` to `limit`; `t` must be a term of the process.
 pub(super) unsafe fn put_bytes(to: *mut u8, t: Term, limit: *mut u8) -> *mut u8 {
     let Some(bytes) = t.as_bits().and_then(|b| b.as_bytes()) else {
         return std::ptr::null_mut();
@@ -280,7 +290,7 @@ pub(super) unsafe fn put_bytes(to: *mut u8, t: Term, limit: *mut u8) -> *mut u8 
     to.add(bytes.len())
 }
 
-/// Largest bit string, in bits.
+/// Maximum size of a bitstring, in bits.
 const MAX_BITS: usize = (i64::MAX as usize) >> 4;
 
 fn utf8_bits(c: u32) -> usize {
@@ -295,13 +305,13 @@ fn utf16_bits(c: u32) -> usize {
     if c < 0x10000 { 16 } else { 32 }
 }
 
-/// Why a segment can't be: the reason for `error_info` and the value it concerns.
+/// Why a segment is invalid: the reason for `error_info` and the value it concerns.
 enum Bad {
     Arg(&'static str, Term),
     Limit(Term),
 }
 
-/// The bits of a size and its unit.
+/// Returns a size and its unit as bits.
 fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
     match size.as_small() {
         Some(n) if n >= 0 => (n as usize)
@@ -314,13 +324,15 @@ fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
     }
 }
 
-/// Whether the word of a size says that all of the value is meant: the atom `all` in the code. In a register it is no size.
+/// Whether the word of a size means the whole value: the atom `all` in the code. In a register that
+/// is no size.
 #[inline(always)]
 fn is_all(size: u64) -> bool {
     size == am::ALL.raw()
 }
 
-/// Bits that a segment takes; checks all that the writing relies on but the range of floats. `all`: its size is all of the value.
+/// Returns the size of a segment in bits. Checks everything that writing relies on, except the
+/// range of floats. `all`: its size is that of the whole value.
 fn segment_bits(kind: u64, unit: u64, v: Term, size: Term, all: bool) -> Result<usize, Bad> {
     match kind {
         seg::INTEGER => {
@@ -370,7 +382,7 @@ fn segment_bits(kind: u64, unit: u64, v: Term, size: Term, all: bool) -> Result<
     }
 }
 
-/// The name of a kind in the error.
+/// Returns the name of a kind for errors.
 fn kind_name(kind: u64) -> &'static str {
     match kind {
         seg::INTEGER => "integer",
@@ -382,11 +394,12 @@ fn kind_name(kind: u64) -> &'static str {
     }
 }
 
-/// Segment `number` can't be: goes to the label if there is one, as in a guard; else raises with a cause for the trace, or without one if
-/// the number is 0. Nothing was changed before that, save room that nobody sees.
+/// Handles an invalid segment `number`: jumps to the label if there is one, as in a guard.
+/// Otherwise raises with a cause for the trace, or without one if the number is 0. Nothing was
+/// changed before that, except invisible room.
 ///
 /// # Safety
-/// As for the instruction at `pc`, of which `label` is an operand.
+/// As for the instruction at `pc`, whose operand `label` is.
 unsafe fn create_failed(
     cx: &mut Cx,
     pc: *const u64,
@@ -415,12 +428,13 @@ unsafe fn create_failed(
     exc::raise(cx, pc, fail, exc::First::Construct(cause))
 }
 
-/// The failure that is told where several segments can't be: sizes come before values. A binary that is taken whole must be one
-/// when the sizes are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character;
-/// since OTP 27 what UTF-8 is made of, too. `list`: `n` words, five per segment.
+/// Returns the failure to report if several segments are invalid: sizes come before values. A
+/// binary that is taken whole is checked when the sizes are computed, unless the others are
+/// appended to it. So is the character of a UTF-32 segment; since OTP 27 that of a UTF-8 segment,
+/// too. `list`: `n` words, five per segment.
 ///
 /// # Safety
-/// As for the instruction whose segments are at `list`; `e` is the top of the stack.
+/// As for the instruction whose segments are at `list`; `e` must be the top of the stack.
 unsafe fn first_failure(
     cx: *mut Cx,
     e: *mut Term,
@@ -469,7 +483,8 @@ unsafe fn first_failure(
     None
 }
 
-/// The general case of [`op_bs_create_bin`]: sizes, then room, then the bytes. May collect at its end, with `live` and the result.
+/// The general case of [`op_bs_create_bin`]: sizes, then room, then the bytes. May collect at its
+/// end, with `live` and the result.
 unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsCreateBin::at(pc);
     let to = op.fail();
@@ -479,7 +494,8 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // First the sizes: nothing is made before all segments are known to fit.
     let mut total = 0usize;
     let mut appends = false;
-    // All sizes are kept as they were reckoned: what is appended to may be an operand again, and has grown by then.
+    // All sizes are kept as computed: the binary that is appended to may be an operand again, and
+    // has grown by then.
     let mut sizes = [0usize; 16];
     let mut more_sizes: Vec<usize> = Vec::new();
     for (i, k) in (0..n).step_by(5).enumerate() {
@@ -523,7 +539,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (term, dst, mut pos) = if appends {
         let bin = source(cx, e, *list.add(3));
         let unit = *list.add(1) as usize;
-        // Making room may move the bytes of the binary, which is counted as time below.
+        // Making room may move the bytes of the binary, which is charged below.
         let before = bin.as_bits();
         let made = if *list == seg::APPEND {
             bits::append(&mut cx.heap, bin, total, unit)
@@ -586,23 +602,24 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         pos += b;
     }
-    // Copying costs time.
+    // Copying costs reductions.
     cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
     op.dst().put(cx, term);
     collect_for(cx, op.heap(), op.live(), op.dst().also());
     op.next()
 }
 
-/// Bits that are written at the price of one reduction, as in stock.
+/// Bits that are written for one reduction, as in stock.
 const COPIED_BITS_PER_REDUCTION: usize = 8 * 1024;
 
-/// The same of a binary that is moved to where there is room behind it.
+/// Bits of a binary that are moved to a larger block for one reduction.
 const MOVED_BITS_PER_REDUCTION: usize = 4 * COPIED_BITS_PER_REDUCTION;
 
-/// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
+/// Writes a small integer of whole bytes, big-endian, at a byte boundary. Returns false if it is
+/// anything else.
 ///
 /// # Safety
-/// There are `n` bits to write to at bit `pos` of `dst`.
+/// `n` bits must be writable at bit `pos` of `dst`.
 #[inline(always)]
 unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
     if (pos | n) & 7 != 0 {
@@ -623,7 +640,8 @@ unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
 /// Writes one segment of `n` bits, whose value has been checked.
 ///
 /// # Safety
-/// There are `n` bits to write to at bit `pos` of `dst`, with what [`bits`] asks for behind them, and `v` is of that kind.
+/// `n` bits must be writable at bit `pos` of `dst`, with as much after them as [`bits`] asks for,
+/// and `v` must be of that kind.
 unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Term) -> bool {
     match kind {
         seg::INTEGER => bits::put_integer(dst, pos, n, v, little(flags)),
@@ -649,14 +667,14 @@ unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Te
 
 // The ops of OTP 24 and before.
 
-/// To the label if there is one, else raises `error:value`.
+/// Jumps to the label if there is one, otherwise raises `error:value`.
 unsafe fn failed(cx: &mut Cx, pc: *const u64, label: Label, value: Term) -> *const u64 {
     match label.given() {
         Some(to) => to,
         None => exc::error(cx, pc, value),
     }
 }
-/// The older ops tell no cause.
+/// Returns the error value of a failure: the older ops report no cause.
 fn value_of(bad: Bad) -> Term {
     match bad {
         Bad::Limit(_) => am::SYSTEM_LIMIT,
@@ -664,7 +682,8 @@ fn value_of(bad: Bad) -> Term {
     }
 }
 
-/// Begins a binary of so many bits. The ops that put may not collect: `interp.build` has its address.
+/// Begins a binary with that many bits. The ops that write to it may not collect: `interp.build`
+/// has its address.
 unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsInit::at(pc);
     let to = op.fail();
@@ -678,7 +697,8 @@ unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let base = t
         .as_bits()
         .map_or(std::ptr::null_mut(), |b| b.base as *mut u8);
-    // The bytes are written by the ops that follow; a collection here must find whole words, and moves heap bytes.
+    // The following ops write the bytes. A collection here must find initialized words, and moves
+    // heap bytes.
     std::ptr::write_bytes(base, 0, n.div_ceil(8));
     op.dst().put(cx, t);
     collect_for(cx, op.heap(), op.live(), op.dst().also());
@@ -690,7 +710,8 @@ unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.build = (base, 0, n);
     op.next()
 }
-/// Begins behind the bytes of a binary. These don't lie on the heap, so the address lasts beyond the collection.
+/// Begins after the bytes of a binary. These are not on the heap, so the address stays valid across
+/// the collection.
 unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsAppend::at(pc);
     let to = op.fail();
@@ -713,14 +734,14 @@ unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(_) => failed(cx, pc, to, am::BADARG),
     }
 }
-/// The same of a binary that nothing else refers to: its own term grows. Doesn't collect.
+/// The same for a binary that nothing else refers to: its own term grows. Doesn't collect.
 unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPrivateAppend::at(pc);
     let to = op.fail();
     let size = op.size().value(cx);
     let unit = op.unit();
     let bin = op.binary().value(cx);
-    // The unit is that of the size; the binary has been built from whole segments.
+    // The unit applies to the size; the binary has been built from whole segments.
     let n = match size_of(size, unit as u64) {
         Ok(n) => n,
         Err(b) => return failed(cx, pc, to, value_of(b)),
@@ -735,9 +756,10 @@ unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(_) => failed(cx, pc, to, am::BADARG),
     }
 }
-/// Writes a value where the last op has stopped. More than the size that the sequence began with is an error of the program.
+/// Writes a value where the last op has stopped. To exceed the size with which the sequence began
+/// is an error of the program.
 unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
-    // The operands of the ops that put are the same.
+    // The ops that write have the same operands.
     let op = instr::BsPutInteger::at(pc);
     let to = op.fail();
     let size = op.size().value(cx);
@@ -762,7 +784,7 @@ unsafe fn put_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn put_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     put(cx, pc, seg::BINARY)
 }
-/// Bytes that are part of the module.
+/// Writes bytes that are part of the module.
 unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPutString::at(pc);
     let (n, s) = (op.count() * 8, op.bytes());
@@ -774,7 +796,7 @@ unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.build.1 = pos + n;
     op.next()
 }
-/// As [`put`], of a character.
+/// As [`put`], for a character.
 unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPutUtf::at(pc);
     let to = op.fail();
@@ -794,12 +816,12 @@ unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
         _ => failed(cx, pc, to, am::BADARG),
     }
 }
-/// The bytes that a character takes, as a part of the sum that the sequence begins with.
+/// Computes the bytes of a character, as a part of the sum with which the sequence begins.
 unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsUtfSize::at(pc);
     let kind = op.encoding();
     let v = op.value().value(cx);
-    // A value that is no character fails where it is put, after all sizes.
+    // A value that is no character fails when it is written, after all sizes.
     let n = match bits::code_point(v) {
         Some(c) if kind == 8 => utf8_bits(c),
         Some(c) => utf16_bits(c),
@@ -808,7 +830,7 @@ unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.dst().put(cx, Term::small(n as i64 / 8));
     op.next()
 }
-/// A step of that sum: `a` and `b` units. A sum of that size is no bignum, so this needs no collection.
+/// A step of that sum: `a` plus `b` units. No bignum is such a sum, so this needs no collection.
 unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsAdd::at(pc);
     let to = op.fail();
@@ -825,7 +847,8 @@ unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(b) => failed(cx, pc, to, value_of(b)),
     }
 }
-/// x0 bytes of room, or 1,024 for what is no sensible number. The result is in x0, which is live.
+/// Makes room for x0 bytes, or for 1,024 if x0 is no sensible number. The result is in x0, which is
+/// live.
 unsafe fn init_writable(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = arith::to_u64(cx.x[0])
         .filter(|&n| n < 1 << 40)

@@ -1,13 +1,15 @@
-//! Calls, local and external; how all calls are made; and what happens where a function isn't there.
+//! Calls, local and external; how all calls are made; and what happens if a function isn't defined.
 //!
 //! # How a call is made
-//! * Arguments stand in x0 and up. `*e`, the first slot of the caller's frame, gets the address to return to. A tail call has
-//!   dropped the frame before (`frame + 1` words: the Y registers and that slot), so `*e` is what its caller wrote there.
-//! * A call counts one reduction. Where none is left the process leaves before the first instruction of the function that is
-//!   called, with its arguments live; the environment of a fun counts among them.
-//! * A call of code that is there collects nothing, save for the slot of a return address where natives are traced. Natives make
-//!   fragments, and the op collects behind them with x0 live.
-//! * An op that fails to find what it calls leaves stack and registers as they were until it knows what follows.
+//! - Arguments are in x0 and up. `*e`, the first slot of the caller's frame, gets the return
+//!   address. A tail call has dropped the frame before (`frame + 1` words: the Y registers and that
+//!   slot), so `*e` is what its own caller wrote there.
+//! - A call counts one reduction. If none is left the process yields before the first instruction
+//!   of the called function, with its arguments live; the environment of a fun counts as arguments.
+//! - A call of loaded code collects nothing, except for the slot of a return address if natives are
+//!   traced. Natives make fragments, and the op collects afterwards with x0 live.
+//! - An op that doesn't find the function it calls leaves stack and registers unchanged until it
+//!   knows what follows.
 
 use super::exc::{self, First};
 use super::handler::{Flavour, go, op};
@@ -27,15 +29,16 @@ op! {
     op_process_exit => process_exit;
 }
 
-/// Where a call by the export goes. Acquire: code that another thread has just loaded is seen whole.
+/// Returns where a call by the export goes. Acquire: code that another thread has just loaded is
+/// seen complete.
 #[inline(always)]
 pub(super) fn address(export: &Export) -> *const u64 {
     export.address()
 }
 
 op!(
-/// The time slice ends before the instruction at `pc`.
-/// `live` X registers hold terms there: the process may be collected before it goes on.
+/// Ends the time slice before the instruction at `pc`. `live` X registers hold terms there: the
+/// process may be collected before it goes on.
 #[cold]
 #[inline(never)]
 fn yield_at(cx, pc, e, hp, reds, live: usize) {
@@ -47,17 +50,18 @@ fn yield_at(cx, pc, e, hp, reds, live: usize) {
     F::leave(cx, Exit::Yield)
 });
 
-// What follows where a call uses up the reductions of the time slice. Arguments are few enough for registers: with some in
-// memory the ops that call these would need frames of their own.
+// Handlers for calls that use up the reductions of the time slice. They have few enough parameters
+// for registers: with some in memory, the ops that call these would need frames of their own.
 
 op!(
-/// A call of what is at `pc`.
+/// A call of the code at `pc`.
 #[cold]
 #[inline(never)]
 fn used_up(cx, pc, e, hp, reds, live: usize) {
-    // `goes_on` notes the call, if the process saves its calls, and gives it the rest of the time slice in that case.
+    // `goes_on` records the call if the process saves its calls, and gives it the rest of the time
+    // slice in that case.
     (*cx).reds = reds;
-    if saved::goes_on(&mut *cx, None) {
+    if saved::continue_slice(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live)
@@ -66,7 +70,7 @@ fn used_up(cx, pc, e, hp, reds, live: usize) {
 /// A call by an export.
 ///
 /// # Safety
-/// As for handlers, of the call that is under way: its arguments are in the first `live` X registers.
+/// As for handlers, during the call: its arguments must be in the first `live` X registers.
 #[cold]
 #[inline(never)]
 unsafe fn used_up_ext<F: Flavour>(
@@ -79,7 +83,7 @@ unsafe fn used_up_ext<F: Flavour>(
 ) -> F::Out {
     (*cx).reds = reds;
     let pc = address(export);
-    if saved::goes_on(&mut *cx, Some(call_of(export))) {
+    if saved::continue_slice(&mut *cx, Some(call_of(export))) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live)
@@ -103,7 +107,7 @@ macro_rules! call_to {
 
 pub(super) use call_to;
 
-/// The same, by an export: who counts calls is told its name.
+/// The same by an export: code that records calls gets its name.
 macro_rules! call_ext_to {
     ($cx:ident, $export:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let export: &'static Export = $export;
@@ -115,8 +119,8 @@ macro_rules! call_ext_to {
     }};
 }
 
-// Those that move put their operand into x0 before. An op that saves registers would be slower, so none of the bodies calls a
-// function that is not inlined, save as the last thing.
+// The ops that move put their operand into x0 first. An op that saves registers would be slower, so
+// none of the bodies calls a function that is not inlined, except at its end.
 op! {
     op_move_call = MoveCall<S: Src>(cx, pc, e, hp, reds, op) {
         (*cx).x[0] = op.src().get(cx, e);
@@ -166,19 +170,21 @@ op! {
     }
 }
 
-/// The first `n` X registers as a list. Making it moves nothing.
+/// Returns the first `n` X registers as a list. Making it moves nothing.
 ///
 /// # Safety
-/// The first `n` X registers hold terms, and the heap is in order.
+/// The first `n` X registers must hold terms, and the heap must be valid.
 pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     let v: Vec<Term> = cx.x[..n].to_vec();
     cx.list(&v)
 }
 
-/// Counts a call of `to`; null if the time slice has ended with it. `live` registers hold its arguments.
+/// Counts a call of `to`; returns null if that ends the time slice. `live` registers hold its
+/// arguments.
 ///
 /// # Safety
-/// `to` is the entry of a function whose arguments are in the first `live` X registers, and stack and heap are in order.
+/// `to` must be the entry of a function whose arguments are in the first `live` X registers; stack
+/// and heap must be valid.
 pub(super) unsafe fn count_call(
     cx: &mut Cx,
     to: *const u64,
@@ -186,7 +192,7 @@ pub(super) unsafe fn count_call(
     live: usize,
 ) -> *const u64 {
     cx.reds -= 1;
-    if cx.reds > 0 || saved::goes_on(cx, call) {
+    if cx.reds > 0 || saved::continue_slice(cx, call) {
         return to;
     }
     cx.interp.pc = to;
@@ -195,10 +201,11 @@ pub(super) unsafe fn count_call(
     std::ptr::null()
 }
 
-/// The end of an op that returns: takes the address out of the slot, and clears it (see the invariants of the crate).
+/// The end of an op that returns: takes the address out of the slot, and clears it (see the
+/// invariants of the crate).
 ///
 /// # Safety
-/// `heap.stop` is the slot of a return address, and that address is in it.
+/// `heap.stop` must be the slot of a return address, and hold that address.
 pub(super) unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     let e = cx.heap.stop as *mut u64;
     let to = e.read();
@@ -206,7 +213,7 @@ pub(super) unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     to as *const u64
 }
 
-/// No clause of the function takes the arguments, which stand in x.
+/// Raises `function_clause`: no clause of the function matches the arguments in x.
 unsafe fn func_info(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::FuncInfo::at(pc);
     let (m, f) = (op.module(), op.function());
@@ -215,14 +222,14 @@ unsafe fn func_info(cx: &mut Cx, pc: *const u64) -> *const u64 {
     exc::raise(cx, pc, fail, First::Function(m, f, &args))
 }
 
-/// The function of an export isn't there.
+/// Handles a call of an export whose function isn't defined.
 unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let x = instr::ErrorHandler::at(pc).export();
     let args = args_list(cx, x.arity as usize);
     undefined(cx, pc, x.module, x.function, args)
 }
 
-/// Has the error handler called for a function that isn't there, or fails for want of one.
+/// Calls the error handler for a function that isn't defined, or fails if there is none.
 ///
 /// # Safety
 /// As for the instruction at `pc`, which calls `m:f` with `args`.
@@ -236,7 +243,7 @@ pub(super) unsafe fn undefined(
     let module = error_handler_of(cx);
     let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
     let to = target.address();
-    // There is no error handler, or it is the module that lacks the function: calling it would never end.
+    // There is no error handler, or its module lacks the function: calling it would never end.
     if to == target.stub.as_ptr() as *mut u64 || module == m {
         let args = args.list_to_vec().unwrap_or_default();
         let fail = cx.error(am::UNDEF);
@@ -249,7 +256,7 @@ pub(super) unsafe fn undefined(
     to
 }
 
-/// The module whose `undefined_function/3` is called for what isn't there.
+/// Returns the module whose `undefined_function/3` is called for undefined functions.
 pub(super) fn error_handler_of(cx: &mut Cx) -> Term {
     if cx.proc.is_null() {
         return am::ERROR_HANDLER;
@@ -260,7 +267,7 @@ pub(super) fn error_handler_of(cx: &mut Cx) -> Term {
     }
 }
 
-/// The instruction that the first function of a process returns to.
+/// The instruction to which the first function of a process returns.
 ///
 /// # Safety
 /// As for handlers.

@@ -1,4 +1,5 @@
-//! `catch` and `try`: the mark of a handler in a Y register, and what follows where an exception led to it. `exc` raises and throws.
+//! `catch` and `try`: the mark of a handler in a Y register, and what follows when an exception has
+//! led to it. `exc` raises and throws.
 
 use super::exc;
 use super::handler::{go, op};
@@ -20,7 +21,8 @@ op! {
 }
 
 op!(op_catch = Catch<D: Dst>(cx, pc, e, hp, reds, op) {
-    // A mark in a Y register, with the address of the handler. `exc::throw` finds it as it walks the stack.
+    // Stores a mark with the address of the handler in a Y register. `exc::throw` finds it when it
+    // walks the stack.
     op.dst().set(cx, e, Term::catch(op.to().to() as u64));
     go!(cx, op.next(), e, hp, reds)
 });
@@ -31,7 +33,8 @@ op!(op_try_end = TryEnd<D: Dst>(cx, pc, e, hp, reds, op) {
 });
 
 op!(op_try_case = TryCase<D: Dst>(cx, pc, e, hp, reds, op) {
-    // x0 is a mark by which `catch_end` knows that an exception led here; class, reason and trace come down by one.
+    // x0 is a mark by which `catch_end` knows that an exception led here; class, reason and trace
+    // move down by one.
     op.dst().set(cx, e, NIL);
     let x = (*cx).x.as_mut_ptr();
     x.write(*x.add(1));
@@ -42,7 +45,8 @@ op!(op_try_case = TryCase<D: Dst>(cx, pc, e, hp, reds, op) {
 
 op!(op_catch_end = CatchEnd<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, NIL);
-    // `exc::throw` has left that in x0. Without an exception x0 is the value, and the op does nothing more.
+    // `exc::throw` has left that in x0. Without an exception x0 is the value, and the op does
+    // nothing more.
     if (&(*cx).x)[0] == Term::NON_VALUE {
         return caught::<F>(cx, pc, e, hp, reds);
     }

@@ -1,7 +1,7 @@
-//! The interpreter of the mode in which schedules are chosen: before each instruction by which a process touches what others see, it
-//! asks whether the process goes on ([`choice::asks`]).
+//! The interpreter of the race finder. Before each instruction by which a process touches something
+//! that others see, it asks whether the process goes on ([`choice::asks`]).
 //!
-//! Processes run step by step, so nothing of this stands in the code of the usual mode.
+//! Processes run step by step, so the code of the usual mode has no trace of this.
 
 use crate::STEP;
 use crate::collect::Also;
@@ -16,22 +16,23 @@ use purlin_kernel::process::TIMER;
 use purlin_term::{Alloc, NIL, atom};
 use std::sync::LazyLock;
 
-/// What is asked about an instruction.
+/// The kind of scheduling point that an instruction is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
     No,
     Send,
     Native,
     Receive,
-    /// A function of a library in C.
+    /// A function of a native library.
     Library,
-    /// A receive ends, since nothing has come in time.
+    /// A receive times out.
     Over,
-    /// Asked about afterwards, if it has found no message and the receive then ends.
+    /// A receive looks for a message. It asks afterwards, if it has found no message and the
+    /// receive then ends.
     Look,
 }
 
-/// By the number of a variant.
+/// The kinds, by the number of the variant.
 static ASKS: LazyLock<Vec<Asks>> = LazyLock::new(|| {
     let of = |n: usize| match u16::try_from(n).ok().and_then(ops::lookup) {
         Some(_) if ops::Op::of(n as u16) == Some(Op::Send) => Asks::Send,
@@ -52,19 +53,21 @@ static ASKS: LazyLock<Vec<Asks>> = LazyLock::new(|| {
     (0..STEP.len()).map(of).collect()
 });
 
-/// See the module head.
+/// The engine of the race finder. See the head of this module.
 pub struct Chosen;
 
-/// The operation that the instruction at `pc` is, where the process goes on that stops there, and the registers that are live then.
+/// Returns the operation of the instruction at `pc`, where the process goes on if it stops there,
+/// and the registers that are live then.
 ///
 /// # Safety
-/// There is an instruction at `pc`, of the kind that `asks` says, which is the next of the process in `cx`.
+/// There must be an instruction at `pc`, of the kind that `asks` says, which is the next of the
+/// process in `cx`.
 unsafe fn asked(cx: &mut Cx, asks: Asks, pc: *const u64) -> Option<(What, *const u64, usize)> {
     match asks {
         Asks::No | Asks::Look | Asks::Library | Asks::Over => None,
         Asks::Send => Some((What::Send, pc, 2)),
         Asks::Receive => {
-            // A timer that is set already counts on.
+            // A timer that is already set keeps running.
             if cx.process().has(TIMER) {
                 return None;
             }
@@ -88,13 +91,14 @@ static RETURN: LazyLock<usize> = LazyLock::new(|| {
     (0..STEP.len()).find(is).expect("there is a return")
 });
 
-/// Bytes at most that are drawn at once.
+/// Maximum number of bytes that are drawn at once.
 const MOST_BYTES: i64 = 1 << 20;
 
-/// Whether the function at `pc` is one that gives bytes at random: these follow from the seed, and are in x0 then.
+/// Whether the function at `pc` is one that returns random bytes. They follow from the seed, and
+/// are in x0 then.
 ///
 /// # Safety
-/// The function's first instruction is the next of the process in `cx`.
+/// The function's first instruction must be the next of the process in `cx`.
 unsafe fn draws(cx: &mut Cx, pc: *const u64) -> bool {
     let Some(p) = code::find(pc) else {
         return false;
@@ -114,7 +118,7 @@ unsafe fn draws(cx: &mut Cx, pc: *const u64) -> bool {
     true
 }
 
-/// The process stops, to go on at `pc`.
+/// Stops the process, to go on at `pc`.
 fn stops(cx: &mut Cx, pc: *const u64, live: usize) -> Exit {
     cx.interp.pc = pc;
     cx.interp.live = live;
@@ -137,7 +141,7 @@ impl Engine for Chosen {
                 && !cx.dirty
                 && let Some((what, back, live)) = asked(cx, asks, pc)
             {
-                // The registers below that hold the time mean nothing in a receive.
+                // In a receive, the registers below the one with the time are not live.
                 let time = match what {
                     What::Receive => instr::WaitTimeout::at(pc).time().value(cx),
                     _ => NIL,

@@ -1,17 +1,19 @@
-//! Where machine code is entered and left, and the functions that it calls.
+//! Entry to and exit from machine code, and the helpers that it calls.
 //!
-//! A function that has machine code has `enter_compiled` at its entry. Code of the interpreter that comes there goes on in
-//! machine code, until that leaves: with the next instruction, or with why the process leaves.
+//! A function that has machine code has `enter_compiled` at its entry. When the interpreter gets
+//! there it continues in machine code, until that exits with the next instruction, or with the
+//! reason why the process stops.
 //!
-//! What it calls, and the fields of a context that it touches, are rows (`purlin_isa::helpers`, `purlin_isa::context`); here are a
-//! function for each of those and the place of each of these.
+//! The helpers that machine code calls, and the fields of a context that it touches, are rows
+//! (`purlin_isa::helpers`, `purlin_isa::context`). This file has a function for each helper and the
+//! offset of each field.
 
 use super::arith::{EFFORTS, operation};
 use super::handler::{Flavour, again, go, op};
 use super::skip::number;
 use super::{Exit, STEP};
-use crate::code::compiled::left_for;
 use crate::code::entries::leads_to;
+use crate::code::sampling::count_exit;
 use crate::code::{self, returns};
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
@@ -29,14 +31,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Address of the stub that enters machine code.
 static ENTER: AtomicUsize = AtomicUsize::new(0);
 
-/// Says where the stub is that enters machine code.
+/// Sets the address of the stub that enters machine code.
 pub fn set_enter(address: u64) {
     ENTER.store(address as usize, Ordering::Release);
 }
 
 macro_rules! offsets {
     ($( $name:ident = $($path:ident).+ $doc:literal; )*) => {
-        /// Where the fields lie that machine code reads and writes.
+        /// Offsets of the fields that machine code reads and writes.
         pub const FIELDS: Fields = Fields { $($name: offset_of!(Cx, $($path).+) as i32),* };
     };
 }
@@ -53,18 +55,18 @@ pub const EXITS: Exits = Exits {
     waits: Exit::Wait as u8,
 };
 
-/// Places in exports and fun entries.
+/// Offsets in exports and fun entries.
 pub const TARGETS: Targets = Targets {
     export_address: fun::Export::ADDRESS as i32,
     fun_address: fun::FunEntry::ADDRESS as i32,
 };
 
-/// A step of each variant: runs the instruction, and gives the next one.
+/// Returns the step of each variant: it runs the instruction, and returns the next one.
 pub fn steps() -> Vec<u64> {
     STEP.iter().map(|&s| s as *const () as u64).collect()
 }
 
-/// The types of the kinds in the rows of helpers.
+/// The Rust types of the kinds in the rows of helpers.
 mod kind {
     pub type Pc = *const u64;
     pub type Term = purlin_term::Term;
@@ -75,11 +77,11 @@ mod kind {
 
 macro_rules! addresses {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
-        /// The helpers with their names, for those who show machine code.
+        /// Returns the helpers with their names, for printing machine code.
         pub fn named_helpers(h: &Helpers) -> Vec<(u64, &'static str)> {
             vec![$((h.$name, stringify!($name))),*]
         }
-        /// Addresses of the helpers.
+        /// Returns the addresses of the helpers.
         pub fn helpers() -> Helpers {
             Helpers { $($name: {
                 let f: unsafe extern "C" fn(*mut Cx $(, kind::$k)*) -> kind::$r = helper::$name;
@@ -91,10 +93,11 @@ macro_rules! addresses {
 purlin_isa::for_each_helper!(addresses);
 
 op!(
-/// The machine code of the function that starts here runs.
+/// Runs the machine code of the function that starts here.
 fn op_enter_compiled(cx, pc, e, hp, reds) {
     let code = leads_to(pc);
-    // Taken back just now, or not for this process; or a collection is wanted, which machine code doesn't look for.
+    // The machine code was just taken back, or is not for this process, or a collection is due, for
+    // which machine code doesn't check.
     if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
         return again::<F>(cx, pc, e, hp, reds);
     }
@@ -125,11 +128,11 @@ unsafe fn enter<F: Flavour>(
     }
     let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     let to = (next & !1) as *const u64;
-    // The instruction itself, even where it stands at an entry.
+    // The instruction itself, even if it is at an entry.
     if next & 1 != 0 {
         return again::<F>(cx, to, e, hp, reds);
     }
-    left_for(cx, to);
+    count_exit(cx, to);
     go!(cx, to, e, hp, reds)
 }
 
@@ -156,8 +159,9 @@ const LOOP_REC: u16 = number(Op::LoopRec, &[Form::L, Form::D]);
 /// The helpers, in the order of their rows (`purlin_isa::helpers`).
 ///
 /// # Safety
-/// `cx` is the context of this thread, in order for the instruction that calls the helper, as the contract of handlers in the head of
-/// this crate and that of calls in the head of the rows have it; the arguments are what the row names.
+/// `cx` must be the context of this thread, valid for the instruction that calls the helper: see
+/// the contract of handlers in the head of this crate and the contract of a call in the head of the
+/// rows. The arguments must be those that the row names.
 mod helper {
     use super::*;
     use crate::messages::SEND_REDUCTIONS;
@@ -171,7 +175,8 @@ mod helper {
         collect(cx, what as u32 as usize, (what >> 32) as usize);
     }
     /// # Safety
-    /// As the module says; `what` has the number of an operation on integers, and how many X registers hold terms.
+    /// As for the module; `what` must have the number of an operation on integers, and the number
+    /// of X registers that hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
         let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0x7F_FFFF) as usize);
         if what & IN_BODY != 0 && EFFORTS[n].is_long(a, b) {
@@ -185,8 +190,9 @@ mod helper {
         if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
             return t;
         }
-        // What gets it is written before, as the interpreter does: it may be one of the roots, and what it held is none any more.
-        // Other registers hold nothing that is asked for: then it is kept as a register behind those that are live.
+        // The destination register is written first, as in the interpreter. It may be one of the
+        // roots, and its old value no longer is. If the result goes elsewhere it is kept in a
+        // register after the live ones.
         let result = what >> 32;
         if result & RESULT_IN_FRAME != 0 {
             let slot = (*cx).heap.stop.add((result & !RESULT_IN_FRAME) as usize);
@@ -208,45 +214,47 @@ mod helper {
     }
 
     /// # Safety
-    /// `a` and `b` are terms of the process.
+    /// `a` and `b` must be terms of the process.
     pub(super) unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::cmp(a, b) == Order::Less
     }
     /// # Safety
-    /// `a` and `b` are terms of the process.
+    /// `a` and `b` must be terms of the process.
     pub(super) unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq(a, b)
     }
     /// # Safety
-    /// `a` and `b` are terms of the process.
+    /// `a` and `b` must be terms of the process.
     pub(super) unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq_exact(a, b)
     }
     /// # Safety
-    /// `m` and `key` are terms of the process.
+    /// `m` and `key` must be terms of the process.
     pub(super) unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
         match m.is_map() {
             true => map::get(m, key).unwrap_or(Term::NON_VALUE),
             false => Term::NON_VALUE,
         }
     }
-    /// Where `apply` leads to.
+    /// Returns where `apply` leads to.
     ///
     /// # Safety
-    /// As the module says; the X registers behind `arity` arguments hold terms.
+    /// As for the module; the two X registers after `arity` arguments must hold terms.
     pub(super) unsafe extern "C" fn callee(cx: *mut Cx, arity: u64) -> *const u64 {
         let n = arity as usize;
         let (m, f) = ((&(*cx).x)[n], (&(*cx).x)[n + 1]);
         match m.is_atom() && f.is_atom() && m != am::ERLANG {
-            // `erlang:apply/3` is unfolded, and natives that always raise do so where they are called.
+            // `erlang:apply/3` is unfolded, and natives that always raise do so where they are
+            // called.
             true => crate::code::export(m, f, n as u32).address(),
             false => std::ptr::null(),
         }
     }
-    /// As the instruction does it.
+    /// Makes a fun, as the instruction does.
     ///
     /// # Safety
-    /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
+    /// `place` must have room for the words of a fun, with the free variables after its head;
+    /// `entry` must be a fun entry.
     pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
         let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
         let free = (*p.add(FUN_BITS)).raw() as u8;
@@ -255,17 +263,17 @@ mod helper {
         (*entry).retain();
         (*cx).heap.off_heap.link(p);
     }
-    /// The next character of UTF-8; no value: there is none.
+    /// Returns the next UTF-8 character; no value if there is none.
     ///
     /// # Safety
-    /// As for all helpers: called by machine code of the process in the context, with terms of its.
+    /// As for all helpers: called by machine code of the process in the context, with its terms.
     pub(super) unsafe extern "C" fn utf8(_: *mut Cx, context: Term) -> Term {
         crate::bits::next_utf8(context).unwrap_or(Term::NON_VALUE)
     }
     /// See `bits_build::put_character`.
     ///
     /// # Safety
-    /// There is room for four bytes at `to`.
+    /// There must be room for four bytes at `to`.
     pub(super) unsafe extern "C" fn put_utf8(_: *mut Cx, to: u64, c: Term) -> u64 {
         crate::bits_build::put_character(to as *mut u8, c) as u64
     }
@@ -300,7 +308,7 @@ mod helper {
     /// See `bits_build::put_bytes`.
     ///
     /// # Safety
-    /// There is room from `to` to `limit`.
+    /// There must be room from `to` to `limit`.
     pub(super) unsafe extern "C" fn put_bytes(_: *mut Cx, to: u64, t: Term, limit: u64) -> u64 {
         crate::bits_build::put_bytes(to as *mut u8, t, limit as *mut u8) as u64
     }

@@ -1,5 +1,6 @@
-//! Holds what each instruction does against what its row says: effects, registers, heap, stack, what runs next. In builds with
-//! debug assertions only, where processes run step by step. What machine code does it does not see: `PURLIN_JIT=off`.
+//! Checks each instruction against its row: effects, registers, heap, stack, and what runs next.
+//! Only in builds with debug assertions, where processes run step by step. It does not see what
+//! machine code does, so use `PURLIN_JIT=off`.
 
 use crate::code;
 use crate::cx::Cx;
@@ -8,7 +9,7 @@ use purlin_isa::contract::{Makes, Stack, Xs};
 use purlin_isa::ops::{List, Op, Role, SpecOp, lookup, words};
 use purlin_term::Term;
 
-/// X registers that are compared.
+/// Number of X registers that are compared.
 const COMPARED: usize = 32;
 
 /// The state before an instruction ran.
@@ -21,10 +22,10 @@ pub(crate) struct Before {
     hp: *mut Term,
 }
 
-/// The instruction at `pc`, as one of that number.
+/// Decodes the instruction at `pc` as one of that number.
 ///
 /// # Safety
-/// A whole one stands there.
+/// There must be a whole instruction.
 unsafe fn instruction<'a>(pc: *const u64, number: u16) -> Option<Instruction<'a>> {
     let (row, variant) = lookup(number)?;
     let forms = row.forms(variant);
@@ -56,10 +57,10 @@ impl Before {
         }
     }
 
-    /// The faults of an instruction: what it has done and its row doesn't say. `next` is what it gave.
+    /// Returns what an instruction has done although its row doesn't say so. `next` is its result.
     ///
     /// # Safety
-    /// The instruction has run just now, and its code is still there.
+    /// The instruction must have run just now, and its code must still be there.
     pub unsafe fn broken(&self, cx: &Cx, next: *const u64) -> Result<(), String> {
         let Some((row, _)) = lookup(self.number) else {
             return Ok(());
@@ -74,7 +75,8 @@ impl Before {
         hold(may.yields || raised || !left, || {
             format!("{} left with {:?}", row.name, cx.interp.exit)
         })?;
-        // A breakpoint runs the instruction that it stands for; natives may go on elsewhere, by any registers.
+        // A breakpoint runs the instruction that it replaces; natives may go on elsewhere, with any
+        // registers.
         let elsewhere = may.calls && may.fails || Op::of(self.number) == Some(Op::Breakpoint);
         if collected || raised || left || elsewhere {
             return Ok(());
@@ -86,7 +88,7 @@ impl Before {
         self.rest(cx, &i, next)
     }
 
-    /// Whether it has written the X registers that its row names, and no others.
+    /// Checks that it has written the X registers that its row names, and no others.
     fn registers(&self, cx: &Cx, i: &Instruction) -> Result<(), String> {
         let row = i.row();
         let listed = i.members().map_or_else(Vec::new, |m| m.writes());
@@ -100,7 +102,7 @@ impl Before {
                 let written = |role| matches!(role, Role::Written | Role::Changed);
                 let mut all = row.operands.iter().zip(&operands[..]);
                 all.any(|(o, &v)| v == x && written(o.kind.role()))
-                    // What it may lose is forgotten where collections are tried out.
+                    // In stress mode, registers that it may lose are forgotten.
                     || row.contract.keeps.is_some_and(|n| k >= n.into())
                     || match row.contract.writes {
                         Xs::All => true,
@@ -115,21 +117,21 @@ impl Before {
         Ok(())
     }
 
-    /// Whether heap, stack and what runs next are what the row says.
+    /// Checks heap, stack, and what runs next.
     ///
     /// # Safety
-    /// `pc` is an instruction of the code that ran, or of any.
+    /// `pc` must be an instruction of the code that ran, or of any other.
     unsafe fn rest(&self, cx: &Cx, i: &Instruction, pc: *const u64) -> Result<(), String> {
         let (e, hp) = (cx.heap.stop, cx.heap.htop);
         let row = i.row();
-        // It has made what it needs, and runs anew.
+        // It has made the room that it needs, and runs again.
         if pc == self.pc && row.effects.collects {
             return Ok(());
         }
         let number = |name, operands: &[Value], of: &SpecOp| {
             of.named(name).map_or(0, |k| operands[k].word() as isize)
         };
-        // What the parts make, and how far the top of the stack moves.
+        // The words that the parts make, and how far the top of the stack moves.
         let (mut least, mut made, mut most, mut moved) = (0, 0, false, Some(0));
         let mut returns = false;
         for (op, operands) in i.parts() {
@@ -210,7 +212,8 @@ mod tests {
     use purlin_isa::ops::{Op, VARIANTS};
     use purlin_term::Term;
 
-    /// Runs `op` and then the end of the process, with `instead` as the step of `op` if there is one.
+    /// Runs `op` and then the end of the process, with `instead` as the step of `op` if there is
+    /// one.
     fn run(op: Op, operands: &[Value], instead: Option<Step>) -> Exit {
         let mut words = packed(op, operands).expect("operands that fit");
         words.extend(packed(Op::ProcessExit, &[]).expect("no operands"));
@@ -222,21 +225,21 @@ mod tests {
         for (i, x) in cx.x.iter_mut().enumerate() {
             *x = Term::small(i as i64);
         }
-        // SAFETY: registers hold immediates, and an empty stack is in order for code without frames.
+        // SAFETY: registers hold immediates, and an empty stack is valid for code without frames.
         unsafe {
             purlin_term::gc::collect(&mut cx.heap, 100, &mut [], false);
             cx.reds = 100;
             run_table(&mut *cx, words.as_ptr(), &table)
         }
     }
-    /// The same with what the step does and `more` beside it, which must be found.
+    /// Runs `op` with a faulty step and expects the fault to be found.
     fn finds(op: Op, operands: &[Value], step: Step, what: &str) {
         let found = std::panic::catch_unwind(|| run(op, operands, Some(step)));
-        let told = found.expect_err("the deviation is not found");
-        let told = told.downcast_ref::<String>().map_or("", |s| s);
-        assert!(told.contains(what), "{told}");
+        let fault = found.expect_err("the deviation is not found");
+        let fault = fault.downcast_ref::<String>().map_or("", |s| s);
+        assert!(fault.contains(what), "{fault}");
     }
-    /// Runs the instruction at `pc` as it is.
+    /// Runs the instruction at `pc` correctly.
     unsafe fn rightly(cx: *mut Cx, pc: *const u64) -> *const u64 {
         STEP[usize::from(*(pc as *const u16))](cx, pc)
     }

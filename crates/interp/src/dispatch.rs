@@ -1,7 +1,8 @@
 //! The tables of handlers, and how a process runs by either of them.
 //!
-//! Optimised builds run by [`HANDLERS`], where each handler jumps to the next. Builds with debug assertions run by [`STEP`] and
-//! hold what each instruction did against its row; others do so, without that, where `PURLIN_STEPS=1` is in the environment.
+//! Optimised builds run by [`HANDLERS`], where each handler jumps to the next. Builds with debug
+//! assertions run by [`STEP`] and check each instruction against its row. With `PURLIN_STEPS=1` in
+//! the environment, other builds run by [`STEP`] too, without the check.
 
 use crate::compiled::begin;
 #[cfg(debug_assertions)]
@@ -20,7 +21,8 @@ use std::sync::LazyLock;
 type Handler =
     unsafe fn(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit;
 
-/// A handler ends by calling the next one. An optimised build compiles that to a jump.
+/// The flavour in which a handler ends by calling the next one. An optimised build compiles that to
+/// a jump.
 #[cfg(not(debug_assertions))]
 pub(crate) struct Tail;
 
@@ -49,7 +51,7 @@ impl Flavour for Tail {
     }
 }
 
-/// A handler stores the registers and gives the next instruction.
+/// The flavour in which a handler stores the registers and returns the next instruction.
 pub(crate) struct Steps;
 
 impl Flavour for Steps {
@@ -101,8 +103,9 @@ mod tables {
         macro_rules! handler {
             ($name:ident $($kind:ident)*) => { $name::<Tail $(, $kind)*> };
         }
-        /// A reference to a constant: its address is then known in all units of the crate. That of an array that is a static itself each
-        /// handler in another unit would load from memory before it jumps.
+        /// A reference to a constant, so that its address is known in all units of the crate. If
+        /// the array were a static itself, handlers in other units would load its address from
+        /// memory before each jump.
         pub static HANDLERS: &[Handler] = &include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
     }
 
@@ -117,7 +120,8 @@ mod tables {
     }
     pub static STEP: [Step; VARIANTS] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
 }
-/// Every variant of every instruction by its number, as one step. Compiled code calls these for what it has no machine code for.
+/// The step of every variant, by its number. Compiled code calls these for instructions without a
+/// template.
 pub use tables::STEP;
 #[cfg(not(debug_assertions))]
 use tables::tail::HANDLERS;
@@ -130,8 +134,8 @@ static STEPS: LazyLock<bool> =
 /// Runs the process in the context from `entry` on, until it yields, waits or ends.
 ///
 /// # Safety
-/// `cx.heap` is the heap of a process whose stack is in order for the code at `entry`, and the registers which that
-/// code reads hold terms of this process.
+/// `cx.heap` must be the heap of a process whose stack is valid for the code at `entry`, and the
+/// registers that this code reads must hold terms of the process.
 pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
     #[cfg(not(debug_assertions))]
     if !*STEPS {
@@ -151,7 +155,7 @@ unsafe fn run_steps(cx: *mut Cx, pc: *const u64) -> Exit {
 /// As [`run`], by the steps of a table.
 ///
 /// # Safety
-/// As for [`run`]; each step does what the instruction of its number does.
+/// As for [`run`]; each step must do what the instruction of its number does.
 pub(crate) unsafe fn run_table(cx: *mut Cx, mut pc: *const u64, table: &[Step; VARIANTS]) -> Exit {
     while !pc.is_null() {
         let number = code::fetch(pc);
@@ -170,7 +174,7 @@ pub(crate) unsafe fn run_table(cx: *mut Cx, mut pc: *const u64, table: &[Step; V
     (*cx).interp.exit
 }
 
-/// The interpreter, as schedulers know it.
+/// The interpreter as an engine of the schedulers.
 pub struct Interpreter;
 
 impl Engine for Interpreter {

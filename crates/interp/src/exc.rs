@@ -1,18 +1,24 @@
 //! Exceptions: raising, finding the handler, stack traces.
 //!
-//! While an exception is handled its trace is raw: a tuple
-//! `{Class, Kind, First, Info, Addresses}`, where `Addresses` is a block of code addresses under a bignum's header (so
-//! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
-//! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
-//! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
-//! the arguments to show in it; 5: as 1, without a place. `Info` is what goes behind the first entry's place: a list, or the module
-//! that formats the error, of which the list is made for who reads the trace.
+//! While an exception is handled its trace is raw: a tuple `{Class, Kind, First, Info, Addresses}`.
+//! `Addresses` is a block of code addresses under a bignum's header, so that the collector leaves
+//! it alone. The first address is exact, the others are return addresses. The kinds are:
+//! - 0: the first address gives the first entry.
+//! - 1: `First` = {M, F, Args} replaces the function of the first address.
+//! - 2: `First` is a native, which precedes the first address.
+//! - 3: `First` is the whole trace, given by the program.
+//! - 4: the first address gives the first entry, which shows the arguments `First`.
+//! - 5: as 1, without a location.
 //!
-//! Raising collects nothing: the terms of a trace are made in fragments where the heap is full, and registers stay as they are
-//! until the exception is put there. [`throw`] finds the innermost catch mark by walking the stack from its top. It cuts the stack
-//! down to that frame, leaves the exception in x1 to x3 and a mark in x0, and gives the handler's address. Frames of traced and of
-//! measured calls on the way are told that their call ends. Without a handler the process ends, and its reason stands in the
-//! context.
+//! `Info` is added to the location of the first entry. It is a list, or the module that formats the
+//! error; the list is then made when the trace is read.
+//!
+//! Raising collects nothing. The terms of a trace are made in fragments if the heap is full, and
+//! registers keep their values until the exception is stored there. [`throw`] finds the innermost
+//! catch mark by walking the stack from its top. It cuts the stack back to that frame, leaves the
+//! exception in x1 to x3 and a mark in x0, and returns the handler's address. On the way it ends
+//! the traced and the measured calls whose frames it drops. Without a handler the process ends,
+//! with its exit reason in the context.
 
 use super::Exit;
 use super::instr;
@@ -30,42 +36,47 @@ use std::sync::atomic::Ordering;
 
 /// The first entry of a stack trace.
 pub enum First<'a> {
-    /// The place of the instruction.
+    /// The location of the instruction.
     None,
-    /// The place of the instruction, a call, and the address that it would have returned to: as stock has it.
+    /// The location of the instruction, a call, and the address to which it would have returned, as
+    /// in stock.
     Call(*const u64),
-    /// That native with those arguments, before the place of the instruction.
+    /// That native with those arguments, before the location of the instruction.
     Native(Term, Term, &'a [Term]),
-    /// The place of the instruction, which has called a native that only raises what it is told to; or who called what the instruction
-    /// stands for, if the instruction is null.
-    Told,
-    /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
+    /// The location of the instruction, which has called a native that only raises its argument. If
+    /// the instruction is null: the caller of the function that it stands for.
+    Caller,
+    /// The location of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
     Construct(Term),
-    /// That function with those arguments, at the place of the instruction.
+    /// That function with those arguments, at the location of the instruction.
     Function(Term, Term, &'a [Term]),
-    /// The same, of a native library: it has no place.
+    /// The same for a native library, which has no location.
     Library(Term, Term, &'a [Term]),
 }
 
-/// Most entries of a stack trace: where it starts is told even if the flag is 0.
+/// Returns the maximum number of entries of a stack trace. The first one is shown even if the flag
+/// is 0.
 pub fn depth() -> usize {
     code::stack::DEPTH.load(Ordering::Relaxed).max(1)
 }
 
-/// The module that formats errors of natives of `m`.
+/// Returns the module that formats errors of natives of `m`.
 fn format_module(m: Term) -> Option<Term> {
     modules::error_module(m)
 }
 
-/// Raises `fail` at the instruction `pc`: the next instruction, or null if nobody catches it and the process ends.
+/// Raises `fail` at the instruction `pc`. Returns the next instruction, or null if the exception is
+/// not caught and the process ends.
 ///
 /// # Safety
-/// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
+/// The heap's pointers in the context must be current, and `pc` must be an instruction of loaded
+/// code.
 #[inline(never)]
 pub(crate) unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
-    // First whatever `fail` is becomes the exception in the context: class, value, and a trace if the program gave one.
+    // First stores `fail` as the exception in the context: class, value, and a trace if the program
+    // gave one.
     match fail {
-        // It stands in the context already.
+        // It is in the context already.
         Fail::Raised => {}
         Fail::Exited => {
             #[cfg(debug_assertions)]
@@ -86,7 +97,7 @@ pub(crate) unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First
             let _ = cx.error(value);
         }
     }
-    // `erlang:raise/3` and its like bring a trace, which is told as it is.
+    // `erlang:raise/3` and its like bring a trace, which is used as it is.
     let trace = if cx.exc.trace != Term::NON_VALUE {
         let given = cx.exc.trace;
         let block = address_block(cx, &[0]);
@@ -98,7 +109,8 @@ pub(crate) unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First
     throw(cx, trace)
 }
 
-/// The trace of an exception raised at `pc`; `info`: natives that have one show `error_info`.
+/// Returns the trace of an exception raised at `pc`. `info`: whether natives that have `error_info`
+/// show it.
 unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
     let class = cx.exc.class.atom();
     let native = match first {
@@ -106,7 +118,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         _ => None,
     };
     // `error/1`, `exit/1`, `throw/1` and their like: the trace shows their caller, not them.
-    let told_to = matches!(first, First::Told);
+    let shows_caller = matches!(first, First::Caller);
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -120,7 +132,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             let a = cx.list(args);
             (1, cx.tuple(&[m, f, a]), NIL)
         }
-        // Arguments are shown for errors only, as stock does it.
+        // Arguments are shown for errors only, as in stock.
         First::Library(m, f, args) => {
             let a = match cx.exc.class {
                 Class::Error => cx.list(args),
@@ -128,7 +140,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             };
             (5, cx.tuple(&[m, f, a]), NIL)
         }
-        First::Told => {
+        First::Caller => {
             let extra = if cx.exc.error_info {
                 let map = cx.exc.cause;
                 let pair = cx.tuple(&[am::ERROR_INFO, map]);
@@ -167,13 +179,13 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         }
     };
     let mut depth = depth();
-    if told_to {
-        // The stub that it was applied by is no place to show.
+    if shows_caller {
+        // The stub by which it was applied is not shown.
         depth += 1;
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
-    if told_to && pc.is_null() {
-        // Its caller is the first that the stack tells.
+    if shows_caller && pc.is_null() {
+        // Its caller is the first return address on the stack.
         pcs.clear();
     }
     if let First::Call(back) = first
@@ -181,12 +193,13 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     {
         pcs.push(back as u64);
     }
-    // Return addresses lie in the first slot of each frame. A walk over all slots finds them by their tag; slots that hold none
-    // are 0.
+    // Each frame has its return address in its first slot. A walk over all slots finds them by
+    // their tag; other first slots are 0.
     let (top, end) = (cx.heap.stop, cx.heap.hend);
     let mut p = top;
     while pcs.len() < depth {
-        // A function that has called itself to any depth has as many frames of one place: all are told at once.
+        // A function that has called itself many times has as many frames with the same address:
+        // they give one entry.
         let again = if pcs.len() > 1 { pcs[pcs.len() - 1] } else { 0 };
         while p < end {
             let w = (*p).raw();
@@ -199,12 +212,13 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             break;
         }
         let w = (*p).raw();
-        // Calls from one place are told once. So is the place that a native was called from, where it returns to; but not an
-        // instruction that fails right behind a call of the same function: its frame says nothing, the one below says this
-        // place.
-        let told = pcs.last() == Some(&w)
-            && (pcs.len() > 1 || p == top || told_to || native.is_some_and(is_called));
-        if frame_words(w).is_none() && !told {
+        // Consecutive calls from one address give one entry. So does the address from which a
+        // native was called, together with the address where it returns. That does not hold for an
+        // instruction that fails directly after a call of the same function: its frame shows
+        // nothing, and the one below has this address.
+        let repeated = pcs.last() == Some(&w)
+            && (pcs.len() > 1 || p == top || shows_caller || native.is_some_and(is_called));
+        if frame_words(w).is_none() && !repeated {
             pcs.push(w);
         }
         p = p.add(1);
@@ -213,10 +227,11 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     cx.tuple(&[class, Term::small(kind), head, extra, block])
 }
 
-/// A bignum whose digits are code addresses. A purge of the code leaves them dangling: they are looked up, never followed.
+/// Returns a bignum whose digits are code addresses. A purge of the code leaves them dangling: they
+/// are looked up, never dereferenced.
 ///
 /// # Safety
-/// The heap is that of the process that runs, and in order.
+/// The heap must be that of the running process, and valid.
 unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
     let block = cx.heap.alloc(1 + pcs.len());
     (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
@@ -226,26 +241,26 @@ unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
     Term::boxed_at(block)
 }
 
-/// Whether that is a native which code calls, and no instruction.
+/// Whether that is a native which code calls, not an instruction.
 fn is_called((m, f, arity): (Term, Term, usize)) -> bool {
     code::native(m, f, arity as u32).is_some_and(|n| n.1.kind != crate::bif::Kind::Guard)
 }
 
-/// Whether a native only raises what it was told to ([`First::Told`]).
+/// Whether a native only raises its argument ([`First::Caller`]).
 pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
-    // Each call by name asks; all of them are of one module.
+    // Each call by name comes here; all such natives are in one module.
     m == am::ERLANG && crate::bif::raises(f, arity as u32)
 }
 
-/// Parts of a raw trace.
-/// None of what a program put in its place. A program can make a tuple that looks like one, and sees its own lie then.
+/// Returns the parts of a raw trace; `None` for anything that a program put in its place. A program
+/// can make a tuple that looks like one, and then sees that forgery.
 fn raw_parts(t: Term) -> Option<(&'static [Term], &'static [u64])> {
     let e = t.as_tuple().filter(|e| e.len() == 5)?;
     let (_, pcs) = e[4].as_big()?;
     (e[0].is_atom() && e[1].is_small()).then_some((e, pcs))
 }
 
-/// The list form of a raw trace; anything else as it is.
+/// Returns the list form of a raw trace; anything else as it is.
 pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     let Some((parts, pcs)) = raw_parts(trace) else {
         return trace;
@@ -254,7 +269,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     if kind == 3 {
         return parts[2];
     }
-    // A module was noted for the list, which costs nothing unless somebody reads the trace.
+    // A module stands for the list, so that it costs nothing unless the trace is read.
     let info = match parts[3] {
         fm if fm.is_atom() => {
             let map = cx.flatmap(&[am::MODULE], &[fm]);
@@ -271,8 +286,8 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         let e = cx.tuple(&[m, f, a, info]);
         entries.push(e);
     }
-    // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
-    // caller's. Those of `apply/2` and `apply/3` are.
+    // A native that was applied raised at the stub of its export, which is not shown: the first
+    // entry is the caller. The stubs of `apply/2` and `apply/3` are shown.
     let stubs = code::stubs();
     let applies = [
         (stubs.apply_fun.as_ptr(), 2),
@@ -283,7 +298,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     // A return address belongs to the call before it.
     let places = pcs.iter().enumerate();
     let places = places.map(|(i, &pc)| (if i == 0 { pc } else { pc - 8 }) as *const u64);
-    // Calls that follow one another mostly are of one file.
+    // Consecutive calls mostly are in one file.
     let mut last_name: SmallVec<[u8; 64]> = SmallVec::new();
     let mut last_file = NIL;
     let mut i = 0;
@@ -330,7 +345,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         entries.push(e);
     });
     if entries.is_empty() && depth == 1 && !cx.proc.is_null() {
-        // Not even the place of the failure: what the process began with is told for it.
+        // Not even the failing address is known: shows the first function of the process instead.
         // SAFETY: exports are never freed.
         if let Some(x) = unsafe { cx.process().initial_call.as_ref() } {
             let arity = Term::small(i64::from(x.arity));
@@ -341,10 +356,10 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     cx.list(&entries)
 }
 
-/// Whether anything on the stack catches exceptions.
+/// Whether any handler on the stack catches exceptions.
 ///
 /// # Safety
-/// The stack is in order: frames as the interpreter makes them, from `heap.stop` on.
+/// The stack must be valid: frames as the interpreter makes them, from `heap.stop` on.
 unsafe fn is_caught(cx: &Cx) -> bool {
     let mut p = cx.heap.stop;
     while p < cx.heap.hend {
@@ -360,15 +375,16 @@ unsafe fn is_caught(cx: &Cx) -> bool {
     false
 }
 
-/// The exception in the context leads to the handler of the catch mark `mark`, in the frame whose first slot is `frame`.
+/// Enters the handler of the catch mark `mark`, in the frame whose first slot is `frame`, with the
+/// exception in the context.
 ///
 /// # Safety
-/// They are of the stack.
+/// Mark and frame must be on the stack.
 unsafe fn handled(cx: &mut Cx, frame: *mut Term, mark: Term, trace: Term) -> *const u64 {
     cx.heap.stop = frame;
-    // No call is under way from that frame any more.
+    // That frame has no active call any more.
     (frame as *mut u64).write(0);
-    // `catch_end` tells by this that an exception led to it.
+    // By this `catch_end` knows that an exception led to it.
     cx.x[0] = Term::NON_VALUE;
     cx.x[1] = cx.exc.class.atom();
     cx.x[2] = cx.exc.value;
@@ -376,10 +392,10 @@ unsafe fn handled(cx: &mut Cx, frame: *mut Term, mark: Term, trace: Term) -> *co
     mark.catch_addr() as *const u64
 }
 
-/// Goes to the innermost handler with the exception in the context.
+/// Enters the innermost handler with the exception in the context.
 ///
 /// # Safety
-/// The exception stands in the context with its trace, and stack and heap are in order.
+/// The exception must be in the context with its trace, and stack and heap must be valid.
 unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     #[cfg(debug_assertions)]
     {
@@ -387,7 +403,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     }
     let mut trace = trace;
     if cx.exc.class == Class::Throw && breakpoint::any() && !is_caught(cx) {
-        // Those who are told of the exceptions that end calls hear of what the process ends by.
+        // Tracers of the exceptions that end calls get the exit reason of the process.
         let st = build_trace(cx, trace);
         let v = cx.tuple(&[am::NOCATCH, cx.exc.value]);
         cx.exc.class = Class::Error;
@@ -397,7 +413,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     }
     let mut p = cx.heap.stop;
     if !breakpoint::any() {
-        // Nobody is to be told of frames that are dropped.
+        // Fast path: no dropped frame is traced.
         let mut frame = p;
         while p < cx.heap.hend {
             let w = *p;
@@ -409,9 +425,9 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
             p = p.add(1);
         }
     }
-    // The first slot of the frame that `p` is in: where the stack is cut if a mark is found.
+    // The first slot of the frame that contains `p`: where the stack is cut if a mark is found.
     let mut frame = p;
-    // Where the frame that is searched goes on, if anybody is to be told when it does.
+    // The return address of the searched frame, if its return is traced.
     let mut back: Option<u64> = None;
     let mut tells: SmallVec<[Term; 2]> = SmallVec::new();
     let mut whom: SmallVec<[Term; 2]> = SmallVec::new();
@@ -425,14 +441,14 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                 p = p.add(TIME_WORDS);
                 continue;
             }
-            // The words behind the mark are the tracing's own, and no Y registers.
+            // The words after the mark belong to the tracing, and are no Y registers.
             if let Some(words) = traced {
-                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
-                if told[3] == Term::small(kind::RETURN_TO) {
-                    tells.push(told[4]);
+                let call = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
+                if call[3] == Term::small(kind::RETURN_TO) {
+                    tells.push(call[4]);
                 } else {
                     let (class, value) = (cx.exc.class.atom(), cx.exc.value);
-                    sink().returned(cx, told, Some(class), value);
+                    sink().returned(cx, call, Some(class), value);
                 }
                 p = p.add(words);
                 continue;
@@ -456,7 +472,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         }
         p = p.add(1);
     }
-    // Nobody catches it: class and trace become a part of the reason, as they are for those linked with the process.
+    // Not caught: class and trace become a part of the exit reason, as linked processes see it.
     let value = cx.exc.value;
     cx.interp.crashed = cx.exc.class != Class::Exit;
     cx.interp.reason = match cx.exc.class {
@@ -481,9 +497,9 @@ pub(crate) unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u
     raise(cx, pc, fail, First::None)
 }
 
-// The ops. All take (context, instruction) and give the next instruction.
+// The ops. All take (context, instruction) and return the next instruction.
 
-/// Ops that raise `{Tag, Value}` at their own place.
+/// Ops that raise `{Tag, Value}` at their own location.
 macro_rules! tagged {
     ($($name:ident = $op:ident, $tag:expr;)*) => {$(
         pub(super) unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -502,7 +518,7 @@ tagged! {
 pub(super) unsafe fn if_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     error(cx, pc, am::IF_CLAUSE)
 }
-/// The class that an atom names.
+/// Returns the class that an atom names.
 fn class_of(t: Term) -> Option<Class> {
     [Class::Error, Class::Exit, Class::Throw]
         .into_iter()
@@ -519,16 +535,18 @@ pub(super) unsafe fn raise_again(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.exc.class = class;
     throw(cx, trace)
 }
-/// Class, reason and trace in x0 to x2. Another class than the three is no failure: the op answers `badarg`.
+/// Raises with class, reason and trace in x0 to x2. For any other class than the three it doesn't
+/// fail: its result is `badarg`.
 pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match class_of(cx.x[0]) {
         Some(class) => {
             let (value, trace) = (cx.x[1], cx.x[2]);
             let _ = cx.error(value);
             cx.exc.class = class;
-            // The class may have been changed by the program: the trace says it to those who raise again.
+            // The program may have changed the class: the trace keeps it for those who raise again.
             let trace = match raw_parts(trace) {
-                // The place of a function without a fitting clause is lost, as in stock.
+                // As in stock, a failure to match a function clause loses the function with its
+                // arguments.
                 Some((p, _)) if p[0] != class.atom() || p[1] == Term::small(1) => {
                     let kind = match p[1].small_value() {
                         1 => Term::small(5),
@@ -546,16 +564,16 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
     }
 }
-/// The raw trace in x0 becomes a list. May collect with x0 live.
+/// Turns the raw trace in x0 into a list. May collect with x0 live.
 pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.x[0] = build_trace(cx, cx.x[0]);
     super::room::collect_after(cx, 1, Also::NONE);
     instr::BuildStacktrace::at(pc).next()
 }
-/// The value of a `catch` whose exception stands in x1 to x3.
+/// Computes the value of a `catch` whose exception is in x1 to x3.
 ///
 /// # Safety
-/// x1 to x3 hold class, value and trace of an exception, and the heap is in order.
+/// x1 to x3 must hold class, value and trace of an exception, and the heap must be valid.
 pub(super) unsafe fn catch_value(cx: &mut Cx) {
     let (class, value, trace) = (cx.x[1], cx.x[2], cx.x[3]);
     cx.x[0] = if class == am::THROW {

@@ -1,11 +1,14 @@
-//! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, jumps.
+//! Handlers of frequent and simple ops: registers, frames, tests, lists, tuples, jumps.
 //!
-//! Operands and effects of each op are in its row (`purlin_isa::ops`). The code here relies on these:
-//! * An op that may need a collection asks for its room first (`room!`), and writes nothing before: after the collection it runs
-//!   anew.
-//! * An op without `room!` that makes a term has been promised the words by an `allocate_heap` or `test_heap` before it.
-//! * `e` points at the slot of the return address, Y register n lies n + 1 words above it. `hp` is the next free word.
-//! * Sources are read before destinations are written: they may be the same register.
+//! The row of each op lists its operands and effects (`purlin_isa::ops`). The code here relies on
+//! these rules:
+//! - An op that may need a collection makes room first (`room!`), and writes nothing before: after
+//!   the collection it runs again.
+//! - An op without `room!` that makes a term uses words which an `allocate_heap` or `test_heap`
+//!   before it has reserved.
+//! - `e` points at the slot of the return address; Y register n is n + 1 words above it. `hp` is
+//!   the next free word.
+//! - Sources are read before destinations are written, since they may be the same register.
 
 use super::call::{call_to, used_up};
 use super::handler::{again, go, op};
@@ -18,10 +21,11 @@ use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, TAG4_MASK, header};
 use purlin_term::{NIL, Term, am, compare};
 use std::cmp::Ordering;
 
-/// The word `n` bytes behind `p`: offsets of elements are in bytes, with the header counted, so that nothing is left to reckon.
+/// Returns the address `n` bytes after `p`. Offsets of elements are in bytes and include the
+/// header, so nothing has to be computed.
 ///
 /// # Safety
-/// It is within the object at `p`, or right behind it.
+/// It must be within the object at `p`, or directly after it.
 #[inline(always)]
 unsafe fn bytes(p: *mut Term, n: usize) -> *mut Term {
     (p as *mut u8).add(n) as *mut Term
@@ -47,7 +51,7 @@ op!(op_init_y = InitY<D: Dst>(cx, pc, e, hp, reds, op) {
 });
 
 op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
-    // The list is behind the instruction, so the next one is behind the list.
+    // The list follows the instruction, and the next instruction follows the list.
     let n = op.count();
     let list = op.ys();
     for i in 0..n {
@@ -56,21 +60,21 @@ op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
     go!(cx, list.add(n), e, hp, reds)
 });
 
-/// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
+/// Prefetches the next object while a list of objects is traversed.
 ///
 /// # Safety
-/// Head and tail of a cell.
+/// `hd` and `tl` must be the head and tail of a cons cell.
 #[inline(always)]
 unsafe fn fetch_next(hd: Term, tl: Term) {
-    // The next cell is read for it, as the program will do in any case.
+    // This reads the next cons cell, as the program will do in any case.
     if hd.is_boxed() && tl.is_list_ptr() {
         prefetch((*tl.ptr()).ptr());
     }
 }
 
 op!(
-/// Makes room by a collection, and runs the instruction again. `what`: words needed, and in the upper half the
-/// registers that are live.
+/// Makes room by a collection, and runs the instruction again. `what`: the needed words, and in the
+/// upper half the number of live registers.
 #[cold]
 #[inline(never)]
 fn make_room(cx, pc, e, hp, reds, what: u64) {
@@ -82,8 +86,9 @@ fn make_room(cx, pc, e, hp, reds, what: u64) {
     again::<F>(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 });
 
-/// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and
-/// registers go in one word: a seventh argument would lie in memory, and the handler would need a frame.
+/// Makes room for `$need` words, or collects with the first `$live` X registers as roots, after
+/// which the op runs again. Need and registers share one word: a seventh argument would be in
+/// memory, and the handler would need a frame.
 macro_rules! room {
     ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
@@ -98,7 +103,7 @@ op!(op_allocate = Allocate(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
     e = e.sub(n);
-    // No call is under way from this frame: an address here would be taken for one to return to.
+    // This frame has no active call: an address here would be taken for a return address.
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
@@ -144,14 +149,14 @@ op!(op_deallocate = Deallocate(cx, pc, e, hp, reds, op) {
 });
 
 op!(op_trim = Trim(cx, pc, e, hp, reds, op) {
-    // The first Y registers go, and the last of them becomes the slot of the return address.
+    // Drops the first Y registers; the last of them becomes the slot of the return address.
     e = e.add(op.n());
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
 
 op!(op_return = Return(cx, pc, e, hp, reds, op) {
-    // Written by the call that led here; the frame was dropped, so `e` is the caller's slot.
+    // The call that led here has written it. The frame was dropped, so `e` is the caller's slot.
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
@@ -192,7 +197,7 @@ op!(op_move_jump = MoveJump<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
 op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
-    // The source is read before the frame is made: a Y register is told from the old one.
+    // The source is read before the frame is made: a Y register belongs to the old frame.
     let t = op.src().get(cx, e);
     e = e.sub(n);
     (e as *mut u64).write(0);
@@ -236,7 +241,7 @@ op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F2: Dst>(cx, pc, 
     go!(cx, op.next(), e, hp, reds)
 });
 
-/// Several moves, one after the other: a later one may read what an earlier one has written.
+/// Several moves in order: a later one may read what an earlier one has written.
 macro_rules! moves {
     ($cx:ident, $e:ident, $op:ident, $($src:ident $dst:ident),*) => {
         $($op.$dst().set($cx, $e, $op.$src().get($cx, $e));)*
@@ -343,7 +348,7 @@ op!(op_get_tuple_element = GetTupleElement<S: Src, D: Dst>(cx, pc, e, hp, reds, 
 
 op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, op) {
     let t = bytes(op.src().get(cx, e).ptr(), op.offset());
-    // Both are read before `dst` is written: it may be the tuple's own register.
+    // Both are read before `dst` is written, which may be the tuple's own register.
     let (a, b) = (*t, *t.add(1));
     op.dst().set(cx, e, a);
     op.dst2().set(cx, e, b);
@@ -358,8 +363,10 @@ op!(op_get_tuple_element_far = GetTupleElementFar<S: Src, D: Dst>(cx, pc, e, hp,
 
 op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
     let v = op.src().get(cx, e);
-    // The compiler only does this to a tuple that `setelement/3` has just made, which nothing else refers to: no old object comes
-    // to point to a younger one. But it may be old, with all else that there was, and the term a literal that nobody has held yet.
+    // The compiler does this only to a tuple that `setelement/3` has just made and nothing else
+    // refers to, so no old object comes to point to a younger one. But a collection may have made
+    // the tuple old, like everything else, and the term may be a literal that the heap does not
+    // hold yet.
     if region::needs_holder(v) {
         return set_tuple_element_held::<F>(cx, pc, e, hp, reds);
     }
@@ -433,20 +440,22 @@ fn eq_exact_slow(a: Term, b: Term) -> bool {
     compare::eq_exact(a, b)
 }
 
-/// Both have all four bits of the tag, and no other: bits that either lacks are missing in the conjunction.
+/// Both have all four bits of the tag, and no other: bits that either lacks are missing in the
+/// conjunction.
 #[inline(always)]
 pub(super) fn both_small(a: Term, b: Term) -> bool {
     a.raw() & b.raw() & TAG4_MASK == TAG_SMALL
 }
 
-/// Whether `a =:= b`. An immediate equals nothing but itself.
+/// Whether `a =:= b`. An immediate only equals itself.
 #[inline(always)]
 fn same(a: Term, b: Term) -> bool {
     a == b || (!(a.is_immed() || b.is_immed()) && eq_exact_slow(a, b))
 }
 
-// An op that calls a function saves the registers of the machine whether it comes to the call or not. So what is
-// frequent decides by itself in the simple cases, and hands the others on to a handler of the same operands.
+// An op that contains a call of a function saves machine registers, whether it comes to the call or
+// not. So frequent ops decide the simple cases themselves, and leave the others to a handler with
+// the same operands.
 
 macro_rules! compare_op {
     ($($name:ident = $op:ident $general:ident |$a:ident, $b:ident| $decided:expr => $holds:expr, $slow:expr;)*) => {$(
@@ -474,20 +483,20 @@ macro_rules! compare_op {
     )*};
 }
 
-/// Whether `a < b`, of small integers.
+/// Whether `a < b`, for small integers.
 #[inline(always)]
-// The tag is in the low bits of both, and is the same: the words compare as their values do.
+// Both have the same tag in their low bits, so the words compare as their values do.
 fn small_lt(a: Term, b: Term) -> bool {
     (a.raw() as i64) < b.raw() as i64
 }
 
-/// Whether `a == b` can be seen from the words.
+/// Whether the words alone decide `a == b`.
 #[inline(always)]
 fn words_tell_eq(a: Term, b: Term) -> bool {
     a == b || (a.is_immed() && b.is_immed())
 }
 
-/// Whether `a =:= b` can be seen from the words.
+/// Whether the words alone decide `a =:= b`.
 #[inline(always)]
 fn words_tell_same(a: Term, b: Term) -> bool {
     a == b || a.is_immed() || b.is_immed()
@@ -502,7 +511,7 @@ compare_op! {
     op_is_ne_exact = IsNeExact is_ne_exact |a, b| words_tell_same(a, b) => a != b, !eq_exact_slow(a, b);
 }
 
-/// The end of a clause that is nothing but a test and a value.
+/// The end of a clause that consists of a test and a value.
 macro_rules! compare_return_op {
     ($($name:ident = $op:ident $general:ident |$a:ident, $b:ident| $holds:expr, $slow:expr;)*) => {$(
         op!($name = $op<A: Src, B: Src, S: Src>(cx, pc, e, hp, reds, op) {
@@ -590,7 +599,7 @@ fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
 
 // Type tests.
 
-/// Tests of types that need no look beyond the word and the header.
+/// Type tests that only need the word and the header.
 macro_rules! test_op {
     ($($name:ident = $op:ident |$t:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -612,7 +621,7 @@ test_op! {
     op_is_reference = IsReference |t| t.is_ref();
     op_is_port = IsPort |t| t.is_port();
     op_is_nil = IsNil |t| t.is_nil();
-    // Since OTP 27 the compiler puts this test in the place of the beginning of a match that cannot succeed.
+    // Since OTP 27 the compiler uses this test instead of the start of a match that cannot succeed.
     op_is_bitstr = IsBitstr |t| t.is_bitstring() || t.is_match_context();
     op_is_list = IsList |t| t.is_list();
     op_is_nonempty_list = IsNonemptyList |t| t.is_list_ptr();
@@ -624,7 +633,7 @@ test_op! {
 
 op!(op_is_binary = IsBinary<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
-    // Parts of others only may end within a byte.
+    // Only sub-binaries may end within a byte.
     let is = match t.subtag() {
         Some(Subtag::HeapBin | Subtag::RefcBin) => true,
         Some(Subtag::SubBin) => t.as_bits().is_some_and(|b| b.bit_len & 7 == 0),
@@ -636,7 +645,8 @@ op!(op_is_binary = IsBinary<A: Src>(cx, pc, e, hp, reds, op) {
     go!(cx, op.fail().to(), e, hp, reds)
 });
 
-/// Comparisons with a word of the instruction: an immediate, or the header of a tuple, which holds its arity.
+/// Comparisons with a word of the instruction: an immediate, or the header of a tuple, which holds
+/// its arity.
 macro_rules! immed_op {
     ($($name:ident = $op:ident . $word:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -654,7 +664,7 @@ immed_op! {
     op_is_eq_immed = IsEqImmed.immed |t, w| t == w;
     op_is_ne_immed = IsNeImmed.immed |t, w| t != w;
     op_is_tuple_of_arity = IsTupleOfArity.header |t, w| t.is_boxed() && (*t.ptr()).raw() == w;
-    // A tuple is known to be one: the loader puts this behind a test of the type.
+    // The term is known to be a tuple: the loader puts this after a type test.
     op_test_arity = TestArity.header |t, w| (*t.ptr()).raw() == w;
 }
 
@@ -681,7 +691,7 @@ op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
 op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).raw();
     let n = op.count();
-    // A few are compared one after the other, which the processor guesses well.
+    // A few are compared one after the other, which the processor predicts well.
     if n > 4 {
         return search::<F, A>(cx, pc, e, hp, reds);
     }
@@ -697,7 +707,7 @@ op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
 });
 
 op!(
-/// `select_val` among many.
+/// `select_val` with many values.
 #[inline(never)]
 search = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).raw();
@@ -720,7 +730,7 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
     let list = op.arms();
-    // The values need not be immediates: each takes a comparison.
+    // The values need not be immediates: each needs a comparison.
     for i in (0..n).step_by(2) {
         if same(t, Term::from_raw(*list.add(i))) {
             go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
@@ -732,13 +742,13 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
 op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
-    // Below the first it wraps round to a large number. For a term that is no small integer the number means nothing, and isn't
-    // used.
+    // A number below the first wraps round to a large one. For a term that is no small integer the
+    // number is meaningless, and isn't used.
     let i = (t.small_value() as u64).wrapping_sub(op.first() as u64);
     if t.is_small() && i < n as u64 {
         let to = *op.table().add(i as usize) as isize;
-        // The place of the label that is left is not computed from the value: the processor guesses it, and need not wait
-        // for the value before it goes on.
+        // The chosen label is a branch condition and not an offset to compute with: the processor
+        // predicts it, and need not wait for the value.
         if to != 0 {
             go!(cx, pc.offset(to), e, hp, reds)
         }

@@ -1,4 +1,5 @@
-//! Floats. Float registers hold no terms, and no collection sees them. A result that is not finite raises.
+//! Floats. Float registers hold no terms, and the collector doesn't see them. A result that is not
+//! finite raises.
 
 use super::exc::{self, First};
 use super::handler::{go, go_on, op};
@@ -21,7 +22,7 @@ op!(op_fmove = FMove(cx, pc, e, hp, reds, op) {
 
 op!(op_fstore = FStore(cx, pc, e, hp, reds, op) {
     let v = (&(*cx).fr)[op.src()];
-    // Two words that a `test_heap` before has reserved.
+    // A `test_heap` has reserved two words.
     (hp as *mut u64).write(header(Subtag::Float, 1));
     (hp.add(1) as *mut u64).write(v.to_bits());
     op.dst().set(cx, e, Term::boxed_at(hp));
@@ -36,7 +37,7 @@ macro_rules! float_op {
             let $a = f[op.a()];
             $(let $b = f[op.$b()];)?
             let r: f64 = $r;
-            // A result that is infinite, or no number, raises.
+            // A result that is infinite, or not a number, raises.
             if r.is_finite() {
                 f[op.dst()] = r;
                 go!(cx, op.next(), e, hp, reds)
@@ -51,12 +52,12 @@ float_op! {
     op_fsub = FSub |a, b| a - b;
     op_fmul = FMul |a, b| a * b;
     op_fdiv = FDiv |a, b| a / b;
-    // As in stock, where -0.0 came out of the native only until it was a value of its own.
+    // As in stock, where the native returned -0.0 only before that became a value of its own.
     op_fnegate = FNegate |a| if release::has(SIGNED_ZEROS) { -a } else { 0.0 - a };
 }
 
 op!(
-/// A float operation has no finite result.
+/// Raises `badarith`: a float operation has no finite result.
 #[cold]
 #[inline(never)]
 fn badarith(cx, pc, e, hp, reds) {

@@ -1,7 +1,8 @@
-//! Funs: made, called, applied, and what happens where one leads nowhere. Their words: `purlin_term::layout`.
+//! Funs: how they are made, called and applied, and what happens if one leads nowhere. Their words:
+//! `purlin_term::layout`.
 //!
-//! A call puts the environment behind the arguments, so that it counts among the registers that are live. An op that finds no code
-//! leaves stack and registers as they were until it knows what follows.
+//! A call puts the environment after the arguments, so that it counts among the live registers. An
+//! op that finds no code leaves stack and registers unchanged until it knows what follows.
 
 use super::apply::{MOST_APPLIED, applied_by_name, not_spread, place_of_apply, spread};
 use super::call::{address, args_list, call_of, count_call, error_handler_of, yield_at};
@@ -29,17 +30,18 @@ op! {
     op_make_fun => make_fun;
 }
 
-/// The function behind fun `f`, if it is one by name.
+/// Returns the function that `f` refers to, if it is an external fun.
 fn call_of_fun(f: Term) -> Option<saved::Call> {
     f.fun_words()?.export().map(call_of)
 }
 
-/// A call of fun `f` with `n` arguments, whose code starts at `pc`: it is not looked up again, since a purge may have begun
-/// that has the fun lead nowhere. The heap's top stands in the context.
+/// A call of fun `f` with `n` arguments, whose code starts at `pc`. The code is not looked up
+/// again, since a purge may have begun, after which the fun leads nowhere. The heap's top is in the
+/// context.
 ///
 /// # Safety
-/// As for handlers, of the call that is under way: `pc` is the entry of the code of `f`, whose arguments and environment are in
-/// the first `n` X registers and those behind them.
+/// As for handlers, during the call: `pc` must be the entry of the code of `f`, whose arguments and
+/// environment must be in the first `n` X registers and those after them.
 #[cold]
 #[inline(never)]
 unsafe fn used_up_fun<F: Flavour>(
@@ -52,13 +54,13 @@ unsafe fn used_up_fun<F: Flavour>(
 ) -> F::Out {
     (*cx).reds = reds;
     let hp = (*cx).heap.htop;
-    if saved::goes_on(&mut *cx, call_of_fun(f)) {
+    if saved::continue_slice(&mut *cx, call_of_fun(f)) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live_of(f, n))
 }
 
-/// The same, of fun `$f`, whose code starts at `$to`.
+/// The same for fun `$f`, whose code starts at `$to`.
 macro_rules! call_fun_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $f:expr, $n:expr) => {{
         let reds = $reds - 1;
@@ -111,7 +113,7 @@ op! {
     }
 }
 
-// As `call_fun` and `call_fun2`, of any fun.
+// As `call_fun` and `call_fun2`, for any fun.
 op!(
 #[inline(never)]
 call_closure = CallFun(cx, pc, e, hp, reds, op) {
@@ -139,30 +141,33 @@ call_closure2 = CallFun2(cx, pc, e, hp, reds, op) {
     call_fun_to!(cx, to, e, hp, reds, f, n)
 });
 
-/// Where the code of `f` starts, if it is a fun of `n` arguments without an environment, which is no function by name; else null.
+/// Returns where the code of `f` starts, if it is a local fun of `n` arguments without an
+/// environment; otherwise null.
 ///
 /// # Safety
-/// `f` is a term of the process.
+/// `f` must be a term of the process.
 #[inline(always)]
 unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
     match f.fun_words() {
-        // No environment, so no register is written.
+        // There is no environment, so no register is written.
         Some(f) if f.is_bare(n) => f.entry().address(),
         _ => std::ptr::null(),
     }
 }
 
-/// Registers that the code of fun `f` reads.
+/// Returns the number of registers that the code of fun `f` reads.
 #[inline(always)]
 fn live_of(f: Term, n: usize) -> usize {
     n + f.fun_words().map_or(0, |f| f.free())
 }
 
-/// Puts the environment of `f` behind its `n` arguments, and tells where its code starts; null, and nothing put, if `f`
-/// is no fun of that arity, or its module is gone: the register that holds the fun may be one of those.
+/// Puts the environment of `f` after its `n` arguments, and returns where its code starts. If `f`
+/// is no fun of that arity, or its module is gone, it returns null and writes nothing, since the
+/// register with the fun may be one of those.
 ///
 /// # Safety
-/// `f` is a term of the process, and there are X registers for `n` arguments and an environment.
+/// `f` must be a term of the process, and there must be X registers for `n` arguments and an
+/// environment.
 #[inline(always)]
 unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     let Some(fun) = f.fun_words() else {
@@ -174,7 +179,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     if let Some(export) = fun.export() {
         return address(export);
     }
-    // Null while a purge of the module is under way, or when the module has gone.
+    // Null while a purge of the module is in progress, or when the module is gone.
     let to = fun.entry().address();
     if !to.is_null() {
         put_environment(cx, fun, n);
@@ -182,10 +187,10 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     to
 }
 
-/// Puts the environment of `f`, a fun with code of its own, behind its `n` arguments.
+/// Puts the environment of local fun `f` after its `n` arguments.
 ///
 /// # Safety
-/// `f` is a fun in hand with code of its own, and there are X registers for `n` arguments and its environment.
+/// `f` must be a local fun, and there must be X registers for `n` arguments and its environment.
 #[inline(always)]
 unsafe fn put_environment(cx: *mut Cx, f: FunWords, n: usize) {
     let environment = f.environment();
@@ -204,7 +209,8 @@ fn no_fun(cx, pc, e, hp, reds) {
     cx.heap.htop = hp;
     cx.heap.stop = e;
     cx.reds = reds;
-    // Only here does it matter which of the four ops it was: arity, fun, and the words of the stack that a tail call drops.
+    // Only here it matters which of the four ops it was: arity, fun, and the words of the stack
+    // that a tail call drops.
     let (n, f, drop) = match Op::of(code::opcode_at(pc)) {
         Some(Op::CallFun) => {
             let n = instr::CallFun::at(pc).arity();
@@ -227,10 +233,10 @@ fn no_fun(cx, pc, e, hp, reds) {
     go_on::<F>(cx, next)
 });
 
-/// Where the call of a fun at `pc` returns to, if it isn't a tail call.
+/// Returns the return address of the call of a fun at `pc`, unless it is a tail call.
 ///
 /// # Safety
-/// An instruction stands at `pc`.
+/// There must be an instruction at `pc`.
 unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
     match Op::of(code::opcode_at(pc)) {
         Some(Op::CallFun) => Some(instr::CallFun::at(pc).next()),
@@ -239,14 +245,15 @@ unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
     }
 }
 
-/// Writes the return address of the call at `pc`, unless it is a tail call: then the caller's stands there.
+/// Writes the return address of the call at `pc`, unless it is a tail call: then the caller's is
+/// there.
 unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
     if let Some(back) = return_of(pc) {
         (cx.heap.stop as *mut u64).write(back as u64);
     }
 }
 
-/// Raises what the call of `f` at `pc` failed with.
+/// Raises `fail`, the failure of the call of a fun at `pc`.
 unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *const u64 {
     if let Some(back) = applied_by_name(cx, pc) {
         return exc::raise(cx, back.sub(1), fail, First::Call(back));
@@ -258,8 +265,8 @@ unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *c
     exc::raise(cx, pc, fail, first)
 }
 
-/// The next instruction of a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
-/// something else is called in its place.
+/// Returns the next instruction for a call of `f`, which is no fun of arity `n` that leads
+/// anywhere. `drop` words of the stack are dropped if something else is called instead.
 unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize) -> *const u64 {
     if let (Some(v), Some(words)) = (f.as_fun(), f.fun_words()) {
         let args = args_list(cx, n);
@@ -269,7 +276,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             let fail = cx.error2(am::BADARITY, pair);
             return raise_no_fun(cx, pc, fail);
         }
-        // A purge may have ended since, or another have begun: where the fun leads by now counts.
+        // A purge may have ended or begun since, so the fun's present target counts.
         let purged = loop {
             let Some(entry) = v.local() else { break false };
             let before = code::purge::under_way(entry.module);
@@ -280,25 +287,27 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 push_return(cx, pc);
                 return count_call(cx, to, call_of_fun(f), live_of(f, n));
             }
-            // Read before and after the address: if both agree, the address belongs to that state of the purge.
+            // Read before and after the address: if both agree, the address belongs to that state
+            // of the purge.
             if code::purge::under_way(entry.module) == before {
                 break before;
             }
         };
-        // A fun that the loaded version of its module doesn't have is no fun any more.
+        // A fun that the loaded version of its module doesn't have is no longer a fun.
         let loaded = |m: Term| !purged && code::current(m).is_some();
         if let Some(entry) = v.local().filter(|e| !loaded(e.module)) {
             let module = entry.module;
             cx.heap.stop = cx.heap.stop.add(drop);
             if purged {
-                // Once the purge has ended the fun leads somewhere again, or nowhere for good: until then the process is
-                // suspended.
+                // When the purge has ended, the fun leads somewhere again, or nowhere for good.
+                // Until then the process is suspended.
                 let me = cx.self_pid();
                 if code::purge::add_caller(module, me) {
                     let p = cx.process();
                     suspend::suspend(p, me);
                 }
-                // The call is made by `erts_code_purger:pending_purge_lambda/3`, once the process runs again.
+                // `erts_code_purger:pending_purge_lambda/3` makes the call when the process runs
+                // again.
                 cx.x[0] = module;
                 cx.x[1] = f;
                 cx.x[2] = args;
@@ -333,7 +342,8 @@ unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_fun_list(cx, pc, 0)
 }
 
-/// Calls fun x0 with the arguments in list x1; `drop` words of the stack go if it can be called.
+/// Calls fun x0 with the arguments in list x1; `drop` words of the stack are dropped if it can be
+/// called.
 unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (f, args) = (cx.x[0], cx.x[1]);
     let Some(n) = spread(cx, args, MOST_APPLIED_FUN) else {
@@ -346,7 +356,7 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
     if to.is_null() {
         return no_fun_pc(cx, pc, f, n, drop);
     }
-    // The fun is `erlang:apply/2` itself: another stub tells traces that it was applied.
+    // The fun is `erlang:apply/2` itself: another stub shows traces that it was applied.
     if to == code::stubs().apply_fun.as_ptr() {
         to = code::stubs().reapply_fun.as_ptr();
     }
@@ -354,19 +364,19 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
     count_call(cx, to, call_of_fun(f), live_of(f, n))
 }
 
-/// Has no `live`, so it never collects: where the heap is full `alloc` gives a fragment.
+/// Has no `live`, so it never collects: if the heap is full `alloc` returns a fragment.
 unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::MakeFun::at(pc);
     let (entry, n, list) = (op.entry(), op.count(), op.environment());
     let p = cx.heap.alloc(FUN_WORDS + n);
     let pid = cx.self_pid();
-    // The link of the off-heap list is written by `link`.
+    // `link` writes the link of the off-heap list.
     FunWords::write(p, Target::Entry(entry), (*entry).arity, n as u8, pid);
     for i in 0..n {
         p.add(FUN_WORDS + i)
             .write(source(cx, cx.heap.stop, *list.add(i)));
     }
-    // The count is given back when the fun dies, which the off-heap list tells the collector.
+    // The count is released when the fun dies, which the collector finds by the off-heap list.
     (*entry).retain();
     cx.heap.off_heap.link(p);
     op.dst().put(cx, Term::boxed_at(p));

@@ -1,24 +1,26 @@
-//! Handlers: their two flavours, and the one macro that makes handlers of either.
+//! Handlers: their two flavours, and the macro that makes handlers of either.
 //!
-//! A handler's body is written once. [`go!`] ends it, and what that means is the flavour's: [`Tail`](crate::dispatch) calls the
-//! next handler in tail position, [`Steps`](crate::dispatch) stores the registers and gives the address of the next instruction.
-//! The contract that all of them keep is in the head of the crate.
+//! The body of a handler is written once. [`go!`] ends it, with the meaning that the flavour gives
+//! it: [`Tail`](crate::dispatch) calls the next handler in tail position,
+//! [`Steps`](crate::dispatch) stores the registers and returns the address of the next instruction.
+//! The contract of all handlers is in the head of the crate.
 
 use crate::code;
 use crate::cx::{Cx, Exit};
 use purlin_term::Term;
 
-/// One instruction, run by itself. Stack, heap top and reductions are those of the context, before and after; the result is where
-/// to go on, or null: the process leaves with `interp.exit`.
+/// Runs one instruction. Stack, heap top and reductions are those of the context, before and after.
+/// The result is where to go on, or null if the process stops with `interp.exit`.
 pub type Step = unsafe extern "C" fn(cx: *mut Cx, pc: *const u64) -> *const u64;
 
-/// How a handler goes on.
+/// How a handler continues.
 pub(crate) trait Flavour {
     /// The result of a handler.
     type Out;
     /// Goes on with the instruction at `pc`.
     unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Self::Out;
-    /// Runs the handler of variant `number` on the operands at `pc`, whatever number stands there.
+    /// Runs the handler of variant `number` on the operands at `pc`, whatever number the code has
+    /// there.
     ///
     /// # Safety
     /// As for the handler of that variant.
@@ -30,14 +32,14 @@ pub(crate) trait Flavour {
         hp: *mut Term,
         reds: i64,
     ) -> Self::Out;
-    /// The process leaves. Stack, heap top and reductions stand in the context.
+    /// Stops running the process. Stack, heap top and reductions must be stored in the context.
     ///
     /// # Safety
-    /// `cx` is the context that runs.
+    /// `cx` must be the running context.
     unsafe fn leave(cx: *mut Cx, exit: Exit) -> Self::Out;
 }
 
-/// Goes on with the instruction at `$pc`: the last thing a handler does.
+/// Goes on with the instruction at `$pc`; the last thing a handler does.
 macro_rules! go {
     ($cx:expr, $pc:expr, $e:expr, $hp:expr, $reds:expr) => {
         return F::go($cx, $pc, $e, $hp, $reds)
@@ -45,11 +47,12 @@ macro_rules! go {
 }
 pub(crate) use go;
 
-/// Makes handlers. All get the flavour `F` as their first type parameter.
-/// * `op_x = X<A: Src>(cx, pc, e, hp, reds, op) { .. }` is the handler of instruction `X`, or a general case that such a handler
-///   leaves to it; `op` is the instruction.
-/// * `fn x(cx, pc, e, hp, reds) { .. }` has no instruction in hand, and may take more arguments.
-/// * `op_x => f;` stores the registers, runs `f(&mut Cx, pc) -> next pc` (null: leave with `interp.exit`), and goes on.
+/// Makes handlers. All have the flavour `F` as their first type parameter.
+/// - `op_x = X<A: Src>(cx, pc, e, hp, reds, op) { .. }` is the handler of instruction `X`, or a
+///   general case that such a handler leaves to it; `op` is the instruction.
+/// - `fn x(cx, pc, e, hp, reds) { .. }` has no decoded instruction, and may take more parameters.
+/// - `op_x => f;` stores the registers, runs `f(&mut Cx, pc) -> next pc` (null: stop with
+///   `interp.exit`), and goes on.
 macro_rules! op {
     ($($(#[$a:meta])* fn $name:ident $(<$($g:ident: $b:path),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident $(, $more:ident: $t:ty)*) $body:block)+) => {$(
         $(#[$a])*
@@ -59,7 +62,7 @@ macro_rules! op {
     )+};
     ($($(#[$a:meta])* $name:ident => $f:path;)+) => {$(
         $(#[$a])*
-        // Not within a quick op that leaves the general case to it: see `fast`.
+        // Never inlined into a fast op that leaves the general case to it: see `fast`.
         #[inline(never)]
         pub(crate) unsafe fn $name<F: $crate::handler::Flavour>(
             cx: *mut $crate::cx::Cx, pc: *const u64, e: *mut purlin_term::Term, hp: *mut purlin_term::Term, reds: i64,
@@ -69,7 +72,7 @@ macro_rules! op {
             (*cx).reds = reds;
             // For the accounts, if it collects.
             (*cx).bif_pc = pc;
-            let pc = $crate::handler::outlined(&mut *cx, pc, |cx, pc| $f(cx, pc));
+            let pc = $crate::handler::out_of_line(&mut *cx, pc, |cx, pc| $f(cx, pc));
             $crate::handler::go_on::<F>(cx, pc)
         }
     )+};
@@ -86,10 +89,10 @@ macro_rules! op {
 }
 pub(crate) use op;
 
-/// Calls `f`, never within the frame of the caller: a handler whose frame holds locals that somebody has the address of
-/// could not end in a jump to the next handler, and each instruction would take native stack.
+/// Calls `f` in a frame of its own. A handler whose frame has locals with an escaping address could
+/// not end in a jump to the next handler, and each instruction would take native stack.
 #[inline(never)]
-pub(crate) fn outlined(
+pub(crate) fn out_of_line(
     cx: &mut Cx,
     pc: *const u64,
     f: impl FnOnce(&mut Cx, *const u64) -> *const u64,
@@ -97,8 +100,8 @@ pub(crate) fn outlined(
     f(cx, pc)
 }
 
-/// Goes on at `next`, or leaves with what the context says if that is null. Stack, heap and reductions are taken from the context,
-/// where whoever chose `next` has left them.
+/// Goes on at `next`, or stops if that is null, with the exit that is in the context. Stack, heap
+/// and reductions are loaded from the context.
 ///
 /// # Safety
 /// As for the handler of the instruction at `next`.
@@ -110,11 +113,11 @@ pub(crate) unsafe fn go_on<F: Flavour>(cx: *mut Cx, next: *const u64) -> F::Out 
     go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
-/// Runs the code's own instruction at `pc`: once more, after it was made possible, or in the place of a breakpoint or of machine
-/// code, of which nothing is told or entered then.
+/// Runs the code's own instruction at `pc`: again, after it was made possible, or instead of a
+/// breakpoint, which is not reported, or of machine code, which is not entered.
 ///
 /// # Safety
-/// As for the handler of the instruction of the code at `pc`.
+/// As for the handler of the code's own instruction at `pc`.
 #[inline(always)]
 pub(crate) unsafe fn again<F: Flavour>(
     cx: *mut Cx,

@@ -1,10 +1,11 @@
-//! Instructions in the code, with their operands by name: one type per op, made from the rows of [`purlin_isa::ops`].
+//! Instructions in the code, with their operands by name: one type per op, made from the rows of
+//! [`purlin_isa::ops`].
 //!
-//! `Move::<S, D>::at(pc)` is the instruction at `pc`; `.src()` and `.dst()` are its operands. An operand that has variants
-//! is a type parameter, in the order of the row: [`X`], [`Y`] or [`C`]. Nothing is read before it is asked for, and every
-//! place is a constant.
+//! `Move::<S, D>::at(pc)` is the instruction at `pc`; `.src()` and `.dst()` are its operands. An
+//! operand that has variants is a type parameter, in the order of the row: [`X`], [`Y`] or [`C`].
+//! An operand is only read when its accessor is called, and every offset is a constant.
 //!
-//! The types that operands are read as:
+//! The types of operands are:
 //!
 //! | kind in the row | type |
 //! | --- | --- |
@@ -13,11 +14,11 @@
 //! | `Dest` | [`Dest`] |
 //! | `Label`, `Callee`, `Handler` | [`Label`] |
 //! | `Export`, `Native`, `Entry`, `Bytes`, `Slot`, `Counter` | what is at that address |
-//! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address that leads nowhere, a number |
+//! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address without code, a number |
 //! | `Float` | the number of the register |
 //! | others | `usize` |
 //!
-//! A list is named in the row too: `.elements()` is its first word.
+//! A list has its name in the row too: `.elements()` is its first word.
 #![allow(non_camel_case_types)]
 
 use super::operands::{Dest, Dst, Label, Reg, Source, Src};
@@ -28,34 +29,36 @@ use purlin_term::fun::{Export, FunEntry};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
-/// A function that implements a BIF.
+/// A function that implements a native.
 pub use crate::bif::Call as Native;
 
-/// Makes the types: `[type parameters] (units before the operand) {accessors}`, then the operands that are left.
+/// Makes the types: `[type parameters] (units before the operand) {accessors}`, then the remaining
+/// operands.
 macro_rules! instruction {
     (@ $c:ident $doc:literal [$($g:ident: $b:ident)*] ($at:expr) {$($items:tt)*}) => {
         #[doc = $doc]
         pub struct $c<$($g: $b),*>(*const u64, PhantomData<($($g,)*)>);
         #[allow(dead_code)]
         impl<$($g: $b),*> $c<$($g),*> {
-            /// Words of the instruction, without its list.
+            /// Length of the instruction in words, without its list.
             pub const WORDS: usize = usize::div_ceil($at, 4);
-            /// The instruction at `pc`.
+            /// Returns the instruction at `pc`.
             ///
             /// # Safety
-            /// At `pc` is an instruction of this op with operands of these kinds, in code that stays as long as the value is
-            /// used.
+            /// At `pc` there must be an instruction of this op with operands of these forms, in
+            /// code that stays as long as the value is used.
             #[inline(always)]
             pub unsafe fn at(pc: *const u64) -> Self {
                 Self(pc, PhantomData)
             }
-            /// Address of the 16-bit unit.
+            /// Returns the address of a 16-bit unit.
             #[inline(always)]
             fn place<T>(&self, unit: usize) -> *const T {
                 // SAFETY: within the instruction, by the contract of `at`.
                 unsafe { (self.0 as *const u16).add(unit) as *const T }
             }
-            /// Behind the part that is the same in all instructions of this kind: the next instruction, or the list.
+            /// Returns the end of the part that all instructions of this type share: the next
+            /// instruction, or the list.
             #[inline(always)]
             pub fn behind(&self) -> *const u64 {
                 // SAFETY: an instruction is never the last of a module's code.
@@ -66,7 +69,7 @@ macro_rules! instruction {
     };
     (@ $c:ident $d:literal [$($g:tt)*] ($at:expr) {$($i:tt)*} next, $($rest:tt)*) => {
         instruction! { @ $c $d [$($g)*] ($at) {$($i)*
-            /// The next instruction.
+            /// Returns the next instruction.
             #[inline(always)]
             pub fn next(&self) -> *const u64 {
                 self.behind()
@@ -75,12 +78,12 @@ macro_rules! instruction {
     };
     (@ $c:ident $d:literal [$($g:tt)*] ($at:expr) {$($i:tt)*} list $o:ident: $k:ident, $($rest:tt)*) => {
         instruction! { @ $c $d [$($g)*] ($at) {$($i)*
-            /// First word of the list.
+            /// Returns the first word of the list.
             #[inline(always)]
             pub fn $o(&self) -> *const u64 {
                 self.behind()
             }
-            /// The next instruction, behind the list.
+            /// Returns the next instruction, after the list.
             #[inline(always)]
             pub fn next(&self) -> *const u64 {
                 // SAFETY: as for `behind`; the list belongs to the instruction.
@@ -118,7 +121,7 @@ macro_rules! instruction {
         instruction! { @ $c $d [$($g)*] ($at + 2) {$($i)*
             #[inline(always)]
             pub fn $o(&self) -> Label {
-                // SAFETY: the operand stands there.
+                // SAFETY: the operand is there.
                 Label::new(self.0, unsafe { self.place::<i32>($at).read_unaligned() })
             }
         } $($rest)* }
@@ -130,7 +133,7 @@ macro_rules! instruction {
         instruction! { @ $c $d [$($g)*] ($at + <$($t)* as Plain>::UNITS) {$($i)*
             #[inline(always)]
             pub fn $o(&self) -> <$($t)* as Plain>::Value {
-                // SAFETY: the operand stands there, and is what the row says.
+                // SAFETY: the operand is there, and has the kind that the row says.
                 unsafe { <$($t)* as Plain>::read(self.place($at)) }
             }
         } $($rest)* }
@@ -142,7 +145,7 @@ pub trait Plain {
     const UNITS: usize;
     type Value;
     /// # Safety
-    /// An operand of the kind starts at `p`.
+    /// An operand of the kind must start at `p`.
     unsafe fn read(p: *const u16) -> Self::Value;
 }
 
@@ -154,7 +157,7 @@ macro_rules! plain_kinds {
             const UNITS: usize = size_of::<$raw>() / 2;
             type Value = $v;
             /// # Safety
-            /// The operand stands at `p`, as the loader packed it.
+            /// The operand must be at `p`, as the loader packed it.
             #[inline(always)]
             unsafe fn read(p: *const u16) -> $v {
                 // SAFETY: by the contract.
@@ -190,9 +193,9 @@ plain_kinds! {
     Native: u64 => Native, |w| unsafe { std::mem::transmute::<u64, Native>(w) };
     Entry: u64 => *const FunEntry, |w| w as *const FunEntry;
     Bytes: u64 => *const u8, |w| w as *const u8;
-    // SAFETY: the address of a slot of the module that the instruction belongs to.
+    // SAFETY: the address of a slot of the instruction's module.
     Slot: u64 => &'static NifSlot, |w| unsafe { &*(w as *const NifSlot) };
-    // SAFETY: the address of a counter of the module that the instruction belongs to.
+    // SAFETY: the address of a counter of the instruction's module.
     Counter: u64 => &'static AtomicU64, |w| unsafe { &*(w as *const AtomicU64) };
 }
 

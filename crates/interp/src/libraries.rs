@@ -1,8 +1,9 @@
-//! Functions of native libraries, called where the Erlang code of the function would begin.
+//! Functions of native libraries, which are called where the Erlang code of the function would
+//! begin.
 
 use super::call::do_return;
 use super::exc::{self, First};
-use super::handler::{Flavour, go, go_on, op, outlined};
+use super::handler::{Flavour, go, go_on, op, out_of_line};
 use super::room::collect_after;
 use super::{Exit, instr};
 use crate::collect::{Also, make_room_for_calls};
@@ -16,15 +17,16 @@ op! {
 }
 
 op!(
-/// Where a native library may take over: runs its function, or the Erlang code if there is none. A function that schedulers call,
-/// and that gives a value that nothing is to be done about, costs little more than the call.
+/// The place where a native library may replace code: runs its function, or the Erlang code if
+/// there is none. For a function that schedulers call, and whose result needs no further work, the
+/// cost is little more than that of the call.
 fn op_nif(cx, pc, e, hp, reds) {
     let f = instr::Nif::at(pc).slot().get();
     // No library has filled the slot: the Erlang code of the function follows.
     if f.is_null() {
         go!(cx, instr::Nif::at(pc).next(), e, hp, reds)
     }
-    // All other functions, and threads of dirty pools, take the long way.
+    // All other functions, and dirty threads, take the slow path.
     if !(*f).plain || (*cx).dirty {
         return nif_apart::<F>(cx, pc, e, hp, reds);
     }
@@ -34,7 +36,7 @@ fn op_nif(cx, pc, e, hp, reds) {
     (*cx).bif_pc = pc;
     // `f` may be gone after this.
     let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
-    // A call that has used up the time slice yields at the next one, as any other.
+    // A call that has used up the time slice yields at the next call, like any other.
     if t == Term::NON_VALUE || (*cx).heap.gc_wanted {
         return plain_nif_ended::<F>(cx, pc, t);
     }
@@ -44,24 +46,25 @@ fn op_nif(cx, pc, e, hp, reds) {
     go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
 });
 
-/// The function that was called at `pc` has given `t`, and there is more to be done than to return it.
+/// Handles the result `t` of the function that was called at `pc`, if there is more to do than to
+/// return it.
 #[cold]
 #[inline(never)]
 unsafe fn plain_nif_ended<F: Flavour>(cx: *mut Cx, pc: *const u64, t: Term) -> F::Out {
-    let next = outlined(&mut *cx, pc, |cx, pc| {
+    let next = out_of_line(&mut *cx, pc, |cx, pc| {
         let called = Called::of(&*instr::Nif::at(pc).slot().get());
         nif_ended(cx, pc, &called, t)
     });
     go_on::<F>(cx, next)
 }
 
-/// The names of a function of a library, as traces tell them. The function itself may be gone after the call: what a call had
-/// asked for ends with it.
+/// The names of a function of a library, for traces. The function itself may be gone after the
+/// call, because it ends with the request that made it.
 struct Called {
     module: Term,
     function: Term,
     arity: usize,
-    /// Registers behind the arguments, of what it is called in the place of.
+    /// Number of registers after the arguments, which belong to the function it replaces.
     more: usize,
 }
 
@@ -76,7 +79,7 @@ impl Called {
     }
 }
 
-/// As [`op_nif`], of any function that there is.
+/// As [`op_nif`], for any function.
 unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let f = instr::Nif::at(pc).slot().get();
     let called = Called::of(&*f);
@@ -91,16 +94,16 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     nif_ended(cx, pc, &called, t)
 }
 
-/// A function of a library has given `t`, or none. The result is the next instruction, or null: the time slice or the process has
-/// ended.
+/// Handles the result `t` of a function of a library. Returns the next instruction, or null if the
+/// time slice or the process has ended.
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
     if cx.dirty && cx.process().state.load().is_exiting() {
-        // It has ended within the function. Its code may be gone.
+        // The process has ended within the function. Its code may be gone.
         cx.interp.live = 0;
         cx.interp.exit = Exit::Yield;
         return std::ptr::null();
     }
-    // A function that asks for another one in its place again and again calls nothing.
+    // A function that requests another one again and again calls no code, so it yields here.
     let mut yields = false;
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;
@@ -114,7 +117,7 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         let Some(s) = cx.process().ext_mut().scheduled.as_mut() else {
             return exc::raise(cx, pc, Fail::Badarg, First::None);
         };
-        // From here on the registers hold them, and the collection below leads them on.
+        // From here on the registers hold the arguments, and the collection below updates them.
         let args = std::mem::take(&mut s.args);
         let to = s.code.as_ptr();
         yields = cx.reds <= 0;
@@ -122,16 +125,16 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         collect_after(cx, args.len(), Also::NONE);
         (to, args.len())
     } else {
-        // Of a call in the place of another, that one is told.
+        // If it replaces another function, the trace names that one.
         let (n, more) = (called.arity, called.more);
-        let told = if more > 0 { n..n + more } else { 0..n };
-        let args: SmallVec<[Term; 8]> = cx.x[told].into();
+        let shown = if more > 0 { n..n + more } else { 0..n };
+        let args: SmallVec<[Term; 8]> = cx.x[shown].into();
         let first = First::Library(called.module, called.function, &args);
         let next = exc::raise(cx, pc, cx.failed, first);
         if next.is_null() {
             return next;
         }
-        // A handler: class, reason and trace stand in x1 to x3.
+        // The handler finds class, reason and trace in x1 to x3.
         (next, 4)
     };
     if !yields && !cx.dirty {
@@ -143,7 +146,8 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
     std::ptr::null()
 }
 
-/// The function of a native library at `pc` is called by threads of that pool, which this one isn't of.
+/// Moves the call of the native library function at `pc` to a thread of that pool, to which this
+/// one doesn't belong.
 #[cold]
 unsafe fn other_thread(cx: &mut Cx, pc: *const u64, pool: Pool, live: usize) -> *const u64 {
     super::traced::again(cx, pc);

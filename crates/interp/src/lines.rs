@@ -1,8 +1,9 @@
 //! Lines that can have breakpoints of a debugger. See [`crate::code::debugger`].
 //!
-//! A breakpoint is a call that the code has not made: `erts_internal:breakpoint/4` tells the debugger and waits. The frame of the call
-//! keeps the X registers. From the top of the stack: the address of the code that goes on, the registers, and the address
-//! of the line's next instruction. Below is whatever the function has: a frame whose slot is 0, or none.
+//! A breakpoint is a call that is not in the code: `erts_internal:breakpoint/4` notifies the
+//! debugger and waits. The frame of the call keeps the X registers. It has, from the top of the
+//! stack: the return address of the call, the registers, and the address of the line's next
+//! instruction. Below is the function's own frame, whose slot is 0, or none.
 
 use super::handler::{go, op};
 use super::instr;
@@ -25,7 +26,7 @@ op! {
     op_line_resume => line_resume;
 }
 
-/// The words of the frame that are no registers.
+/// Number of words of the frame that are no registers.
 const ADDRESSES: usize = 2;
 
 unsafe fn line_breakpoint(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -62,7 +63,7 @@ unsafe fn line_breakpoint(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 /// # Safety
-/// As for handlers; the topmost frame is one that [`line_breakpoint`] has made.
+/// As for handlers; the topmost frame must be one that [`line_breakpoint`] has made.
 unsafe fn line_resume(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let mut at = cx.heap.stop.add(1);
     let mut i = 0;

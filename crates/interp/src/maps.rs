@@ -1,5 +1,6 @@
-//! Handlers of maps. Most maps are small, and most of their keys are atoms that stand in the code: these are looked for among
-//! the keys word by word, and the map that comes of an update is written where the heap's next object comes.
+//! Handlers of maps. Most maps are flat, and most of their keys are atoms in the code. These are
+//! searched for word by word, and the updated map is written to the place of the heap's next
+//! object.
 
 use super::handler::{go, op};
 use super::operands::{set_source, source};
@@ -16,13 +17,13 @@ op! {
     put_exact_any => put_map_exact;
 }
 
-/// Whether a word of a list is a constant that is the same term as another only if it is the same word.
+/// Whether a word of a list is a constant that only equals the same word.
 #[inline(always)]
 fn is_plain(word: u64) -> bool {
     purlin_term::word::is_immed_word(word)
 }
 
-/// Where that word stands among the keys of a small map.
+/// Returns the index of that word among the keys of a flat map.
 #[inline(always)]
 pub(super) fn find(keys: &[Term], word: u64) -> Option<usize> {
     keys.iter().position(|k| k.raw() == word)
@@ -34,7 +35,8 @@ op!(op_get_map_elements = GetMapElements(cx, pc, e, hp, reds, op) {
     let Some((keys, values)) = m.as_flatmap() else {
         return get_map_elements::<F>(cx, pc, e, hp, reds);
     };
-    // Nothing is written before all keys are seen to be plain: what is written may be a register that is read.
+    // Nothing is written before all keys are known to be plain: the destination may be a register
+    // that is read.
     let mut i = 0;
     while i < n {
         if !is_plain(*list.add(i)) {
@@ -53,7 +55,7 @@ op!(op_get_map_elements = GetMapElements(cx, pc, e, hp, reds, op) {
     go!(cx, list.add(n), e, hp, reds)
 });
 op!(
-/// As [`op_get_map_elements`], of any map and keys.
+/// As [`op_get_map_elements`], for any map and keys.
 #[inline(never)]
 get_map_elements = GetMapElements(cx, pc, e, hp, reds, op) {
     let m = op.map().get(cx, e);
@@ -87,7 +89,8 @@ op!(op_has_map_fields = HasMapFields(cx, pc, e, hp, reds, op) {
 macro_rules! put_ops {
     ($($name:ident = $op:ident, $any:ident;)*) => {$(
         op!(
-        /// A small map with other values of keys that it has; all else is left to the general case.
+        /// Makes a flat map with other values for keys that it has; everything else is left to the
+        /// general case.
         $name = $op(cx, pc, e, hp, reds, op) {
             let m = op.map().get(cx, e);
             let (n, list) = (op.count(), op.pairs());
@@ -143,7 +146,7 @@ unsafe fn new_map(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
-    // The operands are the same for both.
+    // Both ops have the same operands.
     let op = instr::PutMapAssoc::at(pc);
     let mut m = op.map().value(cx);
     let (n, list) = (op.count(), op.pairs());
@@ -155,7 +158,7 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
         let fail = cx.error2(am::BADMAP, m);
         return exc::raise(cx, pc, fail, exc::First::None);
     }
-    // Small maps are copied once, however many keys there are.
+    // Flat maps are copied once, however many keys there are.
     let mut set = 0;
     if n > 2 {
         let mut pairs: SmallVec<[(Term, Term); 8]> = SmallVec::new();
@@ -181,7 +184,8 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
                 if let Some(to) = op.fail().given() {
                     return to;
                 }
-                // Of several keys that are missing the first is named, in the order of keys of small maps.
+                // If several keys are missing, the error names the first in the order of keys of
+                // flat maps.
                 let missing = (i..n)
                     .step_by(2)
                     .map(|i| source(cx, e, *list.add(i)))

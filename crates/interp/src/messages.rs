@@ -1,7 +1,8 @@
 //! Messages: `send`, and the receive loop.
 //!
-//! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is
-//! live: these ops leave with `live` 0, and the process may be collected there.
+//! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and
+//! removing it no X register is live: these ops yield with `live` 0, and the process may be
+//! collected there.
 
 use super::handler::{go, op};
 use super::operands::{C, X};
@@ -34,9 +35,10 @@ op! {
 }
 
 op!(
-/// A receive that walks a queue goes from message to message without leaving the interpreter.
+/// Looks at the next message. A receive that walks a queue goes from message to message without
+/// leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
-    if receive::walks((*cx).proc) {
+    if receive::scans((*cx).proc) {
         let (t, reds) = walk(cx, pc, e, reds);
         if t != Term::NON_VALUE {
             let rec = instr::LoopRec::at(pc);
@@ -62,7 +64,7 @@ const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
 
-// The tests have label and register at the same place.
+// The tests have label and register at the same offset.
 const _: () = {
     let (fail, src) = (
         Op::IsEqImmed.row().unit("fail"),
@@ -87,14 +89,15 @@ const _: () = {
 /// message would take native stack.
 ///
 /// # Safety
-/// As for the handler of the instruction at `pc`; the receive [`walks`](receive::walks).
+/// As for the handler of the instruction at `pc`; the receive [`scans`](receive::scans).
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
     let rec = instr::LoopRec::at(pc);
-    // The instruction behind `loop_rec`, which looks at the message.
+    // The instruction after `loop_rec`, which looks at the message.
     let test = rec.next();
     let number = code::opcode_at(test);
-    // The test must read the register that `loop_rec` writes, and its label must lead to a `loop_rec_end` that comes back here.
+    // The test must read the register that `loop_rec` writes, and its label must lead to a
+    // `loop_rec_end` that comes back here.
     let is_test = matches!(
         number,
         IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY | IS_EQ_EXACT
@@ -107,22 +110,23 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             && instr::LoopRecEnd::at(end).to().to() == pc
     };
     let p = (*cx).proc;
-    // What follows a test of a tuple with that header.
+    // Tests of elements that follow a test for a tuple with that header.
     let elements = |next, header| {
         let end = instr::IsEqImmed::<X>::at(test).fail().to();
         Elements::of(cx, e, next, rec.dst(), end, header)
     };
     let (found, reds) = match number {
-        // The predicates below let every message pass that the test would; the test itself runs again on the one that is found.
+        // The predicates below accept every message that the test would accept; the test itself
+        // runs again on the message that is found.
         IS_EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
-            receive::walk(p, reds, |t| t == immed)
+            receive::scan(p, reds, |t| t == immed)
         }
         IS_TAGGED_TUPLE if ends_here => {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             let rest = elements(op.next(), w);
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 t.is_boxed()
                     && (*t.ptr()).raw() == w
                     && *t.ptr().add(TUPLE_FIRST) == tag
@@ -133,11 +137,11 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             let op = instr::IsTupleOfArity::<X>::at(test);
             let w = op.header();
             let rest = elements(op.next(), w);
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 t.is_boxed() && (*t.ptr()).raw() == w && rest.pass(t)
             })
         }
-        // A message that begins as the tuple does is compared by the test.
+        // The test itself compares a message that begins like the tuple.
         IS_EQ_EXACT
             if ends_here
                 && instr::IsEqExact::<X, C>::at(test)
@@ -148,20 +152,20 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
         {
             let c = instr::IsEqExact::<X, C>::at(test).b().get(cx, e).ptr();
             let (w, first) = ((*c).raw(), *c.add(TUPLE_FIRST));
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
                 t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(TUPLE_FIRST))
             })
         }
         // Any other code looks at each message itself.
-        _ => receive::walk(p, reds, |_| true),
+        _ => receive::scan(p, reds, |_| true),
     };
     (found.unwrap_or(Term::NON_VALUE), reds)
 }
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
-    // Quick while messages are at hand and the time slice lasts.
-    if reds > 1 && receive::walk_on((*cx).proc) {
+    // Fast while messages are available and the time slice lasts.
+    if reds > 1 && receive::scan_next((*cx).proc) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
     }
@@ -171,14 +175,15 @@ op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
 /// As many as in stock: about what it takes of time, measured by that of a call.
 pub(super) const SEND_REDUCTIONS: i64 = 4;
 
-/// x0 is the receiver, x1 the message; the value is in x0. May collect with x0 live; with x0 and x1 where it is to run again.
+/// Sends x1 to the receiver x0; the value is in x0. May collect with x0 live; with x0 and x1 if it
+/// is to run again.
 pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (to, msg) = (cx.x[0], cx.x[1]);
     // Counted before, so that a sender which gives way to its receiver may be charged more.
     cx.reds -= SEND_REDUCTIONS;
     cx.bif_pc = pc;
     if cx.process().has(SAVES) {
-        // As stock, which counts the instruction as a call.
+        // As in stock, which counts the instruction as a call.
         saved::note(cx.process(), Call::Function(am::ERLANG, am::SEND, 2));
     }
     match deliver(cx, to, msg) {
@@ -187,12 +192,12 @@ pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
             collect_after(cx, 1, Also::NONE);
             instr::Send::at(pc).next()
         }
-        // Sending goes on in a function, which returns to behind this op.
+        // Sending continues in a function, which returns to the instruction after this op.
         Err(crate::cx::Fail::Trap) => {
             for i in 0..cx.trap.argc {
                 cx.x[i] = cx.trap.args[i];
             }
-            // The continuation is called, so its frame returns to behind the op.
+            // The continuation is called, so its frame returns to the instruction after the op.
             (cx.heap.stop as *mut u64).write(instr::Send::at(pc).next() as u64);
             (*cx.trap.target).address()
         }
@@ -215,8 +220,8 @@ pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// Fetches signals if need be, so links, exits and the like take effect here. The next message is looked at where it lies, or
-/// nothing is there.
+/// Fetches signals if necessary, so links, exits and the like take effect here. Then it looks at
+/// the next message in place, or finds none.
 unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::LoopRec::at(pc);
     cx.bif_pc = pc;
@@ -226,7 +231,8 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
             op.next()
         }
         receive::Current::Nothing => op.fail().to(),
-        // A message of another node is decoded first, for as long as the turn lasts: then the op runs anew.
+        // A message of another node is decoded first, for as long as the time slice lasts: then the
+        // op runs again.
         receive::Current::Later => {
             cx.interp.pc = pc;
             cx.interp.live = 0;
@@ -239,7 +245,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::loop_rec_end(cx);
     let to = instr::LoopRecEnd::at(pc).to().to();
-    // A message that is gone past counts as a call.
+    // A skipped message counts as a call.
     cx.reds -= 1;
     if cx.reds > 0 {
         return to;
@@ -251,19 +257,19 @@ unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// The message becomes a part of the heap: what was read of it stays good.
+/// Takes the message over into the heap; what was read of it stays valid.
 unsafe fn remove_message(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::remove_message(cx);
     instr::RemoveMessage::at(pc).next()
 }
 
-/// The receive is over without a message: the next one begins with the first.
+/// Ends the receive without a message: the next one begins with the first.
 unsafe fn timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::timeout(cx);
     instr::Timeout::at(pc).next()
 }
 
-/// Leaves; when the process runs again it is at the label, the `loop_rec`.
+/// Stops; when the process runs again it is at the label, the `loop_rec`.
 unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = instr::Wait::at(pc).to().to();
     cx.interp.live = 0;
@@ -271,13 +277,14 @@ unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// As [`wait`], and if the time passes first the process goes on behind this op. An infinite time sets no timer.
+/// As [`wait`], but if the time passes first the process goes on after this op. An infinite time
+/// sets no timer.
 unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::WaitTimeout::at(pc);
     let (again, time) = (op.to().to(), op.time());
     if cx.process().has(crate::process::TIMER) {
-        // Woken for something else than the timeout, which was read when the timer was set: a receive without
-        // patterns comes back to this very instruction, and its register may hold nothing any more.
+        // Woken for another reason than the timeout, which was read when the timer was set. A
+        // receive without patterns comes back to this instruction, and its register may be dead.
         cx.interp.pc = again;
         cx.interp.live = 0;
         cx.interp.exit = Exit::WaitTimeout;
@@ -289,8 +296,9 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Some(n) if (0..=0xFFFF_FFFF).contains(&n) => n as u64,
         _ if t == am::INFINITY => {
             cx.interp.pc = again;
-            // No timer remembers this for the next round, so the X register that holds it has to last. Those before
-            // it mean nothing while a process waits, and must not be old pointers.
+            // No timer remembers the time for the next round, so the X register that holds it must
+            // survive. Those before it are dead while a process waits, and must not be stale
+            // pointers.
             cx.interp.live = time.x_register().map_or(0, |x| x + 1);
             let live = cx.interp.live;
             cx.x[..live].fill(am::INFINITY);
@@ -311,8 +319,9 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// The four ops of a marker: the place in the mailbox is remembered before a reference is made, bound to it, used by the receive
-/// that waits for an answer with that reference, and cleared. Here: see `crate::signal::receive`.
+/// The four ops of a receive marker. The place in the mailbox is recorded before a reference is
+/// made (this op), bound to the reference, used by the receive that waits for an answer with that
+/// reference, and cleared: see `crate::signal::receive`.
 unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerReserve::at(pc);
     let t = receive::marker_reserve(cx);

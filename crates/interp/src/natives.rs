@@ -1,7 +1,9 @@
-//! Natives: calls of any kind, guard BIFs, and what a native may ask for in the place of a value.
+//! Natives: calls of all kinds, guard natives, and what a native may request instead of returning a
+//! value.
 //!
-//! A native collects nothing. It makes fragments, and the op collects behind it, with x0 live or its destination. A native that is
-//! traced is called through the stub of its export, where the breakpoint is.
+//! A native collects nothing. It makes fragments, and the op collects afterwards, with x0 or its
+//! destination live. A traced native is called through the stub of its export, where the breakpoint
+//! is.
 
 use super::call::{call_of, do_return};
 use super::exc::{self, First};
@@ -43,26 +45,27 @@ const _: () = {
     }
 };
 
-/// The way on behind a native.
+/// How to continue after a native.
 enum After {
     /// Its value is in x0.
     Value,
-    /// Go there in its place.
+    /// Go there instead.
     Jump(*const u64),
-    /// As [`After::Jump`], and it returns to behind the call, even where that was a tail call.
+    /// As [`After::Jump`], returning to the instruction after the call, even if that was a tail
+    /// call.
     Trap(*const u64),
     /// Its value is in x0, and the time slice ends.
     Yield,
 }
 
-/// Calls the native of a `call_bif` op of any kind.
+/// Calls the native of any `call_bif` op.
 #[inline(always)]
 unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
-    // Export and native stand at the same place in all of them.
+    // All of them have export and native at the same offset.
     let op = instr::CallBif::at(pc);
     let (export, f) = (op.export(), op.native());
     cx.bif_pc = pc;
-    // The call itself; the native may count more for its work.
+    // Charges the call itself; the native may charge more for its work.
     cx.reds -= 1;
     // The native is called all the same. The next call of code ends the time slice.
     if cx.reds <= 0 {
@@ -80,19 +83,22 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
     }
 }
 
-/// The reductions of the time slice are used up by a call of a native, which is made still.
+/// Handles a call of a native that uses up the reductions of the time slice; the native is called
+/// nevertheless.
 #[cold]
 #[inline(never)]
 unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
-    // A call that came through the export has been noted.
+    // A call that came through the export has been recorded.
     let noted = pc == export.stub.as_ptr() as *const u64;
-    saved::goes_on(cx, (!noted).then(|| call_of(export)));
+    saved::continue_slice(cx, (!noted).then(|| call_of(export)));
 }
 
-/// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
+/// Handles the failure of a native. The arguments are still in x: `n` of them are live if it is
+/// called again.
 ///
 /// # Safety
-/// As for the instruction at `pc`, which has called the native of `export` with the first `n` X registers and got `fail` for it.
+/// As for the instruction at `pc`, which has called the native of `export` with the first `n` X
+/// registers, with the result `fail`.
 #[inline(never)]
 unsafe fn native_failed(
     cx: &mut Cx,
@@ -103,7 +109,8 @@ unsafe fn native_failed(
 ) -> After {
     match fail {
         Fail::Trap => {
-            // Arguments of the continuation: roots from here on, since the collection below may move them.
+            // Arguments of the continuation are roots from here on, since the collection below may
+            // move them.
             let argc = cx.trap.argc;
             for i in 0..argc {
                 cx.x[i] = cx.trap.args[i];
@@ -113,7 +120,8 @@ unsafe fn native_failed(
         }
         Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
-            // The same instruction runs again, on this thread or another: its call was told already.
+            // The same instruction runs again, on this thread or another: its call was traced
+            // already.
             super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
@@ -124,7 +132,7 @@ unsafe fn native_failed(
             };
             After::Jump(std::ptr::null())
         }
-        // The process has ended within the native: its reason stands in the context.
+        // The process has ended within the native: its exit reason is in the context.
         Fail::Exited => {
             cx.interp.exit = Exit::Exited;
             After::Jump(std::ptr::null())
@@ -136,7 +144,7 @@ unsafe fn native_failed(
         _ => {
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
             if other.is_none() && exc::raises(export.module, export.function, n) {
-                return After::Jump(exc::raise(cx, pc, fail, First::Told));
+                return After::Jump(exc::raise(cx, pc, fail, First::Caller));
             }
             // Raising writes x1 to x3, and the trace shows the arguments.
             let args: SmallVec<[Term; 8]> = (0..n)
@@ -148,10 +156,10 @@ unsafe fn native_failed(
     }
 }
 
-/// The stub of the native that the instruction at `pc` calls, if it is traced.
+/// Returns the stub of the native that the instruction at `pc` calls, if it is traced.
 ///
 /// # Safety
-/// An instruction that calls a native stands at `pc`.
+/// There must be an instruction at `pc` that calls a native.
 #[inline(always)]
 unsafe fn detour(pc: *const u64) -> Option<*const u64> {
     if !crate::code::breakpoint::natives() {
@@ -160,8 +168,9 @@ unsafe fn detour(pc: *const u64) -> Option<*const u64> {
     super::traced::traced_native(instr::CallBif::at(pc).export()).filter(|&s| s != pc)
 }
 
-/// As [`detour`] for a native that is called last: as it would be if it weren't traced, the frame of the function that
-/// calls it stays. It returns to behind the instruction, where the frame is dropped.
+/// As [`detour`], for a tail call of a native. As if it weren't traced, the frame of the calling
+/// function stays. The native returns to the instruction after the call, where the frame is
+/// dropped.
 #[inline(always)]
 unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
     if !crate::code::breakpoint::natives() {
@@ -179,7 +188,8 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
         false => instr::CallBifOnly::at(pc).next(),
     };
     if !framed {
-        // A function without a frame has no slot for the return address: one is made, for which there may be no room.
+        // A function without a frame has no slot for the return address: one is made, for which
+        // there may be no room.
         let live = instr::CallBifOnly::at(pc).arity();
         if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
             collect(cx, 1 + live, live);
@@ -190,7 +200,8 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
     Some(After::Jump(to))
 }
 
-/// x0 = native. May collect with x0 live, raise, trap, leave for later or for a dirty thread.
+/// Calls a native and stores its value in x0. May collect with x0 live, raise, trap, and leave for
+/// later or for a dirty thread.
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBif::at(pc);
     // A traced native is called through the stub of its export, where the breakpoint is.
@@ -209,13 +220,13 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// Goes on at `to`, which a native has trapped to, in the next time slice if this one is used up: a native that traps to natives only
-/// meets no call of code where that would show.
+/// Goes on at `to`, the target of a native's trap, in the next time slice if this one is used up. A
+/// native that only traps to natives meets no call of code, where that would show.
 ///
 /// # Safety
-/// `to` is code that takes what the native has left in the registers.
+/// `to` must be code that takes what the native has left in the registers.
 unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
-    if cx.reds > 0 || saved::goes_on(cx, None) {
+    if cx.reds > 0 || saved::continue_slice(cx, None) {
         return to;
     }
     cx.interp.pc = to;
@@ -224,7 +235,7 @@ unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// The time slice ends before the instruction at `pc`, to which a native has returned.
+/// Ends the time slice before the instruction at `pc`, to which a native has returned.
 unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = pc;
     // The value, in x0.
@@ -233,10 +244,12 @@ unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
+/// Calls a native of a dirty pool, reached through the stub of its export: the return address is on
+/// the stack already.
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    // Three cases: a native of a dirty pool that begins here and goes on there if it has to; one that is sent to its pool; and the
-    // call on the thread of the pool, after which the process goes back to a scheduler in any case.
+    // There are three cases: a native of a dirty pool that begins here and moves there if
+    // necessary; one that is sent to its pool; and the call on a thread of the pool, after which
+    // the process goes back to a scheduler in any case.
     let op = instr::CallDirty::at(pc);
     let n = op.arity();
     if !cx.dirty && op.pool() == dirty::IO_LATER as usize {
@@ -264,7 +277,7 @@ unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Value | After::Yield => (do_return(cx), 1),
         After::Trap(to) => (to, cx.trap.argc),
         After::Jump(to) if to.is_null() => return to,
-        // A handler: class, reason and trace stand in x1 to x3.
+        // The handler finds class, reason and trace in x1 to x3.
         After::Jump(to) => (to, 4),
     };
     cx.interp.pc = next;
@@ -273,8 +286,8 @@ unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which
-/// drops the frame.
+/// Calls a native as a tail call with a frame. The frame stays until the native has returned: it
+/// may trap, and the target of the trap returns to the op after this one, which drops the frame.
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifLast::at(pc);
     let after = match last_detour(cx, pc, true) {
@@ -283,7 +296,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     match after {
         After::Value => {
-            // Now that the native has returned the frame can go.
+            // Now that the native has returned the frame can be dropped.
             cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
             do_return(cx)
         }
@@ -300,7 +313,8 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// As [`call_bif_last`], without a frame: where the native traps a slot is made for the return address.
+/// As [`call_bif_last`], without a frame: if the native traps, a slot is made for the return
+/// address.
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifOnly::at(pc);
     let after = match last_detour(cx, pc, false) {
@@ -311,7 +325,7 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Value => do_return(cx),
         After::Jump(to) => to,
         After::Trap(to) => {
-            // A stub has no place of its own.
+            // A stub has no location of its own.
             if pc != op.export().stub.as_ptr() as *const u64 {
                 let live = cx.trap.argc;
                 if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
@@ -332,7 +346,8 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// Raises for a native called by a `bif` op, or jumps to its label.
 ///
 /// # Safety
-/// As for the instruction at `pc`, which has called the native of `x` with `args` and got `fail` for it.
+/// As for the instruction at `pc`, which has called the native of `x` with `args`, with the result
+/// `fail`.
 #[cold]
 unsafe fn bif_failed(
     cx: &mut Cx,
@@ -345,7 +360,8 @@ unsafe fn bif_failed(
     if let Some(to) = label.given() {
         return to;
     }
-    // Stock has an instruction for the plus sign, which isn't shown as a native, or as a sum with zero.
+    // Stock has an instruction for unary plus, which it doesn't show as a native, or shows as a sum
+    // with zero.
     let with_zero = [args.first().copied().unwrap_or(NIL), Term::small(0)];
     let first = match (x.function, args.len()) {
         (am::PLUS, 1) if release::has(INCREMENTS_SHOWN) => {
@@ -357,7 +373,8 @@ unsafe fn bif_failed(
     exc::raise(cx, pc, fail, first)
 }
 
-/// A guard BIF without arguments: `dst` gets its value. It has no label, and makes nothing that asks for a collection.
+/// A guard native without arguments: `dst` gets its value. It has no label, and makes nothing that
+/// requires a collection.
 unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Bif0::at(pc);
     let args = cx.x.as_ptr();
@@ -370,8 +387,9 @@ unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// BIFs in guards and bodies. Arguments are copied out of the registers, so that `dst` may be one of these. May collect with
-/// `live` and the result; where one fails it goes to the label, and raises if there is none.
+/// Guard natives in guards and bodies. Arguments are copied out of the registers, so that `dst` may
+/// be one of them. May collect with `live` and the result. A failure jumps to the label, or raises
+/// if there is none.
 macro_rules! bif_ops {
     ($($name:ident = $op:ident($($a:ident),*);)*) => {$(
         unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -396,18 +414,20 @@ bif_ops! {
     bif3 = Bif3(a, b, c);
 }
 
-/// Arguments of what `length/1` traps to: the list itself is the first.
+/// Number of arguments of the trap of `length/1`; the first is the list itself.
 const COUNT: usize = 5;
 
-/// `length/1` in guards and bodies, as any other guard BIF; but a list may be so long that others have a turn before it is counted. How
-/// far it is stands behind the live registers meanwhile, and this instruction goes on.
+/// `length/1` in guards and bodies, like any other guard native. But a long list may take more than
+/// one time slice to count. Meanwhile the state of the count is in the registers after the live
+/// ones, and this instruction goes on with it.
 ///
-/// The process stays where it is while it looks at a message of a receive: what a receive has in hand outlasts no time slice.
+/// The process does not yield while it looks at a message of a receive, because such a message must
+/// not outlast the time slice.
 unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Length::at(pc);
     let live = op.live();
     cx.bif_pc = pc;
-    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resumes(pc));
+    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resume_mark(pc));
     let (list, mut result) = match resumes {
         true => {
             let state = std::array::from_fn(|i| cx.x[live + i]);
@@ -421,12 +441,12 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     while let Err(Fail::Trap) = result {
         let may_leave = live + COUNT <= cx.x.len()
             && !cx.heap.window
-            && (op.fail().given().is_none() || cx.process().looks_at_no_message());
+            && (op.fail().given().is_none() || cx.process().is_outside_receive());
         let state: [Term; COUNT] = std::array::from_fn(|i| cx.trap.args[i]);
-        let over = cx.reds <= 0 && !saved::goes_on(cx, None);
+        let over = cx.reds <= 0 && !saved::continue_slice(cx, None);
         if may_leave && (over || gc::stress_roll(2)) {
             cx.x[live..live + COUNT].copy_from_slice(&state);
-            cx.process().set_resumes(pc);
+            cx.process().set_resume_mark(pc);
             cx.interp.pc = pc;
             cx.interp.live = live + COUNT;
             cx.interp.exit = Exit::Yield;
@@ -444,10 +464,11 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
-/// Goes on to count a list.
+/// Continues to count a list.
 ///
 /// # Safety
-/// `state` is what `length/1`, or this, has trapped with, as it is now.
+/// `state` must be the arguments with which `length/1`, or this function, has trapped, at their
+/// present addresses.
 unsafe fn count_on(cx: &mut Cx, state: &[Term; COUNT]) -> crate::cx::BifResult {
     let name = (atom::intern("purlin"), atom::intern("length"));
     match code::native(name.0, name.1, COUNT as u32) {
@@ -456,10 +477,10 @@ unsafe fn count_on(cx: &mut Cx, state: &[Term; COUNT]) -> crate::cx::BifResult {
     }
 }
 
-/// The export of the native that the instruction at `pc` calls, if it calls one.
+/// Returns the export of the native that the instruction at `pc` calls, if it calls one.
 ///
 /// # Safety
-/// There is an instruction.
+/// There must be an instruction.
 pub unsafe fn called_native(pc: *const u64) -> Option<&'static purlin_term::fun::Export> {
     let (row, _) = purlin_isa::ops::lookup(code::opcode_at(pc))?;
     let calls = matches!(

@@ -1,4 +1,5 @@
-//! The types that operands of instructions are read as. Layout: see `purlin_isa::ops`; which instruction has which: `instr`.
+//! The types of operands of instructions. Their layout is in `purlin_isa::ops`; `instr` says which
+//! instruction has which.
 
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -6,27 +7,28 @@ use purlin_isa::codec;
 use purlin_term::Term;
 use std::marker::PhantomData;
 
-/// X register.
+/// An X register.
 pub struct X;
-/// Y register.
+/// A Y register.
 pub(crate) struct Y;
-/// Constant.
+/// A constant.
 pub struct C;
 
 /// An operand that is read; `p` is its first unit.
 pub trait Src {
-    /// Units it takes.
+    /// Its size in units.
     const U: usize;
     /// # Safety
-    /// The operand at `p` is of this form, in an instruction that runs; the register that it names holds a term.
+    /// The operand at `p` must be of this form, in a running instruction; the register that it
+    /// names must hold a term.
     unsafe fn get(cx: *mut Cx, e: *mut Term, p: *const u16) -> Term;
 }
 /// A register that is written.
 pub trait Dst: Src {
-    /// The mark in its unit where registers are told apart at run time.
+    /// The mark in its unit if registers are distinguished at run time.
     const MARK: u16;
     /// # Safety
-    /// The operand at `p` is of this form, in an instruction that runs.
+    /// The operand at `p` must be of this form, in a running instruction.
     unsafe fn set(cx: *mut Cx, e: *mut Term, p: *const u16, t: Term);
 }
 
@@ -66,10 +68,11 @@ impl Dst for Y {
     }
 }
 
-/// A source that is told apart at run time.
+/// Reads a source that is decoded at run time.
 ///
 /// # Safety
-/// `w` is a source of an instruction that runs, `e` the top of the stack; the register that it names holds a term.
+/// `w` must be a source of a running instruction, `e` the top of the stack; the register that it
+/// names must hold a term.
 #[inline(always)]
 pub(crate) unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
     if codec::source::is_constant(w) {
@@ -86,7 +89,8 @@ pub(crate) unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
 /// Writes the register of a source word.
 ///
 /// # Safety
-/// `w` is a source of an instruction that runs, and names a register; `e` is the top of the stack.
+/// `w` must be a source of a running instruction, and name a register; `e` must be the top of the
+/// stack.
 #[inline(always)]
 pub(crate) unsafe fn set_source(cx: *mut Cx, e: *mut Term, w: u64, t: Term) {
     let base = if codec::source::is_y(w) {
@@ -97,10 +101,10 @@ pub(crate) unsafe fn set_source(cx: *mut Cx, e: *mut Term, w: u64, t: Term) {
     *(base.add(codec::source::offset(w)) as *mut Term) = t
 }
 
-/// Writes a register told apart at run time.
+/// Writes a register that is decoded at run time.
 ///
 /// # Safety
-/// `d` is a destination of an instruction that runs, `e` the top of the stack.
+/// `d` must be a destination of a running instruction, `e` the top of the stack.
 #[inline(always)]
 unsafe fn set_dst(cx: *mut Cx, e: *mut Term, d: u16, t: Term) {
     let base = if codec::dest::is_y(d) {
@@ -111,23 +115,23 @@ unsafe fn set_dst(cx: *mut Cx, e: *mut Term, d: u16, t: Term) {
     *(base.add(codec::dest::offset(d)) as *mut Term) = t
 }
 
-/// An operand that is a register or a constant, by the type parameter of the instruction.
+/// An operand that is a register or a constant, according to the type parameter of the instruction.
 pub(crate) struct Reg<A> {
     p: *const u16,
     of: PhantomData<A>,
 }
 impl<A> Reg<A> {
-    /// The operand that starts at `p`.
+    /// Returns the operand that starts at `p`.
     #[inline(always)]
     pub(super) fn at(p: *const u16) -> Reg<A> {
         Reg { p, of: PhantomData }
     }
 }
 impl<A: Src> Reg<A> {
-    /// The term that it holds.
+    /// Returns the term that it holds.
     ///
     /// # Safety
-    /// The operand is of an instruction that runs in `cx` with its stack at `e`.
+    /// The operand must belong to an instruction that runs in `cx` with its stack at `e`.
     #[inline(always)]
     pub unsafe fn get(self, cx: *mut Cx, e: *mut Term) -> Term {
         A::get(cx, e, self.p)
@@ -142,7 +146,7 @@ impl<A: Dst> Reg<A> {
     pub unsafe fn set(self, cx: *mut Cx, e: *mut Term, t: Term) {
         A::set(cx, e, self.p, t)
     }
-    /// The same register as one that is told apart at run time.
+    /// Returns the same register as one that is decoded at run time.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -152,11 +156,11 @@ impl<A: Dst> Reg<A> {
     }
 }
 
-/// A source that is told apart at run time; also a member of a list of such.
+/// A source that is decoded at run time; also a member of a list of such.
 #[derive(Clone, Copy)]
 pub struct Source(pub u64);
 impl Source {
-    /// The term that it holds.
+    /// Returns the term that it holds.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -164,7 +168,7 @@ impl Source {
     pub unsafe fn get(self, cx: *mut Cx, e: *mut Term) -> Term {
         source(cx, e, self.0)
     }
-    /// The term that it holds, where the stack is the one that the context tells.
+    /// Returns the term that it holds, with the stack of the context.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -173,15 +177,15 @@ impl Source {
         let e = cx.heap.stop;
         source(cx, e, self.0)
     }
-    /// Writes the register that it is, where the stack is the one that the context tells.
+    /// Writes the register that it is, with the stack of the context.
     ///
     /// # Safety
-    /// As for [`Reg::get`]; it is no constant.
+    /// As for [`Reg::get`]; it must be no constant.
     pub unsafe fn put(self, cx: &mut Cx, t: Term) {
         let e = cx.heap.stop;
         set_source(cx, e, self.0, t)
     }
-    /// As a root of a collection; it is no constant.
+    /// Returns it as a root of a collection; it must be no constant.
     pub fn also(self) -> Also {
         Also::dst(codec::source::as_dest(self.0))
     }
@@ -189,7 +193,7 @@ impl Source {
     pub(crate) fn is(self, t: Term) -> bool {
         codec::Value::of_source(self.0) == codec::Value::C(t.raw())
     }
-    /// The number of the X register that it is.
+    /// Returns the number of the X register that it is.
     pub(crate) fn x_register(self) -> Option<usize> {
         match codec::Value::of_source(self.0) {
             codec::Value::X(n) => Some(n as usize),
@@ -198,7 +202,7 @@ impl Source {
     }
 }
 
-/// A register that is written, told apart at run time.
+/// A register that is written, decoded at run time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Dest(pub u16);
 impl Dest {
@@ -210,7 +214,7 @@ impl Dest {
     pub unsafe fn set(self, cx: *mut Cx, e: *mut Term, t: Term) {
         set_dst(cx, e, self.0, t)
     }
-    /// Writes it where the stack is the one that the context tells.
+    /// Writes it, with the stack of the context.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -218,10 +222,10 @@ impl Dest {
     pub unsafe fn put(self, cx: &mut Cx, t: Term) {
         set_dst(cx, cx.heap.stop, self.0, t)
     }
-    /// The term that it holds.
+    /// Returns the term that it holds.
     ///
     /// # Safety
-    /// As for [`Reg::get`]; something has been written to it.
+    /// As for [`Reg::get`]; it must have been written.
     pub unsafe fn value(self, cx: &mut Cx) -> Term {
         let base = if codec::dest::is_y(self.0) {
             cx.heap.stop as *const u8
@@ -230,36 +234,36 @@ impl Dest {
         };
         *(base.add(codec::dest::offset(self.0)) as *const Term)
     }
-    /// As a root of a collection.
+    /// Returns it as a root of a collection.
     #[inline(always)]
     pub fn also(self) -> Also {
         Also::dst(self.0)
     }
-    /// The number of the X register that it is.
+    /// Returns the number of the X register that it is.
     pub(crate) fn x_register(self) -> Option<usize> {
         (!codec::dest::is_y(self.0)).then(|| codec::dest::offset(self.0) / size_of::<Term>())
     }
 }
 
-/// Where an instruction may lead.
+/// A label of an instruction.
 #[derive(Clone, Copy)]
 pub(crate) struct Label {
     pc: *const u64,
     words: i32,
 }
 impl Label {
-    /// So many words from the instruction at `pc`; 0: nowhere.
+    /// Makes a label `words` words from the instruction at `pc`; 0 means none.
     #[inline(always)]
     pub(super) fn new(pc: *const u64, words: i32) -> Label {
         Label { pc, words }
     }
-    /// The address; that of the instruction itself if there is no label.
+    /// Returns the address; that of the instruction itself if there is no label.
     #[inline(always)]
     pub fn to(self) -> *const u64 {
         // SAFETY: a label leads to an instruction of the same module.
         unsafe { self.pc.offset(self.words as isize) }
     }
-    /// The address, if there is a label.
+    /// Returns the address, if there is a label.
     #[inline(always)]
     pub fn given(self) -> Option<*const u64> {
         (self.words != 0).then(|| self.to())

@@ -1,18 +1,21 @@
-//! A frame for `perf` to find, with the mark of the Erlang function that runs where a return address stands
-//! (see `purlin_kernel::code::perf`).
+//! A frame for `perf` to find, with the mark of the running Erlang function in the place of a
+//! return address (see `purlin_kernel::code::perf`).
 //!
 //! # The frame
 //! ```text
-//! rbp + 24   where the function that called `purlin_run_marked` goes on
-//! rbp + 16   its rbp
-//! rbp +  8   the mark: what handlers write to through `Context::running`
+//! rbp + 24   return address of purlin_run_marked
+//! rbp + 16   rbp of its caller
+//! rbp +  8   the mark: handlers write it through `Context::running`
 //! rbp        rbp + 16
 //! ```
-//! Handlers and natives that have no frame pointer of their own leave `rbp` as it is while they run handlers, or save it. So
-//! `perf record --call-graph fp` meets the mark in samples of handlers. `--call-graph dwarf` meets it in samples of natives too: by the description of this
-//! frame (`.cfi_offset rip`) its return address is the mark. There the walk ends, since nothing describes what called a mark.
+//! Handlers and natives without a frame pointer of their own keep `rbp` while they run handlers, or
+//! save it. So `perf record --call-graph fp` finds the mark in samples of handlers. `--call-graph
+//! dwarf` finds it in samples of natives too: according to the description of this frame
+//! (`.cfi_offset rip`) its return address is the mark. The walk ends there, since nothing describes
+//! the caller of a mark.
 //!
-//! A panic that nobody caught within this frame would find no way out of it either, and ends the emulator.
+//! A panic that is not caught within this frame can't unwind through it either, and ends the
+//! emulator.
 
 use super::{Exit, run};
 use crate::cx::Cx;
@@ -34,7 +37,7 @@ std::arch::global_asm!(
     "push rcx",
     "push rbp",
     "mov rbp, rsp",
-    // rbp + 32 is what the stack pointer was before the call of this.
+    // rbp + 32 is the stack pointer before the call of this function.
     ".cfi_def_cfa rbp, 32",
     ".cfi_offset rip, -24",
     "lea rax, [rsp + 8]",
@@ -53,7 +56,8 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// Makes the frame with `mark` in it, writes the address of the mark to `*slot`, and calls [`enter`].
+    /// Makes the frame with `mark` in it, writes the address of the mark to `*slot`, and calls
+    /// [`enter`].
     fn purlin_run_marked(
         cx: *mut c_void,
         entry: *const u64,
@@ -65,7 +69,7 @@ unsafe extern "C" {
 /// The interpreter, by the calling convention of C. It uses no register but those of its arguments.
 ///
 /// # Safety
-/// `cx` is a context, and as for [`run`].
+/// `cx` must be a context, and the rest is as for [`run`].
 unsafe extern "C" fn enter(cx: *mut c_void, entry: *const u64) -> Exit {
     run(&mut *cx.cast::<Cx>(), entry)
 }
@@ -87,7 +91,8 @@ pub(crate) unsafe fn run_marked(cx: &mut Cx, entry: *const u64) -> Exit {
     exit
 }
 
-/// The mark of the function at `entry`, or, where a native goes on there, of the one that has called it; 0 if there is none.
+/// Returns the mark of the function at `entry`; if a native continues there, that of its caller; 0
+/// if there is none.
 ///
 /// # Safety
 /// As for [`run`].

@@ -1,4 +1,5 @@
-//! Native records: tests, fields, and records made and changed. Their layout: `purlin_term::record`.
+//! Native records: tests, field access, construction and update. Their layout is in
+//! `purlin_term::record`.
 
 use super::handler::op;
 use super::operands::{set_source, source};
@@ -27,20 +28,21 @@ op! {
     op_change_record => change_record;
 }
 
-/// Values of a record on their way.
+/// Values of a record under construction.
 type Values = SmallVec<[Term; 16]>;
 
 /// Why there is no record, or no value.
 enum Wrong {
-    /// That is no such record.
+    /// The term is no such record.
     Record(Term),
     /// A record of that definition has no such field.
     Field(Term),
-    /// Nobody gives that field a value.
+    /// That field has no value.
     Value(Term),
 }
 
-/// Whether code of module `open`, or of any if it is nil, may look into the record.
+/// Whether code of module `open`, or of any module if it is nil, may access the fields of the
+/// record.
 fn is_open(r: Record, open: Term) -> bool {
     r.definition.is_exported() || r.definition.module() == open
 }
@@ -48,7 +50,7 @@ fn is_open(r: Record, open: Term) -> bool {
 /// Goes on at the label of the instruction if it has one, or raises.
 ///
 /// # Safety
-/// As for the instruction at `pc`, of which `label` is an operand.
+/// As for the instruction at `pc`, whose operand `label` is.
 unsafe fn wrong(
     cx: &mut Cx,
     pc: *const u64,
@@ -74,10 +76,10 @@ fn of_field(cx: &mut Cx, d: Definition, key: Term) -> Term {
     cx.tuple(&[id, key])
 }
 
-/// Puts the values of the `n` words of pairs that stand at `list` in their places.
+/// Stores the values of the `n` words of pairs at `list` in their fields.
 ///
 /// # Safety
-/// There are `n` words of pairs at `list`, of an instruction that runs: its registers hold terms.
+/// There must be `n` words of pairs at `list`, in a running instruction whose registers hold terms.
 unsafe fn fill(
     cx: &mut Cx,
     d: Definition,
@@ -99,10 +101,10 @@ unsafe fn fill(
     Ok(())
 }
 
-/// A new record of what `made` says (see `Env::record`), with the pairs of the instruction.
+/// Makes a record as `made` says (see `Env::record`), with the pairs of the instruction.
 ///
 /// # Safety
-/// As for [`fill`]; `made` is a term of the process.
+/// As for [`fill`]; `made` must be a term of the process.
 unsafe fn make<'a>(
     cx: &mut Cx,
     made: Term,
@@ -114,7 +116,7 @@ unsafe fn make<'a>(
         _ => None,
     };
     let (d, defaults) = parts.ok_or((None, Wrong::Record(made)))?;
-    // A field without a default is marked until it is given a value.
+    // A field without a default is marked until it gets a value.
     let given = |t: &Term| t.as_cons().map_or(Term::NON_VALUE, |(v, _)| v);
     let mut values: Values = defaults.iter().map(given).collect();
     fill(cx, d, &mut values, list, n).map_err(|w| (Some(d), w))?;

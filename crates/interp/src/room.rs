@@ -1,4 +1,4 @@
-//! Room on the heap: how ops ask for a collection. What an op may collect is stated by its `live`.
+//! Room on the heap: how ops request a collection. The `live` of an op states what it may collect.
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
@@ -11,7 +11,8 @@ pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
     (*cx).collect(need, live, Also::NONE, Sweep::Due);
 }
 
-/// Collects if what natives or an op made asks for it, with `also` as one root more.
+/// Collects if the terms that natives or an op have made require it, with `also` as an additional
+/// root.
 ///
 /// # Safety
 /// As for [`Cx::collect`], unless `live` is [`NO_LIVE`]: then nothing is collected here.
@@ -24,7 +25,8 @@ pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, also: Also) {
     }
 }
 
-/// As [`collect_after`], and also if fewer than `need` words are free, as the op promises them to those that follow.
+/// As [`collect_after`], but also if fewer than `need` words are free, which the op reserves for
+/// those that follow.
 ///
 /// # Safety
 /// As for [`collect_after`].

@@ -1,5 +1,6 @@
-//! Shortcuts for natives that are called often. Each stands in front of the general call of the native: it steps over
-//! that call if the case is a simple one, and else goes into it, which sees to errors, labels and big results.
+//! Shortcuts for natives that are called often. Each precedes the general call of the native. It
+//! skips that call if the case is a simple one. Otherwise the call follows, and handles errors,
+//! labels and large results.
 
 use super::handler::{go, op};
 use super::instr;
@@ -12,15 +13,15 @@ use purlin_term::layout::{CONS_TAIL, TUPLE_FIRST};
 use purlin_term::word::{Subtag, header, header_arity, header_kind};
 use purlin_term::{Term, am, map};
 
-/// Words of the calls that are stepped over.
+/// Length in words of the calls that are skipped.
 const BIF1: usize = instr::Bif1::WORDS;
 const BIF2: usize = instr::Bif2::WORDS;
 const CALL_BIF: usize = instr::CallBif::WORDS;
 
-/// The header of a boxed term; 1, which is none, for others.
+/// Returns the header of a boxed term; for others 1, which is no header.
 ///
 /// # Safety
-/// `t` is a term of the process.
+/// `t` must be a term of the process.
 #[inline(always)]
 unsafe fn header_of(t: Term) -> u64 {
     if t.is_boxed() { (*t.ptr()).raw() } else { 1 }
@@ -57,7 +58,7 @@ shortcuts! {
     op_fast_length = FastLength |cx, t| length(t);
 }
 
-// Nothing of this may be a call: see `fast`.
+// None of this may be a call: see `fast`.
 
 #[inline(always)]
 fn byte_size(t: Term) -> Option<Term> {
@@ -69,11 +70,11 @@ fn map_size(t: Term) -> Option<Term> {
     t.is_map().then(|| Term::small(map::size(t) as i64))
 }
 /// # Safety
-/// `t` is a term of the process.
+/// `t` must be a term of the process.
 #[inline(always)]
 unsafe fn length(mut t: Term) -> Option<Term> {
     let mut n = 0;
-    // Long lists are counted by the native, which counts reductions.
+    // Long lists are counted by the native, which charges reductions.
     while t.is_list_ptr() && n < 256 {
         t = *t.ptr().add(CONS_TAIL);
         n += 1;
@@ -98,7 +99,7 @@ op!(op_fast_element_of = FastElementOf<A: Src, B: Src, D: Dst>(cx, pc, e, hp, re
     let i = op.index().get(cx, e);
     let w = header_of(t);
     if i.is_small() && is_tuple_header(w) {
-        // Numbers below 1 are large ones without a sign.
+        // Numbers below 1 are large unsigned ones.
         let i = (i.small_value() as usize).wrapping_sub(1);
         if i < header_arity(w) {
             op.dst().set(cx, e, *t.ptr().add(TUPLE_FIRST + i));
@@ -108,7 +109,8 @@ op!(op_fast_element_of = FastElementOf<A: Src, B: Src, D: Dst>(cx, pc, e, hp, re
     go!(cx, op.next(), e, hp, reds)
 });
 
-/// The value of `key` in a small map, where the key is an immediate term: the outer `None` says that it takes a closer look.
+/// Returns the value of `key`, an immediate, in a flat map. The outer `None` means that the general
+/// case must decide.
 #[inline(always)]
 fn known(m: Term, key: Term) -> Option<Option<Term>> {
     let (keys, values) = m.as_flatmap().filter(|_| key.is_immed())?;
@@ -150,7 +152,7 @@ map_shortcuts! {
     op_fast_is_map_key = FastIsMapKey is_map_key |found| Some(if found.is_some() { am::TRUE } else { am::FALSE });
 }
 
-/// How two terms compare, by the number of the comparison, if a look at their words tells.
+/// Returns how two terms compare, by the number of the comparison, if their words decide it.
 #[inline(always)]
 fn compared(a: Term, b: Term, n: usize) -> Option<bool> {
     let smalls = a.is_small() && b.is_small();

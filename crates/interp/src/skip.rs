@@ -1,8 +1,9 @@
-//! What a receive asks of the elements of a message that is a tuple, read from the code behind its first test.
+//! The tests of a tuple's elements in a receive, read from the code after its first test of a
+//! message.
 //!
-//! A receive that walks a long queue refuses most messages. Where it refuses them by what their elements are, that is found out
-//! without running its code. All that the code lets pass passes here, and little else: the code looks once more at each message that
-//! passes.
+//! A receive that walks a long queue rejects most messages. If it rejects them by their elements,
+//! that is found out here without running its code. Every message that the code accepts passes
+//! here, and few others; the code itself tests each message that passes.
 
 use super::instr;
 use super::operands::{C, Dest, X, Y};
@@ -13,12 +14,12 @@ use purlin_term::Term;
 use purlin_term::layout::TUPLE_FIRST;
 use purlin_term::word::header_arity;
 
-/// The most elements that are looked at.
+/// Maximum number of elements that are tested.
 const MOST: usize = 4;
-/// The most registers that are followed.
+/// Maximum number of registers that are tracked.
 const REGISTERS: usize = 8;
 
-/// The number of a variant, which instructions begin with.
+/// Returns the number of a variant, with which instructions begin.
 pub(super) const fn number(op: Op, forms: &[Form]) -> u16 {
     match op.variant(forms) {
         Some(n) => n,
@@ -34,21 +35,21 @@ const EQ_STACK: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::Y]);
 const EQ_STACK_FIRST: u16 = number(Op::IsEqExact, &[Form::L, Form::Y, Form::X]);
 const TAGGED: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
 
-/// What an element has to be.
+/// The test of an element.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// That very word.
+    /// That word.
     Word(Term),
-    /// A reference of those words.
+    /// A reference with those words.
     Reference([u64; 3]),
-    /// A tuple of that header.
+    /// A tuple with that header.
     Tuple(u64),
-    /// A tuple of that header and with that first element.
+    /// A tuple with that header and that first element.
     Tagged(u64, Term),
 }
 
 impl Wanted {
-    /// What is exactly equal to `t`; None where that is left to the code.
+    /// Returns what is exactly equal to `t`; `None` if that is left to the code.
     fn equal_to(t: Term) -> Option<Wanted> {
         if t.is_immed() {
             return Some(Wanted::Word(t));
@@ -60,12 +61,12 @@ impl Wanted {
         t.plain_ref().map(Wanted::Reference)
     }
     /// # Safety
-    /// `t` is a term that can be read where it is.
+    /// `t` must be a term that can be read in place.
     #[inline(always)]
     unsafe fn passes(self, t: Term) -> bool {
         match self {
             Wanted::Word(w) => t == w,
-            // References of other kinds may be equal to a plain one: the code knows.
+            // References of other kinds may be equal to a plain one: the code decides.
             Wanted::Reference(w) => t.is_boxed() && t.plain_ref().is_none_or(|r| r == w),
             Wanted::Tuple(w) => t.is_boxed() && (*t.ptr()).raw() == w,
             Wanted::Tagged(w, tag) => {
@@ -75,19 +76,20 @@ impl Wanted {
     }
 }
 
-/// See the module head.
+/// The tests of elements. See the head of this module.
 pub(super) struct Elements {
-    /// Words from the header of the tuple to the element.
+    /// Words from the header of the tuple to the element, and its test.
     tests: [(usize, Wanted); MOST],
     count: usize,
 }
 
 impl Elements {
-    /// The tests from `pc` on of a tuple with that header in register `message`, as far as they lead to `end` if they fail and are of
-    /// a kind that is known here.
+    /// Collects the tests from `pc` on of a tuple with that header in register `message`, as long
+    /// as they lead to `end` if they fail and are of a known kind.
     ///
     /// # Safety
-    /// `pc` is an instruction that follows a test for that header without a jump; the receive runs in `cx`, with its stack at `e`.
+    /// `pc` must be an instruction that follows a test for that header without a jump; the receive
+    /// must run in `cx`, with its stack at `e`.
     pub unsafe fn of(
         cx: *mut Cx,
         e: *mut Term,
@@ -101,7 +103,7 @@ impl Elements {
             count: 0,
         };
         let mut registers = Registers::default();
-        // The message itself may be replaced by one of its elements.
+        // An element may overwrite the register of the message itself.
         let mut there = true;
         while all.count < MOST {
             let (register, wanted, fail, next) = match code::opcode_at(pc) {
@@ -160,7 +162,7 @@ impl Elements {
                 break;
             };
             let at = offset / size_of::<Term>();
-            // Code that reads beyond the tuple is left alone with that.
+            // Code that reads beyond the tuple is not followed further.
             if at < TUPLE_FIRST || at >= TUPLE_FIRST + header_arity(header) {
                 break;
             }
@@ -172,10 +174,10 @@ impl Elements {
         }
         all
     }
-    /// Whether the code may let `t` pass.
+    /// Whether the code may accept `t`.
     ///
     /// # Safety
-    /// `t` is a tuple of the header that was given, which can be read where it is.
+    /// `t` must be a tuple with the given header, which can be read in place.
     #[inline(always)]
     pub unsafe fn pass(&self, t: Term) -> bool {
         let p = t.ptr();
@@ -185,14 +187,14 @@ impl Elements {
     }
 }
 
-/// The registers that hold elements of the message, and which: places in bytes.
+/// The registers that hold elements of the message, and the offset of each element in bytes.
 #[derive(Default)]
 struct Registers {
     all: [Option<(Dest, usize)>; REGISTERS],
 }
 
 impl Registers {
-    /// The register holds that element from now on; false if that is one too many.
+    /// Records that the register holds that element; returns false if there are too many registers.
     fn set(&mut self, register: Dest, offset: usize) -> bool {
         let there = self
             .all

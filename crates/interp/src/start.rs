@@ -4,7 +4,7 @@ use super::apply::{MOST_APPLIED, i_apply};
 use super::handler::op;
 use super::{Exit, exc};
 use crate::code;
-use crate::code::entry::{APPLY_LIVE, push_bottom};
+use crate::code::start::{APPLY_LIVE, push_bottom};
 use crate::collect::compact;
 use crate::cx::Cx;
 use purlin_term::am;
@@ -41,25 +41,25 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     hibernated(cx, code::stubs().hibernated.as_ptr())
 }
 
-/// Goes on with [`hibernated`] when others have had their turn.
+/// Goes on with [`hibernated`] when others have run.
 ///
 /// # Safety
-/// The process is at its bottom frame, with what is to be called in its registers.
+/// The process must be at its bottom frame, with the call to make in its registers.
 unsafe fn give_way(cx: &mut Cx) -> *const u64 {
-    purlin_kernel::sched::lets_pass();
+    purlin_kernel::sched::mark_early_yield();
     cx.interp.pc = code::stubs().hibernated.as_ptr();
     cx.interp.live = APPLY_LIVE;
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
 
-/// Waits until there is a message, then calls what [`hibernate`] was told to.
+/// Waits for a message, then makes the call that [`hibernate`] was given.
 unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if has_message(cx) {
-        compact::stays_awake(cx.process());
+        compact::cancel_hibernation(cx.process());
         return i_apply(cx, pc);
     }
-    if compact::is_asked_again(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
+    if compact::must_retry(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
         return give_way(cx);
     }
     cx.interp.pc = pc;
@@ -68,8 +68,8 @@ unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 fn has_message(cx: &mut Cx) -> bool {
-    // Signals may be acted on, which may collect.
+    // Signals may be handled, which may collect.
     cx.interp.live = APPLY_LIVE;
-    // Not `loop_rec`: what is to be called is in registers.
+    // Not `loop_rec`: the call to make is in registers.
     crate::signal::receive::has_current(cx)
 }

@@ -5,7 +5,8 @@ use super::handler::{self, go, op};
 use super::room::{collect, collect_after};
 use crate::code;
 use crate::code::breakpoint::{
-    self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, beyond, breakpoints, frame_words, kind,
+    self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, breakpoints, frame_words, kind,
+    return_address,
 };
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -14,7 +15,7 @@ use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
 
 op!(
-/// Runs what the breakpoint stands for, after it was told.
+/// Reports the call, then runs the instruction that the breakpoint replaces.
 fn op_breakpoint(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
@@ -27,11 +28,11 @@ fn op_breakpoint(cx, pc, e, hp, reds) {
     }
 });
 
-/// Where a call goes on that has come by a breakpoint.
+/// Where a call goes on after a breakpoint.
 enum Onward {
     /// At that instruction of the code, past the breakpoint there.
     Past(*const u64),
-    /// At whatever stands there: another breakpoint is yet to be told.
+    /// At the instruction there: another breakpoint may follow.
     To(*const u64),
 }
 
@@ -42,9 +43,10 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
         cx.process().ext_mut().passed = 0;
         return Onward::Past(pc);
     }
-    let caller = beyond(cx.heap.stop);
+    let caller = return_address(cx.heap.stop);
     let Some(p) = breakpoints().passes(cx, pc, caller) else {
-        // Cleared just now: what stands there is what it was. A word of an export stands for what the export leads to.
+        // The breakpoint was just removed, so the original instruction is there. A word of an
+        // export stands for the target of the export.
         return Onward::To(behind_gate(pc).unwrap_or(pc));
     };
     // The terms that the match specification made are in fragments; registers stay where they are.
@@ -65,14 +67,15 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
             Whom::Own(word) => word,
             Whom::Tracer(tracer) => tracer.term(cx),
         };
-        // It may lie on the heap: so it is where a collection looks for it until the frame is there.
+        // The word may be on the heap: until the frame exists it is in a register, where a
+        // collection updates it.
         cx.x[live] = word;
         room(cx, FRAME_WORDS, live + 1);
         let word = cx.x[live];
         push_frame(cx, live, [m, f, number(n.into()), number(kind), word]);
     }
     for (before, whom) in p.time {
-        // A function that is called last by one whose calls are measured returns for both.
+        // A tail call from a function whose calls are measured returns for both.
         if !is_timed(cx.heap.stop, number(whom)) {
             let stub = code::stubs().return_time.as_ptr();
             push(cx, live, stub, [number((before / 8) as i64), number(whom)]);
@@ -81,7 +84,7 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
     Onward::Past(p.entry)
 }
 
-/// The debugger runs a function in the place of its code: its arguments go to the error handler.
+/// The debugger replaces the code of a function: its arguments go to the error handler.
 ///
 /// # Safety
 /// As for the first instruction of the function `m:f/arity`, whose arguments are in x.
@@ -95,10 +98,11 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     target.address()
 }
 
-/// Whether one of the frames of trace at the top of the stack is of that kind, and for that tracer: the last two `words`.
+/// Whether one of the trace frames at the top of the stack is of that kind, and for that tracer:
+/// the last two `words`.
 ///
 /// # Safety
-/// `at` is the top of a stack that is in order, and has at least the slot of a return address.
+/// `at` must be the top of a valid stack, and have at least the slot of a return address.
 unsafe fn has_frame(mut at: *mut Term, words: &[Term; FRAME_WORDS - 1]) -> bool {
     while let Some(n) = frame_words(*(at as *const u64)) {
         if n == FRAME_WORDS && *at.add(4) == words[3] && *at.add(5) == words[4] {
@@ -109,7 +113,7 @@ unsafe fn has_frame(mut at: *mut Term, words: &[Term; FRAME_WORDS - 1]) -> bool 
     false
 }
 
-/// Whether one of the frames of trace at the top of the stack measures for `whom`.
+/// Whether one of the trace frames at the top of the stack measures for `whom`.
 ///
 /// # Safety
 /// As for [`has_frame`].
@@ -123,17 +127,18 @@ unsafe fn is_timed(mut at: *mut Term, whom: Term) -> bool {
     false
 }
 
-/// A native at `pc`, which may be the entry of a traced function, is run again later: its call has been told already.
+/// Prepares to run a native at `pc`, which may be the entry of a traced function, again later: its
+/// call has been traced already.
 pub(super) unsafe fn again(cx: &mut Cx, pc: *const u64) {
     if breakpoint::is_breakpoint(pc) {
         cx.process().ext_mut().passed = pc as usize;
     }
 }
 
-/// Where a call of that native goes if it is traced: the stub of its export.
+/// Returns where a call of that native goes if it is traced: the stub of its export.
 ///
 /// # Safety
-/// The export leads to a native: its stub has an instruction.
+/// The export must lead to a native: its stub has an instruction.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
@@ -141,15 +146,16 @@ pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
     breakpoint::is_breakpoint(stub).then_some(stub)
 }
 
-/// Puts the frame of a call that is told between those of the function that is called with `live` arguments and its caller.
+/// Pushes the frame of a traced call between those of the called function, with `live` arguments,
+/// and its caller.
 ///
 /// # Safety
-/// As for [`push`]; the words are what `op_return_trace` reads.
+/// As for [`push`]; the words must be those that `op_return_trace` reads.
 unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; FRAME_WORDS - 1]) {
     push(cx, live, code::stubs().return_trace.as_ptr(), words);
 }
 
-/// Has so many words free on the stack, where `live` X registers hold terms.
+/// Ensures `words` free words on the stack, while `live` X registers hold terms.
 ///
 /// # Safety
 /// As for a collection with `live` registers.
@@ -162,7 +168,8 @@ unsafe fn room(cx: &mut Cx, words: usize, live: usize) {
 /// The same for a frame that begins with `stub`.
 ///
 /// # Safety
-/// As for a collection with `live` registers; `stub` is the instruction that reads the words and drops the frame.
+/// As for a collection with `live` registers; `stub` must be the instruction that reads the words
+/// and drops the frame.
 unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words: [Term; N]) {
     room(cx, 1 + N, live);
     let at = cx.heap.stop.sub(1 + N);
@@ -179,7 +186,7 @@ op! {
 }
 
 /// # Safety
-/// As for handlers; the topmost frame is one that [`push`] made for this stub.
+/// As for handlers; the topmost frame must be one that [`push`] made for this stub.
 unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
     sink().measured(cx, [*at.add(1), *at.add(2)]);
@@ -191,13 +198,13 @@ unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
 }
 
 /// # Safety
-/// As for handlers; the topmost frame is one that [`push`] made for this stub.
+/// As for handlers; the topmost frame must be one that [`push`] made for this stub.
 unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
     let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];
     let back = at.add(FRAME_WORDS);
     if frame[3] == Term::small(kind::RETURN_TO) {
-        sink().returned_to(cx, frame[4], beyond(back));
+        sink().returned_to(cx, frame[4], return_address(back));
     } else {
         let value = cx.x[0];
         sink().returned(cx, frame, None, value);

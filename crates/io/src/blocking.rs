@@ -1,14 +1,22 @@
-//! System calls that may never return, such as reading a pipe that nobody writes to: a thread of their own makes them,
-//! while the process waits in its native. So it does what signals ask of it meanwhile, it can be killed, and no thread of
-//! the dirty pools is taken from others.
+//! System calls that may never return, such as reading a pipe that nobody writes to. A thread of
+//! its own makes such a call while the process waits in its native. So the process still handles
+//! signals, it can be killed, and the call occupies no dirty thread.
 //!
 //! # Invariants
-//! * What the thread works with is its own: it knows no term of the process.
-//! * The native is called again after each signal, with the same arguments. [`resumed`] comes first in it, before anything that
-//!   is to be done once.
-//! * There are at most [`MOST`] such threads. Where there can be no further one, the call is made by the thread that the native
-//!   runs on.
-//! * What a call gave is dropped if the process has ended meanwhile: it owns what it holds (descriptors, bytes).
+//! * The thread works only with what it owns: it sees no term of the process.
+//! * The native is called again after each signal, with the same arguments. It calls [`resumed`]
+//!   first, before anything that must happen only once.
+//! * There are at most [`MOST`] such threads. When no further thread can be had, the thread that
+//!   runs the native makes the call itself.
+//! * The result of a call is dropped if the process has ended meanwhile. It owns what it holds
+//!   (descriptors, bytes).
+//!
+//! # Orderings
+//! `THREADS` only bounds a number, so it is relaxed. `OUTSIDE` of `os::single` is raised before the
+//! thread is spawned and lowered after its result is stored and its process is woken. The release
+//! half of that decrement pairs with the acquiring load in the race finder: when it reads zero, it
+//! also sees every result and every wake-up that those threads left. A result itself passes through
+//! the mutex in `Pending`.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::signal::send;
@@ -16,20 +24,20 @@ use purlin_term::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads for calls at most.
+/// Maximum number of threads for blocking calls.
 const MOST: usize = 1024;
 
-/// Threads for calls that there are.
+/// Current number of threads for blocking calls.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread that counts; its end takes it back.
+/// A reservation in [`THREADS`], given back when dropped.
 struct Counted;
 
 impl Counted {
     fn take() -> Option<Counted> {
         let counted = Counted;
         purlin_kernel::os::single::OUTSIDE.fetch_add(1, Ordering::AcqRel);
-        // Refused, it is taken back by its end.
+        // When the reservation is refused, dropping `counted` gives it back.
         (THREADS.fetch_add(1, Ordering::Relaxed) < MOST).then_some(counted)
     }
 }
@@ -41,10 +49,10 @@ impl Drop for Counted {
     }
 }
 
-/// Makes a result of what the call gave, in the process.
+/// Turns the result of a call into the native's result, in the process.
 pub type Outcome = Box<dyn FnOnce(&mut Cx) -> BifResult + Send>;
 
-/// The result that the thread of a call under way leaves for the process.
+/// Where the thread of a call in progress leaves its result for the process.
 type Pending = Arc<Mutex<Option<Outcome>>>;
 
 /// Whether the process waits for a call.
@@ -53,7 +61,8 @@ pub fn waits(cx: &mut Cx) -> bool {
     state.is_some_and(|s| s.is::<Pending>())
 }
 
-/// The result of the call that the process waits for, or that it waits on; None: it waits for none.
+/// Returns the result of the call that the process waits for, or has it wait on. None if it waits
+/// for no call.
 pub(crate) fn resumed(cx: &mut Cx) -> Option<BifResult> {
     let state = cx.process().ext()?.bif_state.as_ref()?;
     let pending = state.downcast_ref::<Pending>()?.clone();
@@ -67,7 +76,8 @@ pub(crate) fn resumed(cx: &mut Cx) -> Option<BifResult> {
     Some(outcome(cx))
 }
 
-/// Starts a call, for which the process waits. Where there can be no further thread it is made here.
+/// Starts a call and has the process wait for it. Makes the call right here if no further thread
+/// can be had.
 pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> BifResult {
     let Some(counted) = Counted::take() else {
         return work()(cx);

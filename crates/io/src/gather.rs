@@ -1,10 +1,11 @@
-//! Gathering: an I/O list as parts for the kernel, batch by batch, without flattening it.
+//! Gathering: turns an I/O list into parts for the kernel, batch by batch, without flattening it.
 //!
-//! A [`Gather`] lives within one native call and borrows what it gathers: parts are addresses of the bytes of binaries,
-//! which cost no count, and ranges of a scratch block, into which neighbours below [`small_limit`] are merged. What the
-//! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
-//! wasn't gathered yet taken up again later ([`Gather::rest`]; [`Remainder`], where the list belongs to a port). So memory for
-//! writing is bounded, however long the list.
+//! A [`Gather`] lives within one native call and borrows what it gathers. Its parts are addresses
+//! of the bytes of binaries, which need no reference count, and ranges of a scratch block, into
+//! which neighbours below [`small_limit`] are merged. Parts that the kernel did not take can be
+//! kept ([`Gather::keep`]); only then are references counted and the scratch block copied. What was
+//! not gathered yet can be resumed later ([`Gather::rest`], or [`Remainder`] when the list belongs
+//! to a port). So the memory for a write is bounded, however long the list.
 
 use crate::accounts;
 use purlin_term::frag::OwnedTerm;
@@ -18,7 +19,7 @@ use purlin_term::{Alloc, NIL, Term};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// How a part of a vector came to be, for those who watch writes.
+/// Where a part of a vector came from, for observers of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     /// Copied into scratch, from one or more pieces.
@@ -46,15 +47,15 @@ impl Origin {
 /// A bitstring that is being shifted into the scratch block.
 struct Held {
     term: Term,
-    /// Bytes of it that are gathered.
+    /// Bytes of it that are gathered already.
     done: usize,
 }
 
-/// The part of a list that is not gathered yet; it belongs to whoever has this.
+/// The part of a list that is not gathered yet, with ownership of the list.
 pub(crate) struct Remainder {
     walk: IoWalk,
     held: Option<Held>,
-    /// The list that the walk is in.
+    /// The list that the walk points into.
     _list: OwnedTerm,
 }
 
@@ -67,7 +68,7 @@ impl Remainder {
             _list: list,
         }
     }
-    /// Has `f` gather from where the last has stopped.
+    /// Runs `f` with a gatherer that continues where the last one stopped.
     pub(crate) fn gather<R>(&mut self, f: impl FnOnce(&mut Gather) -> R) -> R {
         let mut g = Gather::new(NIL);
         std::mem::swap(&mut g.walk, &mut self.walk);
@@ -79,26 +80,27 @@ impl Remainder {
     }
 }
 
-/// The vectors of a gatherer, kept for the next on this thread.
+/// The vectors of a gatherer, kept for the next one on this thread.
 #[derive(Default)]
 struct Room {
     scratch: Vec<u8>,
-    /// The parts, as the kernel gets them. The base of a merged one is its offset in the scratch block until the batch is
-    /// complete.
+    /// The parts, in the kernel's format. The base of a merged part is its offset in the scratch
+    /// block until the batch is complete.
     parts: Vec<libc::iovec>,
-    /// The binary that each part is; nil: it is merged.
+    /// The binary behind each part; nil if the part is merged.
     terms: Vec<Term>,
-    /// The merged parts.
+    /// Indices of the merged parts.
     merged: Vec<u32>,
 }
 
 /// Largest room that is kept: bytes, parts.
 const KEPT_ROOM: (usize, usize) = (1024 * 1024, 16 * 1024);
 
-/// The bytes of a part that is ready for the kernel.
+/// Returns the bytes of a part that is ready for the kernel.
 ///
 /// # Safety
-/// As for [`Gather`]: the native call that gathered the part is under way, and its batch not replaced.
+/// As for [`Gather`]: the native call that gathered the part is still running, and its batch has
+/// not been replaced.
 unsafe fn part_bytes<'a>(p: &libc::iovec) -> &'a [u8] {
     // SAFETY: by the contract.
     unsafe { std::slice::from_raw_parts(p.iov_base as *const u8, p.iov_len) }
@@ -114,17 +116,18 @@ pub struct Gather {
     held: Option<Held>,
     ended: bool,
     room: Room,
-    /// Parts of the batch that are taken, and bytes of the next, which its entry leaves out.
+    /// Number of parts of the batch that are taken, and how many bytes of the next part are taken.
+    /// The entry of that part already excludes them.
     at: usize,
     skip: usize,
-    /// Bytes of the batch that are not taken.
+    /// Bytes of the batch that are not taken yet.
     bytes: usize,
-    /// Bytes of the whole list, where the first batch is not all of it.
+    /// Bytes of the whole list, if the first batch is not all of it.
     total: Option<usize>,
 }
 
 impl Gather {
-    /// A gatherer of `t`, with an empty batch.
+    /// Makes a gatherer of `t`, with an empty batch.
     pub fn new(t: Term) -> Gather {
         let mut room = SPARE.take().unwrap_or_default();
         room.clear();
@@ -139,16 +142,16 @@ impl Gather {
             total: None,
         }
     }
-    /// Notes the bytes of the whole list: what [`Gather::total`] says.
+    /// Sets the number of bytes of the whole list, for [`Gather::total`].
     pub(crate) fn set_total(&mut self, n: usize) {
         self.total = Some(n);
     }
-    /// Bytes of the whole list, if that was noted; else of the batch.
+    /// Bytes of the whole list if that was set, else of the batch.
     pub(crate) fn total(&self) -> usize {
         self.total.unwrap_or(self.bytes)
     }
-    /// Collects the next batch of about `max_parts` parts and `max_scratch` merged bytes at most, replacing the batch
-    /// before. False at the end of the list.
+    /// Collects the next batch and replaces the one before. A batch has at most about `max_parts`
+    /// parts and `max_scratch` merged bytes. Returns false at the end of the list.
     pub(crate) fn next_batch(
         &mut self,
         max_parts: usize,
@@ -164,7 +167,7 @@ impl Gather {
                 continue;
             }
             let room = &mut self.room;
-            // Where what is merged and belongs to no part yet begins.
+            // Where the bytes begin that are merged but belong to no part yet.
             let mut merged = room.scratch.len();
             let mut large = 0;
             let stop = self.walk.each(|p| {
@@ -186,7 +189,7 @@ impl Gather {
             self.room.close(&mut merged, &mut self.bytes);
             self.bytes += large;
             match stop {
-                Stop::Told => {}
+                Stop::Early => {}
                 Stop::End => {
                     self.ended = true;
                     break;
@@ -207,9 +210,9 @@ impl Gather {
         });
         Ok(self.bytes > 0)
     }
-    /// Whether the batch is the last.
+    /// Whether the batch is the last one.
     pub(crate) fn is_last(&mut self) -> bool {
-        // The list may have ended with what filled the batch.
+        // The list may have ended exactly where the batch became full.
         self.ended || (self.held.is_none() && self.walk.at_end())
     }
     #[inline]
@@ -217,7 +220,7 @@ impl Gather {
         self.bytes += s.len();
         self.room.merge(s);
     }
-    /// Merges what there is room for of a bitstring that isn't aligned.
+    /// Merges as much of an unaligned bitstring as there is room for.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
         let Some(bits) = h.term.as_bits() else { return };
         let left = bits.bit_len / 8 - h.done;
@@ -234,7 +237,7 @@ impl Gather {
             self.held = Some(h);
         }
     }
-    /// Puts `bytes` before the batch, of which nothing is taken yet.
+    /// Puts `bytes` before the batch, of which nothing may be taken yet.
     pub(crate) fn prefix(&mut self, bytes: &[u8]) {
         debug_assert!(self.at == 0 && self.skip == 0);
         if !bytes.is_empty() {
@@ -242,21 +245,22 @@ impl Gather {
             self.bytes += bytes.len();
         }
     }
-    /// Everything of the batch that isn't taken, in one piece.
+    /// Copies the rest of the batch into one vector.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut v = Vec::with_capacity(self.bytes);
         self.parts().for_each(|p| v.extend_from_slice(p));
         v
     }
-    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies. Of what was
-    /// merged the scratch block itself goes, unless most of that is written.
+    /// Moves the rest of the batch to the end of `to`: as references to counted blocks where
+    /// possible, else as copies. Merged parts take the scratch block with them, unless most of it
+    /// is written already.
     pub fn keep(&mut self, to: &mut IoVec) {
         accounts::writes(|w| w.queued += self.bytes as u64);
         let rest = &self.room.parts[self.at..];
         let terms = &self.room.terms[self.at..];
         let pairs = rest.iter().zip(terms);
         let merged = pairs.clone().filter(|(_, t)| t.is_nil());
-        // SAFETY: parts of the batch in hand.
+        // SAFETY: parts of the current batch.
         let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
         let left: usize = merged.clone().map(<[u8]>::len).sum();
         let room = self.room.scratch.capacity();
@@ -265,7 +269,7 @@ impl Gather {
             let base = self.room.scratch.as_ptr().addr();
             let next = Vec::with_capacity(room);
             let block = IoSlice::of_vec(std::mem::replace(&mut self.room.scratch, next));
-            // The bytes stay where they are.
+            // The bytes do not move.
             let part = |p: &libc::iovec| block.part(p.iov_base.addr() - base, p.iov_len);
             let merged = pairs.clone().filter(|(_, t)| t.is_nil());
             merged.map(|(p, _)| part(p)).collect()
@@ -290,7 +294,7 @@ impl Gather {
         }
         (self.at, self.skip, self.bytes) = (self.room.parts.len(), 0, 0);
     }
-    /// The rest that isn't gathered yet, as an I/O list.
+    /// Returns the part of the list that is not gathered yet, as an I/O list.
     pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
         let rest = self.walk.rest(a);
         match &self.held {
@@ -303,7 +307,7 @@ impl Gather {
             }
         }
     }
-    /// Lists that are open where the batch ends.
+    /// Number of nested lists that are open at the end of the batch.
     pub fn depth(&self) -> usize {
         self.walk.depth()
     }
@@ -316,14 +320,15 @@ impl Room {
         self.terms.clear();
         self.merged.clear();
     }
-    /// Copies `s` behind what is merged.
+    /// Appends `s` to the scratch block and merges it.
     #[inline]
     fn merge(&mut self, s: &[u8]) {
         let at = self.scratch.len();
         self.scratch.extend_from_slice(s);
         self.merged_at(at, s.len());
     }
-    /// The bytes from `from` on are merged, if there are any: they count among `bytes`, and what is merged next begins behind them.
+    /// Merges the bytes of the scratch block from `from` on, if there are any. Adds them to `bytes`
+    /// and moves `from` behind them.
     #[inline]
     fn close(&mut self, from: &mut usize, bytes: &mut usize) {
         let n = self.scratch.len() - *from;
@@ -333,7 +338,7 @@ impl Room {
             *from += n;
         }
     }
-    /// The `n` bytes from `at` on, which end the scratch block, are merged.
+    /// Merges the last `n` bytes of the scratch block, which begin at `at`.
     #[inline]
     fn merged_at(&mut self, at: usize, n: usize) {
         match (self.parts.last_mut(), self.terms.last()) {
@@ -348,7 +353,7 @@ impl Room {
             }
         }
     }
-    /// The batch is complete: the scratch block stays where it is.
+    /// Completes the batch: from now on the scratch block does not move.
     fn seal(&mut self) {
         for &i in &self.merged {
             let p = &mut self.parts[i as usize];
@@ -356,7 +361,7 @@ impl Room {
             p.iov_base = unsafe { self.scratch.as_mut_ptr().add(p.iov_base.addr()) }.cast();
         }
     }
-    /// Puts a merged part before the others of a batch that is complete.
+    /// Puts a merged part before the others of a complete batch.
     fn prefix(&mut self, s: &[u8]) {
         let base = self.scratch.as_ptr().addr();
         let at = self.scratch.len();
@@ -393,11 +398,12 @@ pub(crate) type Vector = [MaybeUninit<libc::iovec>; MAX_PARTS];
 
 /// Parts to write, which the kernel takes from the front.
 pub(crate) trait Parts {
-    /// Bytes there are.
+    /// Number of bytes left.
     fn bytes(&self) -> usize;
     /// The parts, in order.
     fn parts(&self) -> impl Iterator<Item = &[u8]>;
-    /// The first parts, at most `max_parts` and [`MAX_PARTS`], for the kernel. `room` may be used for it.
+    /// Returns the first parts for the kernel, at most `max_parts` and [`MAX_PARTS`]. May build
+    /// them in `room`.
     fn vector<'a>(&'a self, room: &'a mut Vector) -> &'a [libc::iovec] {
         let mut n = 0;
         for (p, to) in self.parts().take(max_parts()).zip(&mut *room) {
@@ -407,12 +413,12 @@ pub(crate) trait Parts {
             });
             n += 1;
         }
-        // SAFETY: so many have been written.
+        // SAFETY: the loop has written `n` entries.
         unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), n) }
     }
-    /// The kind of each part.
+    /// The origin of each part.
     fn origins(&self) -> impl Iterator<Item = Origin>;
-    /// Takes the first `n` bytes away (at most all).
+    /// Drops the first `n` bytes, at most all of them.
     fn advance(&mut self, n: usize);
 }
 
@@ -422,7 +428,7 @@ impl Parts for Gather {
     }
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let rest = self.room.parts[self.at..].iter();
-        // SAFETY: parts of the batch in hand, whose terms stay for the native call.
+        // SAFETY: parts of the current batch, whose terms live as long as the native call.
         rest.map(|p| unsafe { part_bytes(p) })
     }
     fn vector<'a>(&'a self, _: &'a mut Vector) -> &'a [libc::iovec] {
@@ -475,7 +481,7 @@ mod tests {
     use crate::cx::Cx;
     use purlin_term::iolist::{SCRATCH_BYTES, append_to};
 
-    /// A deep list with bytes, small, large and unaligned binaries, and its bytes.
+    /// A deep list of bytes and of small, large and unaligned binaries, with its bytes.
     fn sample(cx: &mut dyn Alloc) -> (Term, Vec<u8>) {
         let mut flat = Vec::new();
         let mut t = NIL;
@@ -489,7 +495,7 @@ mod tests {
                 }
                 _ => Term::small((i % 256) as i64),
             };
-            // Nested to the left now and then, so that depth grows with length.
+            // Nesting to the left now and then makes the depth grow with the length.
             let inner = cx.list(&[item]);
             t = if i % 3 == 0 {
                 let l = cx.cons(inner, t);
@@ -529,7 +535,7 @@ mod tests {
                 if !g.next_batch(100, 1000).expect("an I/O list") {
                     break;
                 }
-                // So much is taken at once, the rest of the batch later.
+                // Takes this much at once, and the rest of the batch later.
                 let before = g.bytes();
                 let taken: Vec<u8> = g.to_vec()[..step.min(before)].to_vec();
                 g.advance(step);

@@ -9,19 +9,20 @@ use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
 use purlin_term::{Alloc, NIL, Term};
 
-/// Bits that count as one of the parts of which [`MANY`] are too many for a scheduler.
+/// Number of bits that count as one part. More than [`MANY`] parts are too many for a scheduler.
 const BITS_PER_PART: u128 = 512;
-/// Elements of a list that count as one reduction.
+/// Number of list elements that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 256;
 
-/// The room from which on `iolist_to_iovec/1` goes on with another binary, as in stock: which parts there are is a result.
+/// The room beyond which `iolist_to_iovec/1` starts another binary, as in stock: the partition is
+/// part of the result.
 const STOCK_ROOM: usize = 32 * SMALL_LIMIT;
 
 /// Bytes that become one binary of a vector.
 struct Merged {
     bytes: Vec<u8>,
     limit: usize,
-    /// The room that stock would have: it grows by doubling, up to [`STOCK_ROOM`].
+    /// The room that stock would have: it doubles as it grows, up to [`STOCK_ROOM`].
     room: usize,
 }
 
@@ -67,8 +68,8 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
             _ => Err(Fail::Badarg),
         };
     }
-    // A file's module hands what it gets to a native that gathers any list, batch by batch, and refuses what is none. So nothing
-    // is gathered here first, which would take memory and a copy for all there is.
+    // `prim_file` hands the result to a native that gathers any list batch by batch and refuses
+    // invalid ones. Gathering here first would cost memory and a copy of everything.
     if t.is_list_ptr() && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
         return Ok(t);
     }
@@ -102,7 +103,8 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
                     out.push(t);
                     continue;
                 }
-                // What is behind too few bytes to stand alone gives them as many as they lack, if enough is left of it.
+                // Too few bytes to stand alone are filled up from the part behind them, if enough
+                // of that part is left.
                 let taken = if n < limit || n + before < 2 * limit {
                     n
                 } else {
@@ -131,11 +133,12 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(cx.list(&out))
 }
 
-/// The parts of a list where large ones stay by themselves, and all others between two of those are joined.
+/// The parts of a list when large binaries stay separate and everything between two of them is
+/// joined.
 fn parted(cx: &mut Env, t: Term) -> BifResult {
-    /// Bytes of the largest part that is joined with others.
+    /// Maximum size in bytes of a part that is joined with others.
     const JOINED: usize = 512;
-    // A list of one is its own vector.
+    // A list of one binary is its own vector.
     if let Some((head, NIL)) = t.as_cons()
         && let Some(b) = head.as_bits()
     {
@@ -156,7 +159,7 @@ fn parted(cx: &mut Env, t: Term) -> BifResult {
     let mut w = IoWalk::new(t);
     let mut steps = 0;
     loop {
-        // One that is not joined, and so has the walk left.
+        // A binary that is not joined and so stops the walk.
         let mut alone = None;
         let stop = w.each(|p| {
             steps += 1;
@@ -169,11 +172,11 @@ fn parted(cx: &mut Env, t: Term) -> BifResult {
         });
         match stop.map_err(|BadIoList| Fail::Badarg)? {
             Stop::End => break,
-            Stop::Told => {
+            Stop::Early => {
                 flush(cx, &mut joined, &mut out);
                 out.extend(alone);
             }
-            // What doesn't begin with a byte is copied, however large.
+            // A bitstring that does not begin at a byte is copied, however large.
             Stop::At(t) => {
                 let whole = t.as_bits().filter(|b| b.bit_len & 7 == 0);
                 joined.extend_from_slice(&whole.ok_or(Fail::Badarg)?.shifted());

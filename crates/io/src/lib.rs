@@ -1,12 +1,14 @@
-//! Input and output: ports and their drivers, sockets, files, gathering writes, packets, signals of the operating system.
+//! Input and output: ports and their drivers, sockets, files, gathering writes, packets, and
+//! signals of the operating system.
 //!
-//! Knows no natives of data, no tables, and of tracing only what it tells.
+//! This crate knows no natives on data and no tables. Of tracing it knows only the events that it
+//! reports.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod blocking;
+pub mod embedded;
 pub mod file;
 pub mod gather;
-pub mod inside;
 mod iovec;
 pub mod net;
 pub mod os;
@@ -26,7 +28,7 @@ use purlin_native::bif::Bif;
 use purlin_native::{bifs, lazy_atoms, native_state, reschedule};
 use purlin_term::{iolist, sync};
 
-/// The tables of natives here.
+/// The tables of natives in this crate.
 pub const TABLES: &[&[Bif]] = &[
     net::decode_packet::BIFS,
     iovec::BIFS,

@@ -1,8 +1,9 @@
 //! The preset atoms: those that Rust code names. One row each: constant and text.
 //!
-//! Row order gives the index, so the generated `am` module holds constants. The first two must stay first: their words are
-//! compared with often. The others are sorted by constant. No text is there twice, and each row is used: an atom that one file
-//! alone names is a lazy one of that file.
+//! The order of the rows gives the index, so the generated `am` module holds constants. The first
+//! two must stay first, because their words are compared with often. The others are sorted by
+//! constant. No text occurs twice, and each row is used: an atom that only one file names is a lazy
+//! atom of that file.
 
 /// Calls `$m!` with every row `(CONST, "text")`.
 #[macro_export]

@@ -4,17 +4,17 @@ use crate::value::Value;
 
 /// Bits of the flags of a segment.
 pub mod flags {
-    /// The compiler knew that it begins at a whole byte; nothing here relies on that.
+    /// The compiler knew that the segment begins at a whole byte; nothing here relies on that.
     pub const ALIGNED: u64 = 1;
     /// Least significant byte first.
     pub const LITTLE: u64 = 2;
     /// An integer with a sign.
     pub const SIGNED: u64 = 4;
-    /// A mark of the generic code; nothing here reads it.
+    /// A hint in generic code; nothing here reads it.
     pub const EXACT: u64 = 8;
     /// Bytes in the order of the machine.
     pub const NATIVE: u64 = 16;
-    /// Their names in the operands of generic instructions.
+    /// Names of the flags in the operands of generic instructions.
     pub const NAMES: &[(&str, u64)] = &[
         ("aligned", ALIGNED),
         ("little", LITTLE),
@@ -24,14 +24,14 @@ pub mod flags {
     ];
 }
 
-/// Words of a segment in the list of `bs_create_bin`: kind, unit, flags, value, size. The upper half of the flags is the number
-/// of the segment in the source.
+/// Words of a segment in the list of `bs_create_bin`: kind, unit, flags, value, size. The upper
+/// half of the flags is the number of the segment in the source.
 pub const SEGMENT_WORDS: usize = 5;
 
 /// The kind of a segment's value and size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// Both are read, as sources.
+    /// Both are read as sources.
     Terms,
     /// The value is an address, the size a number of bytes.
     Bytes,
@@ -41,7 +41,7 @@ macro_rules! segments {
     ($($c:ident $n:literal $name:literal $content:ident;)*) => {
         /// Kinds of segments.
         pub mod seg { $(pub const $c: u64 = $n;)* }
-        /// Their names in generic code, and what they hold; the index is the kind.
+        /// Names of the kinds in generic code, and what their segments hold; the index is the kind.
         pub const SEGMENTS: &[(&str, Content)] = &[$(($name, Content::$content)),*];
         const _: () = { let mut n = 0; $(assert!($n == n); n += 1;)* let _ = n; };
     };
@@ -68,9 +68,9 @@ pub struct Segment {
     pub flags: u64,
     /// Its number in the source, from 1.
     pub number: u32,
-    /// A source; of a string the address of its bytes, as [`Value::N`].
+    /// A source. For a string: the address of its bytes, as [`Value::N`].
     pub value: Value,
-    /// A source; of a string the number of bytes, as [`Value::N`].
+    /// A source. For a string: its number of bytes, as [`Value::N`].
     pub size: Value,
 }
 
@@ -92,13 +92,13 @@ impl Segment {
             size: operand(size),
         })
     }
-    /// As words of the list.
+    /// Returns the segment as words of the list.
     pub fn words(&self) -> [u64; SEGMENT_WORDS] {
         let flags = self.flags | u64::from(self.number) << 32;
         let (value, size) = (self.value.source_word(), self.size.source_word());
         [self.kind, self.unit, flags, value, size]
     }
-    /// The values that it reads.
+    /// Returns the values that the segment reads.
     pub fn reads(&self) -> impl Iterator<Item = Value> + use<> {
         [self.value, self.size]
             .into_iter()
@@ -109,15 +109,15 @@ impl Segment {
 /// An operand of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Field {
-    /// Bits that are matched.
+    /// A pattern of bits to match.
     Bits,
     Unit,
-    /// X registers that hold terms: it may collect.
+    /// Number of X registers that hold terms: the command may collect.
     Live,
     Flags,
     /// A term.
     Term,
-    /// A register that is written, as a source.
+    /// A register that is written, encoded as a source.
     Write,
 }
 
@@ -125,7 +125,7 @@ macro_rules! commands {
     ($($c:ident $n:literal $name:literal [$($f:ident),*];)*) => {
         /// Numbers of commands.
         pub mod cmd { $(pub const $c: u64 = $n;)* }
-        /// Their names in generic code, and their operands; the index is the number.
+        /// Names of the commands in generic code, and their operands; the index is the number.
         pub const COMMANDS: &[(&str, &[Field])] = &[$(($name, &[$(Field::$f),*])),*];
         const _: () = { let mut n = 0; $(assert!($n == n); n += 1;)* let _ = n; };
     };
@@ -140,10 +140,10 @@ commands! {
     EQ 6 "=:=" [Bits, Term];
 }
 
-/// Most operands of a command.
+/// Maximum number of operands of a command.
 const MOST_FIELDS: usize = 4;
 
-/// Words of a command with its operands; `None` if there is no such command.
+/// Returns the length of a command in words, with its operands; `None` if there is no such command.
 pub fn command_words(number: u64) -> Option<usize> {
     let row = COMMANDS.get(usize::try_from(number).ok()?)?;
     Some(1 + row.1.len())
@@ -158,7 +158,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The commands of a list.
+    /// Splits a list into its commands.
     pub(crate) fn all(mut words: &[u64]) -> Option<Vec<Command>> {
         let mut out = Vec::new();
         while let [number, rest @ ..] = words {
@@ -183,23 +183,23 @@ impl Command {
         }
         Some(out)
     }
-    /// Its name in generic code.
+    /// Returns its name in generic code.
     pub fn name(&self) -> &'static str {
         COMMANDS[self.number as usize].0
     }
     fn fields(&self) -> &'static [Field] {
         COMMANDS[self.number as usize].1
     }
-    /// Its operands, in the order of its row.
+    /// Returns its operands, in the order of its row.
     pub fn operands(&self) -> &[Value] {
         &self.operands[..self.fields().len()]
     }
-    /// Its operand of that meaning.
+    /// Returns its operand with that meaning.
     pub fn field(&self, f: Field) -> Option<Value> {
         let at = self.fields().iter().position(|&g| g == f)?;
         Some(self.operands[at])
     }
-    /// The register that it writes.
+    /// Returns the register that it writes.
     pub fn write(&self) -> Option<Value> {
         self.field(Field::Write)
     }

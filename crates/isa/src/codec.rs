@@ -1,15 +1,17 @@
-//! Instructions as words, and back: the only place that knows how operands are packed. See the head of [`crate::ops`].
+//! Encoding and decoding of instructions: the only place that knows how operands are packed. See
+//! the head of [`crate::ops`].
 //!
-//! [`pack`] writes an instruction, [`Instruction::at`] reads one, [`Instruction::parts`] takes one apart that does the work of
-//! several, [`Members`] is its list. All is plain data: terms and addresses are words that nobody follows here. Code that no
-//! packer wrote gives `None`, or an instruction that makes no sense; nothing here panics on it.
+//! [`pack`] encodes an instruction and [`Instruction::at`] decodes one. [`Instruction::parts`]
+//! splits a fused one into its parts, and [`Members`] is its list. Everything here is plain data:
+//! terms and addresses are words that are never followed. For words that no packer wrote the result
+//! is `None` or a nonsensical instruction; nothing here panics on them.
 
 use crate::bits::{Command, SEGMENT_WORDS, Segment};
 use crate::contract::{Part, PartArg};
 use crate::ops::{Form, Kind, List, OPS, Op, SpecOp, VARIANTS};
 pub use crate::value::{Value, dest, source};
 
-/// Most operands of an instruction.
+/// Maximum number of operands of an instruction.
 pub const MOST_OPERANDS: usize = 10;
 
 const _: () = {
@@ -20,10 +22,10 @@ const _: () = {
     }
 };
 
-/// Words of an instruction with operands of the largest form, and one more.
+/// Maximum length of an instruction with operands of the largest form, in words, plus one.
 const MOST_WORDS: usize = MOST_OPERANDS + 2;
 
-// A variant's number counts forms as they stand in `Form`.
+// The number of a variant counts forms in the order of `Form`.
 const _: () = assert!(Form::Y as u8 == Form::X as u8 + 1 && Form::C as u8 == Form::X as u8 + 2);
 
 /// Operands of an instruction, in the order of its row.
@@ -57,19 +59,20 @@ impl std::fmt::Debug for Operands {
     }
 }
 
-/// Why an instruction can't be written.
+/// The reason why an instruction can't be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
     /// The row has no variant for these operands.
     Form,
-    /// A number is larger than its place.
+    /// A number is too large for its field.
     Size,
 }
 
-/// Appends an instruction without its list. `label` is told of each label that is none of [`Value::NO_LABEL`]: the unit of its
-/// bits, counted from the first of `out`, and what stands for it.
+/// Appends an instruction without its list. Calls `label` for each label other than
+/// [`Value::NO_LABEL`], with the unit of its bits, counted from the start of `out`, and the operand
+/// itself.
 ///
-/// An operand that is too large is cut off, and [`Unfit::Size`] is the answer.
+/// An operand that is too large is truncated, and the result is [`Unfit::Size`].
 pub fn pack(
     op: Op,
     operands: &[Value],
@@ -81,7 +84,8 @@ pub fn pack(
         return Err(Unfit::Form);
     }
     let at = out.len();
-    // The number is put in at the end: it follows from the forms, the first operand's varying slowest.
+    // The variant number is stored at the end: it follows from the forms, and the first operand's
+    // form varies slowest.
     let (mut variant, mut unit, mut result) = (0, 1, Ok(()));
     let mut words = [0u64; MOST_WORDS];
     for (o, &v) in row.operands.iter().zip(operands) {
@@ -101,7 +105,7 @@ pub fn pack(
         {
             label(at * 4 + unit, n);
         }
-        // It may begin in one word and end in the next.
+        // An operand may begin in one word and end in the next.
         let shift = unit % 4 * 16;
         words[unit / 4] |= bits << shift;
         if shift != 0 {
@@ -114,7 +118,7 @@ pub fn pack(
     result
 }
 
-/// Writes the distance of a label, in words, at a unit that [`pack`] told.
+/// Writes the distance of a label, in words, at a unit that [`pack`] reported.
 pub fn put_label(code: &mut [u64], unit: usize, words: i32) {
     for (i, half) in [words as u16, (words >> 16) as u16].into_iter().enumerate() {
         let (word, shift) = ((unit + i) / 4, (unit + i) % 4 * 16);
@@ -122,27 +126,27 @@ pub fn put_label(code: &mut [u64], unit: usize, words: i32) {
     }
 }
 
-/// The words of an instruction that has no list and no label.
+/// Returns the words of an instruction that has no list and no label.
 pub fn packed(op: Op, operands: &[Value]) -> Result<Vec<u64>, Unfit> {
     let mut out = Vec::new();
     pack(op, operands, &mut out, |_, _| ())?;
     Ok(out)
 }
 
-/// An instruction in code.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction<'a> {
     pub op: Op,
-    /// Number of its variant, which it begins with.
+    /// Number of its variant, which is its first unit.
     pub number: u16,
     pub operands: Operands,
-    /// Words of all, with the list.
+    /// Length in words, with the list.
     pub words: usize,
-    /// The list as it stands in the code.
+    /// The list as stored in the code.
     pub list: &'a [u64],
 }
 
-/// `n` units, four at most, from that one on.
+/// Reads `n` units, at most four, starting at unit `from`.
 fn units(code: &[u64], from: usize, n: usize) -> Option<u64> {
     let (word, shift) = (from / 4, from % 4 * 16);
     let mut v = code.get(word)? >> shift;
@@ -159,7 +163,7 @@ struct Variant {
     forms: [Form; MOST_OPERANDS],
 }
 
-/// All variants by their numbers: what stands in code is taken apart by one look.
+/// All variants by number, so that decoding takes one lookup.
 static VARIANTS_BY_NUMBER: [Variant; VARIANTS] = {
     let none = Variant {
         op: Op::at(0),
@@ -172,7 +176,7 @@ static VARIANTS_BY_NUMBER: [Variant; VARIANTS] = {
         let mut v = 0;
         while v < OPS[row].variants() {
             out[number].op = op;
-            // The first operand varies slowest.
+            // The form of the first operand varies slowest.
             let (mut rest, mut i) = (v, OPS[row].operands.len());
             while i > 0 {
                 i -= 1;
@@ -189,11 +193,12 @@ static VARIANTS_BY_NUMBER: [Variant; VARIANTS] = {
 };
 
 impl<'a> Instruction<'a> {
-    /// The one at word `at`; `None` if there is none.
+    /// Decodes the instruction at word `at`; `None` if there is none.
     pub fn at(code: &'a [u64], at: usize) -> Option<Instruction<'a>> {
         Instruction::of(code, at, *code.get(at)? as u16)
     }
-    /// The one at word `at` if it began with that number: what stands there may be a patch.
+    /// Decodes the instruction at word `at` as if it began with `number`: the stored first unit may
+    /// be a patch.
     pub fn of(code: &'a [u64], at: usize, number: u16) -> Option<Instruction<'a>> {
         let variant = VARIANTS_BY_NUMBER.get(usize::from(number))?;
         let op = variant.op;
@@ -218,16 +223,16 @@ impl<'a> Instruction<'a> {
             list,
         })
     }
-    /// The row of its op.
+    /// Returns the row of its op.
     pub fn row(&self) -> &'static SpecOp {
         self.op.row()
     }
-    /// The operand of that name.
+    /// Returns the operand of that name.
     pub fn operand(&self, name: &str) -> Option<Value> {
         self.operands.get(self.row().named(name)?).copied()
     }
-    /// The ops that it does the work of, one after the other: itself, if it is one by itself. Labels count from the start of
-    /// this instruction. The list, if there is one, is the last one's.
+    /// Returns the parts of a fused instruction in order, or the instruction itself. Labels count
+    /// from the start of this instruction. The list, if there is one, belongs to the last part.
     pub fn parts(&self) -> impl Iterator<Item = (Op, Operands)> + use<'_, 'a> {
         let parts = self.row().contract.parts;
         let itself = parts.is_empty().then_some((self.op, self.operands));
@@ -236,13 +241,13 @@ impl<'a> Instruction<'a> {
             .map(|p| (p.op, part_operands(p, &self.operands)));
         itself.into_iter().chain(made)
     }
-    /// Its list, told apart.
+    /// Returns its list, decoded.
     pub fn members(&self) -> Option<Members> {
         Members::of(self.row().list?, self.list)
     }
 }
 
-/// The operands of a part of an instruction with those operands.
+/// Returns the operands of a part, given those of the whole instruction.
 pub fn part_operands(part: &Part, whole: &[Value]) -> Operands {
     let mut out = Operands::NONE;
     for (&a, o) in part.args.iter().zip(part.op.row().operands) {
@@ -251,7 +256,7 @@ pub fn part_operands(part: &Part, whole: &[Value]) -> Operands {
     out
 }
 
-/// An operand of a part, which is of that kind there.
+/// Returns one operand of a part, which has that kind there.
 pub fn part_operand(a: PartArg, kind: Kind, whole: &[Value]) -> Value {
     let own = |i: u8| whole[i as usize];
     let v = match a {
@@ -262,13 +267,13 @@ pub fn part_operand(a: PartArg, kind: Kind, whole: &[Value]) -> Value {
         PartArg::Number(n) | PartArg::About(n) => Value::N(u64::from(n)),
     };
     match v {
-        // A term that has no variants in the whole.
+        // A term that has no variants in the whole instruction.
         Value::N(w) if kind.forms().contains(&Form::C) || kind.forms() == [Form::S] => Value::C(w),
         v => v,
     }
 }
 
-/// The list of an instruction. Labels are words from its start; 0: none.
+/// The list of an instruction. Labels are words from its start; 0 means none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Members {
     Sources(Vec<Value>),
@@ -276,20 +281,20 @@ pub enum Members {
     /// Key and register.
     Fetches(Vec<(Value, Value)>),
     Labels(Vec<i32>),
-    /// Sorted immediates, and where each leads.
+    /// Sorted immediates, each with its label.
     Switch(Vec<(u64, i32)>),
-    /// Constants, and where each leads.
+    /// Constants, each with its label.
     Arms(Vec<(u64, i32)>),
-    /// Header words, and where each leads.
+    /// Header words, each with its label.
     ArityArms(Vec<(u64, i32)>),
-    /// Index of an element, from 1, and its value.
+    /// Indexes of elements, from 1, and their new values.
     Updates(Vec<(u64, Value)>),
     Segments(Vec<Segment>),
     Commands(Vec<Command>),
 }
 
 impl Members {
-    /// Those of that kind in these words; `None` if they are no such list.
+    /// Decodes a list of that kind; `None` if the words are no such list.
     pub fn of(list: List, words: &[u64]) -> Option<Members> {
         let source = Value::of_source;
         let sources = || words.iter().map(|&w| source(w));
@@ -317,7 +322,7 @@ impl Members {
             List::Commands => Members::Commands(Command::all(words)?),
         })
     }
-    /// Registers and constants that are read.
+    /// Returns the registers and constants that are read.
     pub fn reads(&self) -> Vec<Value> {
         match self {
             Members::Sources(all) => all.clone(),
@@ -327,7 +332,7 @@ impl Members {
             _ => Vec::new(),
         }
     }
-    /// Registers that are written.
+    /// Returns the registers that are written.
     pub fn writes(&self) -> Vec<Value> {
         match self {
             Members::Registers(all) => all.clone(),
@@ -336,7 +341,7 @@ impl Members {
             _ => Vec::new(),
         }
     }
-    /// Where it leads.
+    /// Returns the labels.
     pub fn labels(&self) -> Vec<i32> {
         let all: Vec<i32> = match self {
             Members::Labels(all) => all.clone(),
@@ -412,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_larger_than_its_place_is_told() {
+    fn a_number_larger_than_its_field_is_reported() {
         let large = Value::N(1 << 16);
         assert_eq!(packed(Op::Deallocate, &[large]), Err(Unfit::Size));
         assert_eq!(packed(Op::Deallocate, &[Value::X(1)]), Err(Unfit::Form));

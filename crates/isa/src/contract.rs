@@ -1,7 +1,8 @@
-//! The contract of an op, as data: all that its operands don't show. See the rows of [`crate::ops`].
+//! The contract of an op, as data: everything that its operands don't show. See the rows of
+//! [`crate::ops`].
 //!
-//! A row says what one op by itself does. An op that does the work of several says only which they are ([`Part`]), and what
-//! it does follows from them: nothing is written twice.
+//! A row describes one op that stands by itself. The row of a fused op only lists its parts
+//! ([`Part`]), and its effects follow from them, so nothing is written twice.
 
 use crate::ops::{Kind, OPS, Op, Operand, Role, SpecOp};
 
@@ -17,8 +18,8 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Whether somebody may walk the stack while the op runs: a collection, a trace of an error, a process that looks on while
-    /// this one has left, or the op itself.
+    /// Whether anyone may walk the stack while the op runs: a collection, the trace of an error,
+    /// another process while this one has yielded, or the op itself.
     pub const fn may_look(self) -> bool {
         self.collects || self.fails || self.yields || self.calls || self.looks
     }
@@ -28,28 +29,29 @@ impl Effects {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Xs {
     None,
-    /// So many, from x0 on.
+    /// The first `n`, from x0 on.
     First(u8),
-    /// As many as operand `arity` says, and so many more.
+    /// As many as operand `arity` says, plus `n`.
     Arity(u8),
-    /// Those that the function was called with.
+    /// The arguments that the function was called with.
     Given,
-    /// Any.
+    /// Any of them.
     All,
 }
 
-/// Words that an op takes from those that an op before it has reserved. One that makes room for itself says that it collects.
+/// Words that an op takes from the heap that an earlier op has reserved. An op that reserves its
+/// own has the effect `collects`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Makes {
     Nothing,
     Words(u8),
-    /// So many, and one for each member of the list.
+    /// `n` words, plus one for each member of the list.
     List(u8),
-    /// So many, and as many as operand `size` says, at most.
+    /// At most `n` words plus operand `size`.
     Size(u8),
-    /// As much as it needs; nothing is left of what was reserved.
+    /// As many as it needs; nothing is left of the reserved words.
     Rest,
-    /// None: it may give back what the copy of a message has taken, which nobody refers to any more.
+    /// None. The op may give back the words of a copied message, which nothing refers to any more.
     Back,
 }
 
@@ -63,48 +65,50 @@ pub enum Stack {
     Pop,
     /// The first Y registers of the frame are dropped.
     Trim,
-    /// It is changed in another way, and control leaves the function.
+    /// It changes in another way, and control leaves the function.
     Other,
 }
 
-/// Where an operand of a part comes from. Operands of the whole are told by their index.
+/// The source of an operand of a part. Operands of the whole are named by index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartArg {
     Operand(u8),
-    /// A number: the operand and so many more.
+    /// A number: the operand plus a constant.
     Plus(u8, u8),
     /// X register of that number.
     X(u8),
     /// No label.
     None,
     Number(u8),
-    /// The part may have any number there when it becomes one of the whole, which takes this operand for it.
+    /// The part may have any number there when it is fused; the whole uses this operand instead.
     AboutOperand(u8),
-    /// The same; the whole takes this number for it.
+    /// The same, but the whole uses this number instead.
     About(u8),
 }
 
-/// One of the ops that an op does the work of. Its list, if it has one, is that of the whole.
+/// One of the ops that a fused op consists of. Its list, if it has one, is that of the whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     pub op: Op,
     pub args: &'static [PartArg],
 }
 
-/// The contract of an op: what its row says beside operands and effects.
+/// The contract of an op: what its row says besides operands and effects.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
     /// X registers that are read.
     pub reads: Xs,
     /// X registers that are written.
     pub writes: Xs,
-    /// X registers that hold something behind it, where it may lose some and no operand of role `Live` says so.
+    /// Number of X registers that still hold a value after the op, for ops that may lose some and
+    /// have no operand of role `Live`.
     pub keeps: Option<u8>,
     pub makes: Makes,
     pub stack: Stack,
-    /// An instruction of this op follows, and may be stepped over: then what follows that one runs next.
+    /// The op of the next instruction, which this op may skip. Control then goes on after that
+    /// instruction.
     pub skips: Option<Op>,
-    /// The ops that it does the work of, one after the other; none: it is one by itself.
+    /// The parts in order; empty if the op is not fused.
     pub parts: &'static [Part],
 }
 
@@ -120,7 +124,7 @@ impl Contract {
     };
 }
 
-/// Index of the operand of that name.
+/// Returns the index of the operand of that name.
 pub(crate) const fn index_of(operands: &[Operand], name: &str) -> u8 {
     let mut i = 0;
     while !crate::ops::is_same(operands[i].name, name) {
@@ -129,7 +133,7 @@ pub(crate) const fn index_of(operands: &[Operand], name: &str) -> u8 {
     i as u8
 }
 
-/// Reads what stands behind the effects of a row.
+/// Parses the columns of a row that follow its effects.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! row_contract {
@@ -155,7 +159,7 @@ macro_rules! row_contract {
     (@ $o:ident) => { $crate::contract::PartArg::Operand($crate::contract::index_of(OPERANDS, stringify!($o))) };
 }
 
-/// Two ops that become one where they follow each other, if their operands fit.
+/// Two adjacent ops that are fused into one if their operands fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Join {
     pub first: Op,
@@ -185,7 +189,7 @@ const fn is_run(whole: &SpecOp, from: usize, to: usize, op: usize) -> bool {
     true
 }
 
-/// The op whose parts are those.
+/// Finds the op that has those parts.
 const fn run_of(whole: usize, from: usize, to: usize, fused: &[u16]) -> Option<usize> {
     let row = &OPS[whole];
     if to == from + 1 {
@@ -201,7 +205,7 @@ const fn run_of(whole: usize, from: usize, to: usize, fused: &[u16]) -> Option<u
     None
 }
 
-/// Every join, those of one first op side by side.
+/// Every join, sorted by first op.
 const ALL_JOINS: ([Option<Join>; MOST_JOINS], usize) = {
     let mut fused = [u16::MAX; MOST_JOINS];
     let mut n = 0;
@@ -235,7 +239,7 @@ const ALL_JOINS: ([Option<Join>; MOST_JOINS], usize) = {
         }
         f += 1;
     }
-    // By the first op.
+    // Sorts by the first op.
     let mut i = 1;
     while i < k {
         let mut j = i;
@@ -257,7 +261,7 @@ const fn first(all: &[Option<Join>; MOST_JOINS], i: usize) -> usize {
     }
 }
 
-/// For each op, where its joins as the first are.
+/// For each op, the range of the joins that begin with it.
 const RANGES: [(u8, u8); OPS.len()] = {
     let mut out = [(0, 0); OPS.len()];
     let (all, n) = &ALL_JOINS;
@@ -292,14 +296,14 @@ static JOINS: [Join; ALL_JOINS.1] = {
 
 static RANGE_OF: [(u8, u8); OPS.len()] = RANGES;
 
-/// The joins that begin with an op.
+/// Returns the joins that begin with an op.
 #[inline]
 pub fn joins(first: Op) -> &'static [Join] {
     let (from, to) = RANGE_OF[first as usize];
     &JOINS[from as usize..to as usize]
 }
 
-/// The join that gives `whole` and ends in `second`.
+/// Returns the join that gives `whole` and ends in `second`.
 pub fn join_of(whole: Op, second: Op) -> Option<&'static Join> {
     JOINS
         .iter()
@@ -307,19 +311,19 @@ pub fn join_of(whole: Op, second: Op) -> Option<&'static Join> {
 }
 
 impl SpecOp {
-    /// The operand of that role.
+    /// Returns the index of the operand of that role.
     pub fn of_role(&self, role: Role) -> Option<usize> {
         self.operands.iter().position(|o| o.kind.role() == role)
     }
-    /// The operand of that name.
+    /// Returns the index of the operand of that name.
     pub fn named(&self, name: &str) -> Option<usize> {
         self.operands.iter().position(|o| o.name == name)
     }
-    /// The operand that counts Y registers.
+    /// Returns the index of the operand that counts Y registers.
     pub fn frame(&self) -> Option<usize> {
         self.operands.iter().position(|o| o.kind == Kind::Frame)
     }
-    /// Whether it does the work of others.
+    /// Whether it is fused from other ops.
     pub const fn is_fused(&self) -> bool {
         !self.contract.parts.is_empty()
     }
@@ -410,7 +414,8 @@ mod tests {
             if !matches!(c.stack, Stack::Same | Stack::Other) {
                 assert!(row.frame().is_some(), "{}", row.name);
             }
-            // What lasts is said by the operand, or by the row, never by both; and said of each op that collects.
+            // The number of surviving registers comes from an operand or from the row, never from
+            // both; each op that collects has one.
             let live = row.of_role(Role::Live).is_some();
             assert!(!(live && c.keeps.is_some()), "{}", row.name);
             let e = row.effects;

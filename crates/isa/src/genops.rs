@@ -1,14 +1,17 @@
-//! The generic instruction set: what the compilers of OTP 21 to 29 write into the `Code` chunk.
+//! The generic instruction set: the instructions that the compilers of OTP 21 to 29 write into the
+//! `Code` chunk.
 //!
-//! One row per opcode, in order of number, gives number, constant, name and the kind of each
-//! operand; the arity is the number of kinds. All else here (constants, names, arities) derives
-//! from the rows. The kinds say what the loader demands of an operand before anyone may act on it.
+//! There is one row per opcode, in order of number: number, constant, name and the kind of each
+//! operand. The arity is the number of kinds. Everything else here (constants, names, arities)
+//! derives from the rows. The kinds say what the loader checks about an operand before any code may
+//! act on it.
 //!
-//! Facts come from OTP's `genop.tab` (1 to 180) and from the opcode table of OTP 29 (181 to 191).
-//! Opcodes that no compiler since OTP 21 emits are `Gone`: they keep their row, so that a file that
-//! holds one can be told apart from a damaged file.
+//! The facts come from OTP's `genop.tab` (1 to 180) and from the opcode table of OTP 29 (181 to
+//! 191). Opcodes that no compiler since OTP 21 emits are `Gone`. They keep their rows, so that a
+//! file that contains one can be distinguished from a damaged file.
 
-/// The forms that an operand may have, with the properties that the loader has checked when the code is decoded.
+/// The forms that an operand may have, with the properties that the loader has checked once the
+/// code is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The number of a label that is defined here.
@@ -146,11 +149,11 @@ generic_ops! {
     7 CALL_EXT call_ext [Arity, Import] Live;
     /// Drops the stack frame, then tail-calls an imported function.
     8 CALL_EXT_LAST call_ext_last [Arity, Import, U] Live;
-    /// Calls a BIF without arguments that can't fail.
+    /// Calls a native without arguments that can't fail.
     9 BIF0 bif0 [Import, Dst] Live;
-    /// Calls a BIF of one argument that doesn't allocate on the heap.
+    /// Calls a native of one argument that doesn't allocate on the heap.
     10 BIF1 bif1 [Fail, Import, Src, Dst] Live;
-    /// Calls a BIF of two arguments that doesn't allocate on the heap.
+    /// Calls a native of two arguments that doesn't allocate on the heap.
     11 BIF2 bif2 [Fail, Import, Src, Src, Dst] Live;
     /// Makes a stack frame of that many Y registers.
     12 ALLOCATE allocate [Frame, Live] Live;
@@ -182,7 +185,7 @@ generic_ops! {
     25 WAIT wait [Target] Live;
     /// Waits for a message or for that many milliseconds.
     26 WAIT_TIMEOUT wait_timeout [Target, Src] Live;
-    /// Addition of a time before guard BIFs did it.
+    /// Addition of a time before guard natives did it.
     27 M_PLUS m_plus [Any, Any, Any, Any] Gone;
     /// Subtraction, long gone.
     28 M_MINUS m_minus [Any, Any, Any, Any] Gone;
@@ -262,7 +265,7 @@ generic_ops! {
     65 GET_LIST get_list [Reg, Dst, Dst] Live;
     /// Takes an element, counted from 0, out of a tuple.
     66 GET_TUPLE_ELEMENT get_tuple_element [Reg, U, Dst] Live;
-    /// Overwrites an element of a tuple that nobody else has seen yet.
+    /// Overwrites an element of a tuple that is not shared yet.
     67 SET_TUPLE_ELEMENT set_tuple_element [Src, Reg, U] Live;
     /// Built a string from the string table.
     68 PUT_STRING put_string [Any, Any, Any] Gone;
@@ -278,7 +281,7 @@ generic_ops! {
     73 IF_END if_end [] Live;
     /// Raises {case_clause, V}.
     74 CASE_END case_end [Src] Live;
-    /// Calls the fun that stands in the X register after the arguments.
+    /// Calls the fun in the X register after the arguments.
     75 CALL_FUN call_fun [Arity] Live;
     /// Made a fun before the lambda table.
     76 MAKE_FUN make_fun [Any, Any, Any] Gone;
@@ -352,7 +355,7 @@ generic_ops! {
     110 BS_BITS_TO_BYTES bs_bits_to_bytes [Any, Any, Any] Gone;
     /// Adds a size times a unit to a size (up to OTP 24).
     111 BS_ADD bs_add [Fail, Src, Src, U, Dst] Live;
-    /// Calls a function whose module and name stand after the arguments.
+    /// Calls a function whose module and name are in the registers after the arguments.
     112 APPLY apply [Arity] Live;
     /// Drops the stack frame, then tail-applies.
     113 APPLY_LAST apply_last [Arity, U] Live;
@@ -376,9 +379,9 @@ generic_ops! {
     122 BS_SAVE2 bs_save2 [Reg, Any] Live;
     /// Goes back to a noted position (up to OTP 21).
     123 BS_RESTORE2 bs_restore2 [Reg, Any] Live;
-    /// Calls a guard BIF of one argument that may collect.
+    /// Calls a guard native of one argument that may collect.
     124 GC_BIF1 gc_bif1 [Fail, Live, Import, Src, Dst] Live;
-    /// Calls a guard BIF of two arguments that may collect.
+    /// Calls a guard native of two arguments that may collect.
     125 GC_BIF2 gc_bif2 [Fail, Live, Import, Src, Src, Dst] Live;
     /// Gone.
     126 BS_FINAL2 bs_final2 [Any, Any] Gone;
@@ -432,7 +435,7 @@ generic_ops! {
     150 RECV_MARK recv_mark [Target] Live;
     /// Starts the receive at the noted place (up to OTP 23).
     151 RECV_SET recv_set [Target] Live;
-    /// Calls a guard BIF of three arguments that may collect.
+    /// Calls a guard native of three arguments that may collect.
     152 GC_BIF3 gc_bif3 [Fail, Live, Import, Src, Src, Src, Dst] Live;
     /// Says which source line follows.
     153 LINE line [Line] Live;
@@ -498,7 +501,7 @@ generic_ops! {
     183 EXECUTABLE_LINE executable_line [Line, U] Live;
     /// A place where a debugger may stop.
     184 DEBUG_LINE debug_line [Any, Line, U, Live] Live;
-    /// Calls a guard BIF of three arguments that doesn't collect.
+    /// Calls a guard native of three arguments that doesn't collect.
     185 BIF3 bif3 [Fail, Import, Src, Src, Src, Dst] Live;
     /// Jumps unless a native record.
     186 IS_ANY_NATIVE_RECORD is_any_native_record [Fail, Src] Live;
@@ -514,8 +517,8 @@ generic_ops! {
     191 GET_RECORD_FIELD get_record_field [Fail, Src, Any, Src, Dst] Live;
 }
 
-// `ROWS[n - 1]` is used without a check of the number, so the rows have to be dense and in order,
-// and a list may only be the last operand.
+// `ROWS[n - 1]` is used without a check of the number. So the rows must be dense and in order, and
+// a list may only be the last operand.
 const _: () = {
     let mut i = 0;
     while i < ROWS_CONST.len() {
@@ -531,20 +534,20 @@ const _: () = {
     }
 };
 
-/// The most operands an instruction has.
+/// Maximum number of operands of an instruction.
 pub const MAX_ARITY: usize = 8;
 
-/// The row of an opcode; `None` for 0 and for numbers above [`MAX`].
+/// Returns the row of an opcode; `None` for 0 and for numbers above [`MAX`].
 pub fn row(op: u8) -> Option<&'static GenOp> {
     ROWS.get(usize::from(op).wrapping_sub(1))
 }
 
-/// The name of an opcode as OTP spells it; `"?"` for a number that is none.
+/// Returns the name of an opcode as OTP spells it; `"?"` for an unknown number.
 pub fn name(op: u8) -> &'static str {
     row(op).map_or("?", |r| r.name)
 }
 
-/// The number of operands of an opcode, an extended list counted as one.
+/// Returns the number of operands of an opcode, where an extended list counts as one.
 pub fn arity(op: u8) -> Option<usize> {
     row(op).map(|r| r.kinds.len())
 }

@@ -1,34 +1,38 @@
-//! The helpers that compiled code may call, as rows. The compiler takes their addresses and contracts from here, the interpreter's
-//! crate has a function for each row: the compiler of Rust holds it against the signature.
+//! The helpers that compiled code may call, as rows. The compiler takes their addresses and
+//! contracts from here. The interpreter's crate has a function for each row, and the Rust compiler
+//! checks its signature against the row.
 //!
 //! # The contract of a call
-//! Each helper gets the context first, and follows the platform's convention for C. It doesn't unwind: a panic ends the program.
-//! Before the call all registers of compiled code stand in the context ([`crate::context`]): the X registers, the stack's top, the
-//! heap's top, the reductions. After it they are taken from the context again. What else a helper may do its effects say:
-//! * `leaf`: it takes nothing of the heap and never collects. It may write where it is told to, change a match context, count a
-//!   reference and link an object to the list of those outside the heap. Only X0 to X5 are stored before the call, and only those
-//!   are loaded after it.
-//! * `makes`: it may make terms and use reductions.
-//! * `collects`: terms may have moved, so every term in a machine register is stale. The X registers below the number that it is
-//!   given and the Y registers are updated. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
-//!   and each Y slot holds a term.
+//! The first argument of each helper is the context, and the calling convention is the platform's
+//! for C. A helper doesn't unwind: a panic ends the program. Before the call, all registers of
+//! compiled code are stored in the context ([`crate::context`]): the X registers, the top of the
+//! stack, the top of the heap, the reductions. After it they are loaded again. The effects say what
+//! else a helper may do:
+//! - `leaf`: it takes no words of the heap and never collects. It may write to the place that it is
+//!   given, change a match context, count a reference and add an object to the off-heap list. Only
+//!   X0 to X5 are stored before the call, and only those are loaded after it.
+//! - `makes`: it may make terms and use reductions.
+//! - `collects`: terms may have moved, so every term in a machine register is stale. The X
+//!   registers below the given number and the Y registers are updated. The helper looks at the
+//!   stack, so slot 0 of the topmost frame must be 0 or the return address, and each Y slot must
+//!   hold a term.
 
-/// The kind of an argument of a helper, or of its value.
+/// The kind of a parameter or of the result of a helper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The address of an instruction.
     Pc,
-    /// A term; as a result, or no value.
+    /// A term. A result may also be no value.
     Term,
     /// A number.
     Number,
-    /// Whether it is so, in the low byte.
+    /// A truth value, in the low byte.
     Truth,
     /// No result.
     Nothing,
 }
 
-/// See the head of this module.
+/// The effects of a helper. See the head of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Effects {
     pub leaf: bool,
@@ -40,7 +44,7 @@ pub struct Effects {
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,
-    /// Behind the context.
+    /// The parameters after the context.
     pub parameters: &'static [(&'static str, Kind)],
     pub result: Kind,
     pub effects: Effects,
@@ -52,8 +56,13 @@ pub struct Row {
 macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
-            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
-            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 30 say, in a body if there is the bit `IN_BODY`; the high half is the X register that gets the result, from 1, or 0, or the Y register with the bit `RESULT_IN_FRAME`; no value where it fails, or takes so long in a body that it is left to the interpreter";
+            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the instruction at `pc`; \
+             the low half of `what` is the number of words, the high half that of live X registers";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of an operation on integers; \
+             `what` has its number in the low byte, the number of live X registers in bits 8 to 30, and \
+             the bit `IN_BODY`; its high half is the number of the X register of the result plus one, or \
+             0, or the Y register with the bit `RESULT_IN_FRAME`; no value if it fails, or takes so long \
+             in a body that it is left to the interpreter";
             less(a: Term, b: Term) -> Truth [leaf] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
@@ -69,9 +78,11 @@ macro_rules! for_each_helper {
     };
 }
 
-/// In what `arith` is given: the operation stands in no guard. A bit of the half that has its number.
+/// A bit of the operand of `arith`, in the half with the operation's number: the operation is not
+/// in a guard.
 pub const IN_BODY: u64 = 1 << 31;
-/// In what `arith` is given: its result goes to a Y register. A bit of the half that has the register's number.
+/// A bit of the operand of `arith`, in the half with the register's number: the result goes to a Y
+/// register.
 pub const RESULT_IN_FRAME: u64 = 1 << 31;
 
 macro_rules! rows {
@@ -100,7 +111,8 @@ for_each_helper!(rows);
 mod tests {
     use super::*;
 
-    /// The context and the parameters go in registers, and a helper either is a leaf or says what it does.
+    /// The context and the parameters fit in registers, and a helper is either a leaf or says what
+    /// it does.
     #[test]
     fn rows_make_sense() {
         for h in HELPERS {

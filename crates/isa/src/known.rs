@@ -1,28 +1,29 @@
-//! The functions of module `erlang` that the loader knows by name, a row for each: ops of their own, and what follows from a call.
-//! Nothing else asks for the name of an import.
+//! The functions of module `erlang` that the loader knows by name, a row for each: which op
+//! replaces a call, and what is known about its effects. No other file looks at the name of an
+//! import.
 
 use crate::ops::{COMPARISONS, Op, arith};
 
-/// What stands for a call, or in front of it.
+/// How a call is translated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Only the call.
+    /// To a plain call.
     Call,
-    /// An op does it all: the number in [`arith`].
+    /// To one op, with this number in [`arith`].
     Arith(usize),
-    /// A shortcut for two sources and a destination: the number in [`COMPARISONS`].
+    /// To a shortcut with two sources and a destination, with this number in [`COMPARISONS`].
     Compare(usize),
-    /// A shortcut for a register and a destination.
+    /// To a shortcut with a register and a destination.
     Of(Op),
-    /// A shortcut for a key, a map in a register, and a destination.
+    /// To a shortcut with a key, a map in a register, and a destination.
     OfMap(Op),
-    /// `element/2`, whose shortcuts differ by the kind of its number.
+    /// As `element/2`, whose shortcuts differ by the kind of the index.
     Element,
-    /// A shortcut without operands in front of a call.
+    /// To a call after a shortcut without operands.
     Before(Op),
-    /// `apply/2` and `apply/3`: ops as tail calls.
+    /// As `apply/2` and `apply/3`, whose tail calls are ops.
     Apply,
-    /// An op of its own as a tail call.
+    /// To a call, or to this op if it is a tail call.
     Tail(Op),
 }
 
@@ -32,13 +33,13 @@ pub struct Known {
     pub name: &'static str,
     pub arity: u8,
     pub way: Way,
-    /// It takes nothing from the heap where it succeeds.
+    /// It takes no words of the heap if it succeeds.
     pub makes_nothing: bool,
     /// It always raises.
     pub raises: bool,
 }
 
-/// Module, of all rows.
+/// The module of all rows.
 pub const MODULE: &str = "erlang";
 
 const fn row(name: &'static str, arity: u8) -> Known {
@@ -69,7 +70,7 @@ const fn raises(name: &'static str, arity: u8) -> Known {
     }
 }
 
-/// Those that are neither arithmetic nor comparisons, which have tables of their own.
+/// Functions other than arithmetic and comparisons, which have tables of their own.
 const OTHERS: &[Known] = &[
     way("apply", 2, Way::Apply),
     way("apply", 3, Way::Apply),
@@ -121,7 +122,7 @@ const OTHERS: &[Known] = &[
 
 const N: usize = OTHERS.len() + COMPARISONS.len() + arith::OPS.len();
 
-/// All rows, by name and arity.
+/// All rows, sorted by name and arity.
 static KNOWN: [Known; N] = {
     let mut all = [row("", 0); N];
     let mut n = 0;
@@ -141,7 +142,7 @@ static KNOWN: [Known; N] = {
         all[n] = way(name, arity, Way::Arith(i));
         (i, n) = (i + 1, n + 1);
     }
-    // By insertion: there are few, and nothing else sorts at compile time.
+    // An insertion sort: there are few rows, and nothing else sorts at compile time.
     i = 1;
     while i < N {
         let mut k = i;
@@ -169,7 +170,7 @@ const fn is_less(a: &Known, b: &Known) -> bool {
     }
 }
 
-/// The row of a function; none: the loader knows nothing of it.
+/// Returns the row of a function; `None` if the loader does not treat it specially.
 pub fn known(module: &str, name: &str, arity: u32) -> Option<&'static Known> {
     if module != MODULE {
         return None;

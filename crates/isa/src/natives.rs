@@ -1,7 +1,7 @@
-//! Properties of natives that stand in the rows of their tables (`purlin_native::bif`) and are read by
-//! crates that know no natives.
+//! Properties of natives. They are columns in the rows of natives (`purlin_native::bif`), and
+//! crates that know no natives read them.
 
-/// A native for which machine code has a template, so that it is not called.
+/// A template that replaces a call of a native in machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Template {
     Abs,
@@ -18,14 +18,14 @@ pub enum Template {
     Member,
 }
 
-/// The shared thing that a native reads or writes. Two calls by different processes race if they touch
-/// the same thing and one of them writes it.
+/// The shared state that a native reads or writes. Two calls by different processes race if they
+/// touch the same state and one of them writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touches {
     /// The key in the second argument, in the table that the first argument names.
     Key,
-    /// The key of the object in the second argument, in the table that the first argument names. A list
-    /// of objects touches the whole table.
+    /// The key of the object in the second argument, in the table that the first argument names. A
+    /// list of objects touches the whole table.
     Object,
     /// The whole table that the first argument names.
     Table,
@@ -35,18 +35,18 @@ pub enum Touches {
     SecondProcess,
     /// The name in the first argument.
     Name,
-    /// The first argument itself: a reference of atomics or counters, a timer, a port, a socket, a key
-    /// of persistent terms.
+    /// The first argument itself: a reference of atomics or counters, a timer, a port, a socket, a
+    /// key of persistent terms.
     Cell,
     /// The environment variable that the first argument names. Without arguments: the environment.
     Variable,
     /// The file name or open file in the first argument.
     File,
-    /// Nothing that could be compared: the call is a scheduling point only.
+    /// State that can't be compared: the call is a scheduling point only.
     All,
 }
 
-/// How a native reaches what is outside the program: what no seed decides.
+/// How a native reaches the world outside the program, which no seed decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outside {
     /// It opens a file.
@@ -65,7 +65,7 @@ pub enum Outside {
     OnSocket,
     /// It connects with another node.
     Node,
-    /// It asks for the number of its process of the system.
+    /// It asks for the operating-system process id.
     Number,
     /// It looks at a variable of the environment.
     Variable,

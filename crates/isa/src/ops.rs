@@ -1,56 +1,60 @@
-//! The specific instruction set: what the interpreter runs.
+//! The specific instruction set: the ops that the engines run.
 //!
-//! One row per op: constant, name, operands with their names and kinds, effects, machine code, contract, and a sentence on what
-//! it does. Everything else derives from the rows: the number of each variant, how operands are packed ([`crate::codec`]), the
-//! types by which the interpreter and the compiler of machine code read them, what the disassembler prints, the interpreter's
-//! tables of handlers, and the compiler's table of templates.
+//! There is one row per op: constant, name, operands with their names and kinds, effects, machine
+//! code, contract, and a sentence on what it does. Everything else derives from the rows: the
+//! number of each variant, the packing of operands ([`crate::codec`]), the types by which the
+//! interpreter and the compiler read them, the output of the disassembler, the interpreter's tables
+//! of handlers, and the compiler's table of templates.
 //!
 //! # Layout of an instruction
-//! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
-//! of the row; the whole is padded to 8 bytes. Ops that have a list have it behind that, in whole words.
+//! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number. The operands follow without
+//! gaps in the order of the row, and the whole is padded to 8 bytes. A list follows after the
+//! padding, in whole words.
 //!
 //! ```text
-//! x          u16  register number * 8              y        u16  (register number + 1) * 8
-//! constant   u64  the term                         label    i32  words from this instruction; 0: none
-//! S          u64  a constant, or register offset << 4 | 0 (x) or 4 (y): no constant ends in bits 00
-//! D          u16  register offset, | 1 for y       H W Q    u16, u32, u64
+//! x          u16  register number * 8        y        u16  (register number + 1) * 8
+//! constant   u64  the term                   label    i32  words from this instruction; 0: none
+//! S          u64  a constant, or register offset << 4 | 0 (x) or 4 (y); no constant ends in 00
+//! D          u16  register offset, | 1 for y H W Q    u16, u32, u64
 //! ```
 //!
 //! # Effects
-//! An op that names none of them does only what its operands show: it reads, writes and jumps.
+//! An op without effects does only what its operands show: it reads, writes and jumps.
 //!
 //! | | |
 //! | --- | --- |
-//! | `collects` | it may collect: no address of the heap lasts beyond it |
-//! | `fails` | it may raise an exception, where its label, if it has one, is none |
+//! | `collects` | it may collect: no address of the heap is valid after it |
+//! | `fails` | it may raise an exception where its label, if it has one, is none |
 //! | `yields` | the process may leave the interpreter there, though nothing is raised |
 //! | `calls` | code of another function may run next |
-//! | `ends` | the instruction behind it is not what runs next, unless something leads there |
+//! | `ends` | control never falls through to the next instruction |
 //! | `looks` | it looks at the stack itself, though none of the above happens |
 //!
 //! # Machine code
-//! The word behind the effects says how the compiler of machine code treats the op ([`MachineCode`]). An op of the kind
-//! `template` needs a function of its name in `crates/jit/src/templates`: the compiler of Rust demands it.
+//! The word after the effects says how the compiler treats the op ([`MachineCode`]). An op of the
+//! kind `template` needs a function of its name in `crates/jit/src/templates`, or the Rust compiler
+//! reports an error.
 //!
 //! | | |
 //! | --- | --- |
-//! | `template` | it has code of its own, which may still make a step where operands are unusual |
-//! | `step` | its handler runs as a function, and machine code goes on behind it |
-//! | `leaves` | the interpreter runs it: it is rare, or control leaves the function in any case |
+//! | `template` | it has a template, which may still run the step if operands are unusual |
+//! | `step` | its handler runs as a function, and machine code goes on after it |
+//! | `leaves` | machine code exits to the interpreter: it is rare, or leaves the function anyway |
 //! | `raises` | its handler runs as a function and always raises an exception |
-//! | `fused` | the code of its parts |
-//! | `refuses` | a function that has it gets no machine code |
+//! | `fused` | the templates of its parts |
+//! | `refuses` | a function that contains it gets no machine code |
 //!
 //! # Contract
-//! A row says behind the effects (see [`crate::contract`]): X registers that are read and written though no operand names
-//! them (`reads`, `writes`), how many hold something behind it (`keeps`), what it takes of the heap that was reserved (`makes`),
-//! what becomes of the frame (`stack`), an instruction that it may step over (`skips`), the ops that it does the work of (`parts`).
+//! After that, a row says (see [`crate::contract`]) which X registers are read and written though
+//! no operand names them (`reads`, `writes`), how many hold a value after it (`keeps`), how many
+//! reserved words of the heap it takes (`makes`), how it changes the frame (`stack`), which
+//! instruction it may skip (`skips`), and which ops it is fused from (`parts`).
 //!
-//! Builds with debug assertions hold effects and contract against what each instruction does.
+//! Builds with debug assertions check each instruction that runs against effects and contract.
 
 use crate::contract::{Contract, Effects};
 
-/// The content of an operand of a variant.
+/// The encoding of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     X,
@@ -65,7 +69,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// 16-bit units it takes.
+    /// Returns its size in 16-bit units.
     pub const fn units(self) -> usize {
         match self {
             Form::X | Form::Y | Form::D | Form::H => 1,
@@ -80,19 +84,19 @@ impl Form {
 pub enum Role {
     /// A term that is read.
     Read,
-    /// A register that is written, without regard to what it holds.
+    /// A register that is written, whatever it holds.
     Written,
     /// A register that is read and then written.
     Changed,
-    /// Where to go on.
+    /// A label to jump to.
     Label,
-    /// The function that is called.
+    /// A function that is called.
     Callee,
-    /// Where exceptions lead.
+    /// A handler of exceptions.
     Handler,
-    /// How many X registers hold terms that a collection keeps.
+    /// Number of X registers with terms that a collection keeps.
     Live,
-    /// A number or an address that tells more about the op.
+    /// A number or an address that says more about the op.
     Plain,
 }
 
@@ -102,11 +106,11 @@ macro_rules! operand_kinds {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Kind { $(#[doc = $doc] $k),* }
         impl Kind {
-            /// The forms it may have: one variant of the op each.
+            /// Returns the forms that it may have; the op has one variant for each.
             pub const fn forms(self) -> &'static [Form] {
                 match self { $(Kind::$k => &[$(Form::$f),*]),* }
             }
-            /// Its role.
+            /// Returns its role.
             pub const fn role(self) -> Role {
                 match self { $(Kind::$k => Role::$role),* }
             }
@@ -117,64 +121,64 @@ macro_rules! operand_kinds {
 operand_kinds! {
     Read [X, Y] Read "A register; a variant of the op for each.";
     Value [X, Y, C] Read "A register or a constant; a variant for each.";
-    Source [S] Read "A register or a constant, told apart at run time.";
+    Source [S] Read "A register or a constant, decoded at run time.";
     Write [X, Y] Written "A register; a variant for each.";
-    Dest [D] Written "A register, told apart at run time.";
+    Dest [D] Written "A register, decoded at run time.";
     Change [X, Y] Changed "A register; a variant for each.";
-    ChangeSource [S] Changed "A register, told apart at run time; or a constant, which stays.";
+    ChangeSource [S] Changed "A register, decoded at run time; or a constant, which stays.";
     Label [L] Label "A label, or none.";
     Callee [L] Callee "The label of a function.";
-    Handler [L] Handler "The label of what handles exceptions.";
-    Live [H] Live "X registers that hold terms.";
-    Arity [H] Plain "Arguments, in the first X registers.";
-    Frame [H] Plain "Y registers.";
-    Heap [W] Plain "Words of the heap that are reserved.";
-    Count [W] Plain "Members of the list: words, or as its kind says.";
+    Handler [L] Handler "The label of an exception handler.";
+    Live [H] Live "Number of X registers that hold terms.";
+    Arity [H] Plain "Number of arguments, in the first X registers.";
+    Frame [H] Plain "Number of Y registers.";
+    Heap [W] Plain "Number of reserved words of the heap.";
+    Count [W] Plain "Length of the list: in words, or as its kind says.";
     Few [H] Plain "As `Count`, for short lists.";
-    Element [H] Plain "Where in a tuple an element stands, in bytes.";
+    Element [H] Plain "Offset of an element in a tuple, in bytes.";
     FarElement [W] Plain "The same, for any tuple.";
     Float [H] Plain "A float register: its number times 8.";
     Number [H] Plain "A number.";
     Size [W] Plain "A number.";
-    Integer [Q] Plain "A number with a sign.";
+    Integer [Q] Plain "A signed number.";
     Term [Q] Plain "An immediate term.";
     Header [Q] Plain "Header word of a tuple.";
     Export [Q] Plain "Address of an export.";
     Native [Q] Plain "Address of a native.";
     Entry [Q] Plain "Address of a fun entry.";
     Bytes [Q] Plain "Address of bytes.";
-    Slot [Q] Plain "Address of where a function of a native library is put.";
+    Slot [Q] Plain "Address of a slot for a function of a native library.";
     Counter [Q] Plain "Address of a counter.";
-    Mark [Q] Plain "Address that stands for a function, for those who look on from outside.";
+    Mark [Q] Plain "Address that identifies a function to profilers.";
 }
 
-/// The content of the list behind an instruction; the count is its last operand.
+/// The content of the list after an instruction; the count is its last operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
-    /// Registers and constants that are read, as in an operand of form S.
+    /// Registers and constants that are read, encoded as in form S.
     Sources,
-    /// Registers that are written, likewise.
+    /// Registers that are written, encoded likewise.
     Registers,
     /// Pairs of a key and the register that its value goes to.
     Fetches,
     /// Offsets of labels.
     Labels,
-    /// So many sorted immediates as counted, then as many offsets of labels.
+    /// `count` sorted immediates, then as many offsets of labels.
     Switch,
     /// Pairs of a constant and the offset of a label.
     Arms,
     /// Pairs of a header word and the offset of a label.
     ArityArms,
-    /// So many pairs as counted of an index and a source.
+    /// `count` pairs of an index and a source.
     Updates,
-    /// Segments of a bit string: five words each.
+    /// Segments of a bitstring: five words each.
     Segments,
-    /// Commands that match a bit string, each with its operands.
+    /// Commands that match a bitstring, each with its operands.
     Commands,
 }
 
 impl List {
-    /// Words of a list with that count.
+    /// Returns the length of a list with that count, in words.
     pub const fn words(self, count: usize) -> usize {
         match self {
             List::Switch | List::Updates => 2 * count,
@@ -190,7 +194,7 @@ pub struct Operand {
     pub kind: Kind,
 }
 
-/// How the compiler of machine code treats an op. See the head of this file.
+/// How the compiler treats an op. See the head of this file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(non_camel_case_types)]
 pub enum MachineCode {
@@ -206,19 +210,19 @@ pub enum MachineCode {
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOp {
     pub name: &'static str,
-    /// Those that stand in the instruction itself.
+    /// The operands in the instruction itself.
     pub operands: &'static [Operand],
-    /// The list behind it.
+    /// The list after it.
     pub list: Option<List>,
     pub effects: Effects,
     pub machine_code: MachineCode,
-    /// Its contract: all that operands and effects don't show.
+    /// Its contract: everything that operands and effects don't show.
     pub contract: Contract,
     pub doc: &'static str,
 }
 
 impl SpecOp {
-    /// How many variants it has.
+    /// Returns the number of its variants.
     pub const fn variants(&self) -> usize {
         let mut n = 1;
         let mut i = 0;
@@ -228,7 +232,8 @@ impl SpecOp {
         }
         n
     }
-    /// The forms of variant `v`, counted from 0; the first operand varies slowest.
+    /// Returns the forms of variant `v`, counted from 0; the form of the first operand varies
+    /// slowest.
     pub fn forms(&self, v: usize) -> Vec<Form> {
         let mut v = v;
         let mut out = vec![Form::H; self.operands.len()];
@@ -239,7 +244,8 @@ impl SpecOp {
         }
         out
     }
-    /// The unit where operand `name` starts, where those before it are registers if they may be.
+    /// Returns the unit where operand `name` begins in the variant whose earlier operands are
+    /// registers where possible.
     ///
     /// # Panics
     /// If the row has no such operand.
@@ -252,7 +258,7 @@ impl SpecOp {
         }
         unit
     }
-    /// Words of the variant that has registers only, without its list.
+    /// Returns the length in words of the variant with registers only, without its list.
     pub const fn words(&self) -> usize {
         let mut units = 1;
         let mut i = 0;
@@ -279,8 +285,8 @@ pub(crate) const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Calls `$m!` with every row:
-/// `Constant name {operand: Kind, …; list: Kind} [effect …] machine_code contract(…) … "what it does";`.
+/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …]
+/// machine_code contract(…) … "what it does";`.
 #[macro_export]
 macro_rules! for_each_specific_op {
     ($m:ident) => {
@@ -301,7 +307,7 @@ macro_rules! for_each_specific_op {
             Deallocate deallocate {frame: Frame} [] template stack(Pop) "drop frame of n";
             Trim trim {n: Frame} [] template stack(Trim) "drop the first n y registers";
             Return return_ {} [ends] template reads(First 1) "pc = *e";
-            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
+            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, if the time slice ends here";
             CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
             CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = label; arity";
             CallExt call_ext {export: Export, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = export.address; arity";
@@ -327,9 +333,9 @@ macro_rules! for_each_specific_op {
             AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] fused parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
             AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] fused parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
             CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
-            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); what it traps to returns to the next op";
-            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
+            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); the target of its trap returns to the next op";
+            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); the target of its trap returns to the next op, except in a stub";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as possible; export, function, arity, pool";
             CallFun call_fun {arity: Arity} [fails yields calls] template reads(Arity 1) writes(All) "call x[arity] with x0…";
             CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] template reads(Arity 0) writes(All) "call fun with x0…";
             CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] template reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
@@ -340,18 +346,18 @@ macro_rules! for_each_specific_op {
             IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] leaves reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] leaves reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] template "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; machine code of the next function, or its substitute";
             ErrorHandler error_handler {export: Export} [collects fails calls ends] leaves stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] leaves stack(Other) "the process ends, reason normal";
-            Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
+            Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return native library function in slot(x0…), if there is one";
             IApplyFun i_apply_fun {} [fails yields calls ends] leaves reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
-            Breakpoint breakpoint {} [collects fails yields calls ends] refuses stack(Other) reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
-            EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
-            ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "a traced call has returned: tell it; drop its frame; return";
-            ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
-            DebugLine debug_line {live: Live} [] template "a line begins, which may get a breakpoint; live, for that";
-            LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
-            LineResume line_resume {} [ends] refuses stack(Other) writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
+            Breakpoint breakpoint {} [collects fails yields calls ends] refuses stack(Other) reads(Given) writes(All) "trace the function that starts here; the operands belong to the replaced op";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "run the machine code of the function that starts here; the operands belong to the replaced op";
+            ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "report the return of a traced call; drop its frame; return";
+            ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "record the return of a measured call; drop its frame; return";
+            DebugLine debug_line {live: Live} [] template "a line that may get a breakpoint; live, for that";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint: call erts_internal:breakpoint/4, with a frame that keeps live";
+            LineResume line_resume {} [ends] refuses stack(Other) writes(All) "return of a line's breakpoint: live from its frame; drop frame; go on after the breakpoint";
             Hibernate hibernate {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
             Hibernated hibernated {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.
@@ -376,7 +382,7 @@ macro_rules! for_each_specific_op {
             IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsLt(fail, a, b) Move(src, X0) Return()) "is_lt; move to x0; return";
             IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsGe(fail, a, b) Move(src, X0) Return()) "is_ge; move to x0; return";
             IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] fused parts(IsNil(fail, src) Move(value, X0) Return()) "is_nil; move to x0; return";
-            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] template parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, which count";
+            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] template parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, inclusive";
             IsEq is_eq {fail: Label, a: Value, b: Value} [] template "else jump";
             IsNe is_ne {fail: Label, a: Value, b: Value} [] template "else jump";
             IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] template "else jump";
@@ -398,7 +404,7 @@ macro_rules! for_each_specific_op {
             IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] template "else jump";
             IsTuple is_tuple {fail: Label, src: Read} [] template "else jump";
             IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] template parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
-            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of what is a tuple";
+            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of a known tuple";
             IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] template "else jump; header word, atom";
             IsFunction is_function {fail: Label, src: Read} [] template "else jump";
             IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] template "else jump";
@@ -424,18 +430,18 @@ macro_rules! for_each_specific_op {
             Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsl b; live";
             Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsr b; live";
             Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] step "dst = a op b; number of the operation, live";
-            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and skip bif2; run bif2 if there is none";
             FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] template skips(Bif2) "dst = element(index, tuple), likewise";
-            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
-            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = map_get(key, map), and over bif2; into it if it isn't there";
-            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = is_map_key(key, map), likewise; into it for what is no map";
-            FastHd fast_hd {src: Read, dst: Write} [] template skips(Bif1) "dst = hd(a), and over bif1; into it if there is none";
+            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = result of the comparison with that number, and skip bif2; run bif2 if both words don't decide it";
+            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = map_get(key, map), and skip bif2; run bif2 if there is none";
+            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = is_map_key(key, map), likewise; run bif2 if it is no map";
+            FastHd fast_hd {src: Read, dst: Write} [] template skips(Bif1) "dst = hd(a), and skip bif1; run bif1 if there is none";
             FastTl fast_tl {src: Read, dst: Write} [] template skips(Bif1) "dst = tl(a), likewise";
             FastTupleSize fast_tuple_size {src: Read, dst: Write} [] template skips(Bif1) "dst = tuple_size(a), likewise";
             FastByteSize fast_byte_size {src: Read, dst: Write} [] template skips(Bif1) "dst = byte_size(a), likewise";
             FastMapSize fast_map_size {src: Read, dst: Write} [] template skips(Bif1) "dst = map_size(a), likewise";
             FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
-            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
+            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
             Bif0 bif0 {native: Native, dst: Dest} [fails] step makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); export, live";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); export, live";
@@ -481,7 +487,7 @@ macro_rules! for_each_specific_op {
             // Maps.
             PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with pairs; live, words of list";
             PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with existing keys updated";
-            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of these keys, a literal tuple in their order, with these values; live";
+            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of a literal tuple of sorted keys, and values; live";
             HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] template "else jump";
             GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] template "read key, register pairs, else jump";
             // Native records.
@@ -489,20 +495,20 @@ macro_rules! for_each_specific_op {
             IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] step "else jump";
             IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] step "else jump; a record that is exported, or of module from";
             GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] step "read field, register pairs, else jump";
-            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of a record of module and name that is exported; if module is nil of any of that name; if both are, of any";
+            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of an exported record of module and name; nil module: any module; both nil: any record";
             NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record with pairs; live, words of list";
             NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record of another module with pairs; live, words of list";
-            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
+            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs; a record of module and name, or any if they are nil, exported or of module open; live, words of list";
             // Coverage.
-            CountRun count_run {counter: Counter} [] step "count that the function or line is run";
+            CountRun count_run {counter: Counter} [] step "count an execution of the function or line";
             // Profiles of the system.
-            Running running {function: Mark} [] template "note which function runs, where `perf` finds it";
+            Running running {function: Mark} [] template "record the running function for `perf`";
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] template "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] template "bs_start_match of a register into itself, without save slots; live";
-            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of what is a bit string; its position; live";
-            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits without a sign";
-            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of what is a bit string; bs_get_byte; live";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of a known bitstring; its position; live";
+            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits unsigned";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of a known bitstring; bs_get_byte; live";
             BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
             BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
             BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
@@ -511,7 +517,7 @@ macro_rules! for_each_specific_op {
             BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
             BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] template "context, size (atom all: rest), unit, flags, dst, live";
             BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] template "context, size, unit";
-            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly so many bits left";
+            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly that many bits left";
             BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] template "bits left are a multiple";
             BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] step "bits, address";
             BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] template "context, 8 16 or 32, flags";
@@ -521,13 +527,13 @@ macro_rules! for_each_specific_op {
             BsSetPosition bs_set_position {context: Source, position: Source} [] template "offset = src";
             BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] template "match commands";
             BsContextToBinary bs_context_to_binary {context: ChangeSource} [] step makes(Rest) "match context becomes a bitstring again";
-            BsSave bs_save {context: Source, slot: Number} [] step "note position in a slot";
+            BsSave bs_save {context: Source, slot: Number} [] step "store position in a slot";
             BsRestore bs_restore {context: Source, slot: Number} [] step "back to a slot's position";
             // Bit syntax: construction.
             BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] template "dst = segments; heap words, live, words of list";
             BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] step "start: size, heap words, live, unit 1 or 8";
-            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start behind a binary: extra size, heap, live, unit, binary";
-            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start behind a binary nobody else holds";
+            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start after a binary: extra size, heap, live, unit, binary";
+            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start after a binary that nothing else holds";
             BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
             BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
             BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size (atom all: everything), unit, flags, value";
@@ -593,7 +599,7 @@ const fn count() -> usize {
     n
 }
 
-/// Variants of all ops.
+/// Number of variants of all ops.
 pub const VARIANTS: usize = count();
 
 const fn bases() -> [u16; OPS.len()] {
@@ -608,19 +614,19 @@ const fn bases() -> [u16; OPS.len()] {
     out
 }
 
-/// Number of the first variant of each op.
+/// The number of the first variant of each op.
 pub const BASE: [u16; OPS.len()] = bases();
 
 impl Op {
-    /// The op of the row with that index.
+    /// Returns the op of the row with that index.
     pub(crate) const fn at(row: usize) -> Op {
         ALL[row]
     }
-    /// The row.
+    /// Returns the row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
     }
-    /// Number of the variant with those forms; `None` where the row doesn't allow them.
+    /// Returns the number of the variant with those forms; `None` if the row doesn't allow them.
     pub const fn variant(self, forms: &[Form]) -> Option<u16> {
         let row = self.row();
         if forms.len() != row.operands.len() {
@@ -642,7 +648,7 @@ impl Op {
         }
         Some(BASE[self as usize] + v as u16)
     }
-    /// The op of a variant number; `None` if there is no such variant.
+    /// Returns the op of a variant number; `None` if there is no such variant.
     pub fn of(number: u16) -> Option<Op> {
         if number as usize >= VARIANTS {
             return None;
@@ -651,9 +657,10 @@ impl Op {
     }
 }
 
-// The relations that the code which reads and writes instructions relies on.
+// Relations on which the code that reads and writes instructions relies.
 const _: () = {
-    // Who has the entry of a function finds what is compiled of it four bytes before, if its `func_info` is right there.
+    // Given the entry of a function, the field `compiled` is found four bytes before it, if its
+    // `func_info` directly precedes it.
     let info = Op::FuncInfo.row();
     assert!(info.unit("compiled") + 2 == info.words() * 4);
     // A variant number fits a unit.
@@ -680,21 +687,21 @@ const _: () = {
             row.list.is_none()
                 || n > 0 && matches!(row.operands[n - 1].kind, Kind::Count | Kind::Few)
         );
-        // An op that is made of its parts has some; the handler of one that has parts does all of their work at once.
+        // A fused op has parts, and the handler of an op with parts does all of their work at once.
         let has_parts = !row.contract.parts.is_empty();
         assert!(match row.machine_code {
             MachineCode::fused => has_parts,
             MachineCode::template => true,
             _ => !has_parts,
         });
-        // What is said to raise does nothing else.
+        // An op of the kind `raises` does nothing else.
         let e = row.effects;
         assert!(!matches!(row.machine_code, MachineCode::raises) || e.fails && e.ends);
         i += 1;
     }
 };
 
-/// Row and variant within the row of a variant number.
+/// Returns the row of a variant number, and the variant's number within the row.
 pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
     if number as usize >= VARIANTS {
         return None;
@@ -703,12 +710,13 @@ pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
     Some((&OPS[i], (number - BASE[i]) as usize))
 }
 
-/// Words of an instruction with those forms, without its list.
+/// Returns the length in words of an instruction with those forms, without its list.
 pub fn words(forms: &[Form]) -> usize {
     (1 + forms.iter().map(|f| f.units()).sum::<usize>()).div_ceil(4)
 }
 
-/// `live` of an instruction that doesn't tell what is live: nothing is collected there.
+/// The value of `live` in an instruction that doesn't know its live registers: nothing is collected
+/// there.
 pub const NO_LIVE: usize = 0xFFFF;
 
 macro_rules! comparisons {
@@ -734,11 +742,11 @@ comparisons! {
     NOT_GREATER NotGreater "=<";
 }
 
-/// Pools in `call_dirty`.
+/// Numbers of the pools of dirty threads, in `call_dirty`.
 pub mod dirty {
     /// The pool for input and output.
     pub const IO: u16 = 0;
-    /// The pool for what computes.
+    /// The pool for computation.
     pub const CPU: u16 = 1;
     /// The pool for input and output, unless the native does without a dirty thread.
     pub const IO_LATER: u16 = 2;
@@ -746,16 +754,17 @@ pub mod dirty {
 
 macro_rules! operations {
     ($($number:ident $op:ident $name:literal;)* - $last:ident $last_name:literal;) => {
-        /// Numbers of the operations on integers: of `arith`, and of the ops that have a row of their own.
+        /// Numbers of the operations on integers, in `arith` and for the ops that have a row of
+        /// their own.
         pub mod arith {
             use super::Op;
             enum Number { $($op),* , Last }
             $(#[doc = concat!("`", $name, "`")] pub const $number: usize = Number::$op as usize;)*
             /// Negation of the second operand; the first is 0.
             pub const $last: usize = Number::Last as usize;
-            /// Erlang name and arity of each; the index is the number.
+            /// Erlang name and arity of each operation; the index is its number.
             pub const OPS: &[(&str, u8)] = &[$(($name, 2),)* ($last_name, 1)];
-            /// The number of an op that has a row of its own.
+            /// Returns the number of an op that has a row of its own.
             pub const fn number(op: Op) -> Option<usize> {
                 match op {
                     $(Op::$op => Some($number),)*

@@ -1,10 +1,10 @@
-//! Types of values in registers, as the compiler of a module has found them out: its chunk `Type`.
+//! Types of values in registers, as found by the compiler of a module: its chunk `Type`.
 
 /// Kinds of terms: bits of [`Type::kinds`].
 pub mod kind {
     /// An atom.
     pub const ATOM: u16 = 1;
-    /// A bit string, which may be a match context.
+    /// A bitstring, which may be a match context.
     pub const BITSTRING: u16 = 1 << 1;
     /// A list that is not empty.
     pub const CONS: u16 = 1 << 2;
@@ -28,25 +28,25 @@ pub mod kind {
     pub const TUPLE: u16 = 1 << 11;
     /// A native record.
     pub const RECORD: u16 = 1 << 12;
-    /// All there are.
+    /// All kinds.
     pub const ANY: u16 = (1 << 13) - 1;
 }
 
 /// The type of a value, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Type {
-    /// Kinds of which it may be one: bits of [`kind`].
+    /// The kinds that it may have: bits of [`kind`].
     pub kinds: u16,
-    /// If it is a number, it is no smaller.
+    /// Lower bound, if it is a number.
     pub least: Option<i64>,
-    /// If it is a number, it is no larger.
+    /// Upper bound, if it is a number.
     pub most: Option<i64>,
-    /// If it is a bit string, its bits are a multiple of this.
+    /// A divisor of its number of bits, if it is a bitstring.
     pub unit: u16,
 }
 
 impl Type {
-    /// Any term at all.
+    /// The type of any term.
     pub const ANY: Type = Type {
         kinds: kind::ANY,
         least: None,
@@ -57,11 +57,11 @@ impl Type {
     pub fn is_any(&self) -> bool {
         *self == Type::ANY
     }
-    /// Whether it is surely of one of these kinds.
+    /// Whether it is certainly of one of these kinds.
     pub const fn is_of(&self, kinds: u16) -> bool {
         self.kinds & !kinds == 0
     }
-    /// Whether it is surely an integer between these two.
+    /// Whether it is certainly an integer between these two.
     pub fn is_within(&self, least: i64, most: i64) -> bool {
         self.is_of(kind::INTEGER)
             && self.least.is_some_and(|n| n >= least)
@@ -69,19 +69,19 @@ impl Type {
     }
 }
 
-/// The type of a register where an instruction begins.
+/// The type of a register at the start of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fact {
     /// Offset of the instruction in the code of its module, in words.
     pub at: u32,
-    /// Number of the register, times two; with 1 added for a Y register.
+    /// Number of the register, times two, plus 1 for a Y register.
     pub register: u16,
-    /// Index in the table of the module's types.
+    /// Index into the module's table of types.
     pub of: u16,
 }
 
 impl Fact {
-    /// How a register is told.
+    /// Returns the number by which facts name a register.
     pub const fn register(v: crate::codec::Value) -> Option<u16> {
         match v {
             crate::codec::Value::X(n) => Some(n as u16 * 2),

@@ -11,9 +11,11 @@ pub enum Value {
     Y(u32),
     /// A constant: the word of a term.
     C(u64),
-    /// A label: so many words from the start of the instruction; 0: none. Before labels are resolved: its number.
+    /// A label: words from the start of the instruction; 0 means none. Before labels are resolved:
+    /// its number.
     L(i32),
-    /// Anything else: a number, an address, the word of a term that has no variants. Kind of the operand says which.
+    /// Anything else: a number, an address, the word of a term that has no variants. The kind of
+    /// the operand says which.
     N(u64),
 }
 
@@ -25,14 +27,14 @@ impl Value {
     pub const fn is_register(self) -> bool {
         matches!(self, Value::X(_) | Value::Y(_))
     }
-    /// The word of a constant, or the number; 0 for anything else.
+    /// Returns the word of a constant, or the number; 0 for anything else.
     pub const fn word(self) -> u64 {
         match self {
             Value::C(w) | Value::N(w) => w,
             _ => 0,
         }
     }
-    /// As form S: the word of a source that is told apart at run time.
+    /// Returns the word of form S: a source that is decoded at run time.
     pub const fn source_word(self) -> u64 {
         match self {
             Value::X(n) => source::x(n),
@@ -40,7 +42,7 @@ impl Value {
             v => v.word(),
         }
     }
-    /// The register or constant of a word of form S.
+    /// Returns the register or constant of a word of form S.
     pub const fn of_source(w: u64) -> Value {
         match () {
             () if source::is_constant(w) => Value::C(w),
@@ -48,10 +50,12 @@ impl Value {
             () => Value::X(source::offset(w) as u32 / 8),
         }
     }
-    /// The form that it takes as an operand of that kind; `None` if it can't be one.
+    /// Returns the form of the value as an operand of that kind; `None` if the kind doesn't allow
+    /// it.
     #[inline]
     pub const fn form(self, kind: Kind) -> Option<Form> {
-        // Loading a module asks this of each operand: the forms of a kind are one, or those that registers and constants have.
+        // Loading calls this for each operand, so the cases are few: the kind has one form, or the
+        // forms of registers and constants.
         let forms = kind.forms();
         let own = match (forms[0], self) {
             (Form::D | Form::S, Value::X(_) | Value::Y(_)) => return Some(forms[0]),
@@ -69,7 +73,7 @@ impl Value {
             None
         }
     }
-    /// The bits of an operand of that form. `None`: it is too large for its place.
+    /// Returns the bits of an operand of that form; `None` if it is too large for its field.
     #[inline]
     pub(crate) fn bits(self, form: Form) -> Option<u64> {
         let bits = match (form, self) {
@@ -84,7 +88,7 @@ impl Value {
         let width = form.units() as u32 * 16;
         (width == 64 || bits >> width == 0).then_some(bits)
     }
-    /// The operand that these bits are.
+    /// Returns the operand with these bits.
     pub(crate) fn of_bits(form: Form, v: u64) -> Value {
         match form {
             Form::X => Value::X(v as u32 / 8),
@@ -99,16 +103,17 @@ impl Value {
     }
 }
 
-/// Words of form S: a constant, or a register whose offset is above four bits that no constant ends in.
+/// Words of form S: a constant, or the offset of a register above four bits in which no constant
+/// ends.
 pub mod source {
     const CONSTANT: u64 = 3;
     const Y: u64 = 4;
 
-    /// The word of X register `n`.
+    /// Returns the word of X register `n`.
     pub const fn x(n: u32) -> u64 {
         (n as u64 * 8) << 4
     }
-    /// The word of Y register `n`.
+    /// Returns the word of Y register `n`.
     pub const fn y(n: u32) -> u64 {
         ((n as u64 + 1) * 8) << 4 | Y
     }
@@ -122,19 +127,21 @@ pub mod source {
     pub const fn is_y(w: u64) -> bool {
         w & Y != 0
     }
-    /// Where the register is, in bytes: in the X registers, or from the top of the stack.
+    /// Returns the offset of the register in bytes: in the X registers, or from the top of the
+    /// stack.
     #[inline(always)]
     pub const fn offset(w: u64) -> usize {
         (w >> 4) as usize
     }
-    /// The same register in form D.
+    /// Returns the same register in form D.
     #[inline(always)]
     pub const fn as_dest(w: u64) -> u16 {
         offset(w) as u16 | is_y(w) as u16
     }
 }
 
-/// Words of form D: the offset of a register, which is a multiple of 8, with a mark for Y registers.
+/// Words of form D: the offset of a register, which is a multiple of 8, with a mark for Y
+/// registers.
 pub mod dest {
     pub(super) const Y: u64 = 1;
     /// The mark on the offset of an X register, and of a Y register.
@@ -147,7 +154,8 @@ pub mod dest {
     pub const fn is_y(d: u16) -> bool {
         d & MARK_Y != 0
     }
-    /// Where the register is, in bytes: in the X registers, or from the top of the stack.
+    /// Returns the offset of the register in bytes: in the X registers, or from the top of the
+    /// stack.
     #[inline(always)]
     pub const fn offset(d: u16) -> usize {
         (d & !MARK_Y) as usize

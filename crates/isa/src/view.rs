@@ -1,44 +1,45 @@
-//! A function of loaded code as whoever compiles or prints it wants it: its instructions with operands, parts and types, the
-//! frames and the live registers at each, its lines.
+//! A function of loaded code as compilers and printers need it: its instructions with operands,
+//! parts and types, the frame and the live registers at each, and its lines.
 //!
-//! All follows from the words and the rows: nobody has to keep it. Registers are sets of bits, as wide as the function needs.
+//! All of this follows from the words and the rows, so nothing has to store it. Sets of registers
+//! are bit sets, as wide as the function needs.
 
 use crate::codec::{Instruction, Members, Operands, Value};
 use crate::contract::{PartArg, Stack, Xs};
 use crate::ops::{Kind, NO_LIVE, Op, Role, SpecOp};
 use crate::types::{Fact, Type};
 
-/// The frame where an instruction begins.
+/// The frame at the start of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame {
     /// Control never gets there.
     Unreached,
     None,
-    /// So many Y registers.
+    /// It has this number of Y registers.
     Of(u32),
-    /// It depends on the way, and has at least so many: only what raises follows.
+    /// Its size depends on the path, and is at least this: only code that raises follows.
     AtLeast(u32),
 }
 
-/// Where code comes from.
+/// The code that a function is part of.
 #[derive(Clone, Copy)]
 pub struct Code<'a> {
-    /// All of the module, or as far as the function needs.
+    /// All words of the module, or as many as the function needs.
     pub words: &'a [u64],
-    /// From this offset on, that item of the line table; sorted.
+    /// Items of the line table, each with the offset at which it begins; sorted by offset.
     pub lines: &'a [(u32, u32)],
     /// Facts about registers; sorted by offset.
     pub facts: &'a [Fact],
-    /// The types that facts name.
+    /// The types that the facts refer to.
     pub types: &'a [Type],
 }
 
 /// The extent of a function. Offsets are in words.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Where `func_info` stands.
+    /// Offset of `func_info`.
     pub start: u32,
-    /// Where calls go.
+    /// Offset at which calls enter.
     pub entry: u32,
     pub end: u32,
     pub arity: u32,
@@ -50,31 +51,31 @@ pub struct OpView<'a> {
     /// Its offset in the module's code, in words.
     pub at: u32,
     pub instruction: Instruction<'a>,
-    /// Item of the line table that it is at.
+    /// Item of the line table that applies to it.
     pub line: u32,
     pub frame: Frame,
 }
 
-/// See the head of this file.
+/// A function. See the head of this file.
 pub struct FunctionView<'a> {
     pub extent: Extent,
     /// Its instructions, `func_info` first.
     pub ops: Vec<OpView<'a>>,
-    /// Index of the first one that calls run.
+    /// Index of the first instruction that calls run.
     pub entry: usize,
     code: Code<'a>,
     /// For each word from the start on, the index of the instruction that begins there.
     index: Vec<u32>,
-    /// Words of a set of X registers, and of Y registers.
+    /// Words of a set of X registers, and of one of Y registers.
     width: (usize, usize),
-    /// For each instruction its sets, X before Y.
+    /// The live sets of each instruction, X before Y.
     live: Vec<u64>,
 }
 
 const NOTHING: u32 = u32::MAX;
 
 impl<'a> FunctionView<'a> {
-    /// The function at those words. `None`: they are no code.
+    /// Decodes the function at that extent; `None` if the words are no code.
     pub fn new(code: Code<'a>, extent: Extent) -> Option<FunctionView<'a>> {
         let (start, end) = (extent.start as usize, extent.end as usize);
         let words = code.words.get(..end)?;
@@ -112,7 +113,7 @@ impl<'a> FunctionView<'a> {
         Some(view)
     }
 
-    /// Index of the instruction that a label of instruction `i` leads to.
+    /// Returns the index of the instruction that a label of instruction `i` refers to.
     pub fn target(&self, i: usize, label: i32) -> Option<usize> {
         let at = i64::from(self.ops.get(i)?.at) + i64::from(label);
         let word = usize::try_from(at - i64::from(self.extent.start)).ok()?;
@@ -120,7 +121,8 @@ impl<'a> FunctionView<'a> {
         (found != NOTHING).then_some(found as usize)
     }
 
-    /// The type of an operand that instruction `i` reads, where it begins; `None`: nothing is known.
+    /// Returns the type of an operand at the start of instruction `i`, which reads it; `None` if
+    /// nothing is known.
     pub fn type_of(&self, i: usize, operand: Value) -> Option<&'a Type> {
         let register = Fact::register(operand)?;
         let at = self.ops.get(i)?.at;
@@ -130,7 +132,7 @@ impl<'a> FunctionView<'a> {
         self.code.types.get(fact.of as usize)
     }
 
-    /// Whether a register may be read from instruction `i` on before it is written.
+    /// Whether a register may be read before it is written, from instruction `i` on.
     pub fn is_live(&self, i: usize, register: Value) -> bool {
         let all = self.live_at(i);
         match register {
@@ -139,11 +141,11 @@ impl<'a> FunctionView<'a> {
             _ => false,
         }
     }
-    /// The X registers that are live where instruction `i` begins.
+    /// Returns the X registers that are live at the start of instruction `i`.
     pub fn live_x(&self, i: usize) -> impl Iterator<Item = u32> + '_ {
         bits(&self.live_at(i)[..self.width.0])
     }
-    /// The Y registers that are live where instruction `i` begins.
+    /// Returns the Y registers that are live at the start of instruction `i`.
     pub fn live_y(&self, i: usize) -> impl Iterator<Item = u32> + '_ {
         bits(&self.live_at(i)[self.width.0..])
     }
@@ -152,7 +154,8 @@ impl<'a> FunctionView<'a> {
         &self.live[i * w..(i + 1) * w]
     }
 
-    /// The instructions that may run behind `i`, without handlers of exceptions and other functions.
+    /// Returns the instructions that may run after `i`, without exception handlers and other
+    /// functions.
     pub fn successors(&self, i: usize) -> Vec<usize> {
         let mut out = Vec::new();
         let Some(op) = self.ops.get(i) else {
@@ -175,7 +178,8 @@ impl<'a> FunctionView<'a> {
         out
     }
 
-    /// Finds the frame at each instruction, and the handlers that exceptions go to from there: lists of register and index.
+    /// Computes the frame at each instruction. Returns the exception handlers that are active
+    /// there, as lists of register and index.
     fn frames(&mut self) -> Option<Vec<Vec<(u32, usize)>>> {
         let n = self.ops.len();
         let mut handlers: Vec<Vec<(u32, usize)>> = vec![Vec::new(); n];
@@ -206,7 +210,7 @@ impl<'a> FunctionView<'a> {
             }
             let mut reach = |ops: &mut Vec<OpView>, to: usize| {
                 let old = (ops[to].frame, handlers[to].len());
-                ops[to].frame = met(old.0, frame);
+                ops[to].frame = common_frame(old.0, frame);
                 for m in &marks {
                     if !handlers[to].contains(m) {
                         handlers[to].push(*m);
@@ -223,7 +227,8 @@ impl<'a> FunctionView<'a> {
         Some(handlers)
     }
 
-    /// Finds the live registers, from the last instruction to the first, again and again until nothing changes.
+    /// Computes the live registers, from the last instruction to the first, repeatedly until
+    /// nothing changes.
     fn liveness(&mut self, handlers: &[Vec<(u32, usize)>]) -> Option<()> {
         let most = self.most_registers();
         self.width = (most.0.div_ceil(64).max(1), most.1.div_ceil(64).max(1));
@@ -239,7 +244,7 @@ impl<'a> FunctionView<'a> {
                 let at = &mut self.live[i * w..(i + 1) * w];
                 if at != &set[..] {
                     at.copy_from_slice(&set);
-                    // Only a jump back makes another round necessary.
+                    // Only a backward jump makes another round necessary.
                     again = true;
                 }
             }
@@ -247,9 +252,9 @@ impl<'a> FunctionView<'a> {
         Some(())
     }
 
-    /// The numbers of X and of Y registers that it names, at most.
+    /// Returns bounds on the numbers of X and of Y registers that the function names.
     fn most_registers(&self) -> (usize, usize) {
-        // Arguments, and those that exceptions and natives use.
+        // Arguments, and the registers that exceptions and natives use.
         let mut x = (self.extent.arity as usize).max(4);
         let mut y = 0;
         let mut note = |v: &Value| match *v {
@@ -272,11 +277,12 @@ impl<'a> FunctionView<'a> {
                 }
             }
         }
-        // Behind as many arguments a call may read two more.
+        // A call may read two registers after its arguments.
         (x.max(counted + 3).min(1024), y.max(counted).min(1024))
     }
 
-    /// The registers that are live where instruction `i` begins, as far as is known of those behind it.
+    /// Computes the registers that are live at the start of instruction `i`, from those of the
+    /// instructions after it.
     fn flow_back(&self, i: usize, handlers: &[Vec<(u32, usize)>], set: &mut [u64], wx: usize) {
         let op = &self.ops[i];
         let row = op.instruction.row();
@@ -297,14 +303,14 @@ impl<'a> FunctionView<'a> {
             let c = &row.contract;
             let listed = members.as_ref().filter(|_| part_index + 1 == parts.len());
             let (x, y) = set.split_at_mut(wx);
-            // What is written, or lost.
+            // Remove the registers that are written or lost.
             for v in written(row, operands) {
                 remove(x, y, v);
             }
             for v in listed.map_or_else(Vec::new, Members::writes) {
                 remove(x, y, v);
             }
-            let live = lasting(row, operands);
+            let live = surviving(row, operands);
             match (c.writes, row.effects) {
                 (Xs::All, _) => x.fill(0),
                 (_, e) if e.calls && !e.ends && live.is_none() => x.fill(0),
@@ -316,7 +322,8 @@ impl<'a> FunctionView<'a> {
             }
             match c.stack {
                 Stack::Same | Stack::Other => {}
-                // The registers of a new frame hold nothing before, and those of a dropped one nothing behind.
+                // The registers of a new frame are not live before it, and those of a dropped one
+                // are not live after it.
                 Stack::Push | Stack::Pop => y.fill(0),
                 Stack::Trim => {
                     let n = counted(operands, row.frame()) as usize;
@@ -325,7 +332,7 @@ impl<'a> FunctionView<'a> {
                     old.iter().for_each(|&k| add(y, k as usize + n));
                 }
             }
-            // Where it leads without having written.
+            // Add the live registers of jump targets, which are reached before the op writes.
             for l in labels(row, operands) {
                 if let Some(to) = self.target(i, l) {
                     join(set, to);
@@ -348,7 +355,7 @@ impl<'a> FunctionView<'a> {
                     add(y, mark as usize);
                 }
             }
-            // What is read.
+            // Add the registers that are read.
             let (x, y) = set.split_at_mut(wx);
             for (o, &v) in row.operands.iter().zip(&operands[..]) {
                 if matches!(o.kind.role(), Role::Read | Role::Changed) {
@@ -366,10 +373,10 @@ impl<'a> FunctionView<'a> {
                 Xs::Given | Xs::All => self.extent.arity,
             };
             (0..read as usize).for_each(|k| add(x, k));
-            // What a collection looks at has to hold something.
+            // Registers that a collection looks at must hold terms.
             if let Some(k) = row.of_role(Role::Live) {
                 let n = operands[k].word() as usize;
-                // One that is about right counts what the op has written by then.
+                // An operand of kind `About` counts the registers that the op has written by then.
                 let parts = op.instruction.row().contract.parts;
                 let about = matches!(
                     parts.get(part_index).map(|p| p.args[k]),
@@ -384,7 +391,7 @@ impl<'a> FunctionView<'a> {
     }
 }
 
-/// The labels among the operands, without those of other functions and of handlers.
+/// Returns the labels among the operands, without other functions and handlers.
 fn labels(row: &'static SpecOp, operands: &[Value]) -> impl Iterator<Item = i32> {
     row.operands
         .iter()
@@ -395,15 +402,15 @@ fn labels(row: &'static SpecOp, operands: &[Value]) -> impl Iterator<Item = i32>
         })
 }
 
-/// The registers that operands name as written.
+/// Returns the registers that operands name as written.
 fn written(row: &'static SpecOp, operands: &[Value]) -> impl Iterator<Item = Value> {
     let all = row.operands.iter().zip(operands);
     all.filter(|(o, v)| o.kind.role() == Role::Written && v.is_register())
         .map(|(_, v)| *v)
 }
 
-/// How many X registers hold something behind it, if it may lose some.
-fn lasting(row: &SpecOp, operands: &[Value]) -> Option<usize> {
+/// Returns how many X registers still hold a value after the op, if it may lose some.
+fn surviving(row: &SpecOp, operands: &[Value]) -> Option<usize> {
     match row.of_role(Role::Live) {
         Some(k) => Some(operands[k].word() as usize).filter(|&n| n != NO_LIVE),
         None => row.contract.keeps.map(usize::from),
@@ -414,7 +421,7 @@ fn counted(operands: &[Value], at: Option<usize>) -> u32 {
     at.map_or(0, |k| operands[k].word() as u32)
 }
 
-/// The frame behind an op that is run with that frame.
+/// Returns the frame after an op that runs with that frame.
 fn after(frame: Frame, row: &SpecOp, operands: &[Value]) -> Option<Frame> {
     let n = counted(operands, row.frame());
     Some(match (row.contract.stack, frame) {
@@ -426,8 +433,8 @@ fn after(frame: Frame, row: &SpecOp, operands: &[Value]) -> Option<Frame> {
     })
 }
 
-/// The frame where two ways meet.
-fn met(a: Frame, b: Frame) -> Frame {
+/// Returns the frame where two paths meet.
+fn common_frame(a: Frame, b: Frame) -> Frame {
     let size = |f| match f {
         Frame::Unreached | Frame::None => 0,
         Frame::Of(n) | Frame::AtLeast(n) => n,
@@ -452,7 +459,7 @@ fn clear(set: &mut [u64], n: usize) {
         *w &= !(1 << (n % 64));
     }
 }
-/// Leaves the numbers below `n`.
+/// Keeps only the numbers below `n`.
 fn keep(set: &mut [u64], n: usize) {
     for (i, w) in set.iter_mut().enumerate() {
         match n.saturating_sub(64 * i) {

@@ -1,16 +1,16 @@
-//! An assembler for x86-64: the forms that templates need, and no other.
+//! An assembler for x86-64: only the forms that templates need.
 //!
-//! Source of the encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. A test holds each form with
-//! all registers against a disassembler.
+//! Source of the encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
+//! A test checks each form with all registers against a disassembler.
 //!
-//! Code is made for a place that is not known yet: what leads out of it (`call_abs`, `jmp_abs`) is noted as a [`Reloc`] and
-//! filled in by [`Code::place`].
+//! The final address of the code is not known while it is made. Calls and jumps out of it
+//! (`call_abs`, `jmp_abs`) are recorded as a [`Reloc`] each, and [`Code::place`] fills them in.
 
-/// A general register by its number in encodings.
+/// A general register, by its number in encodings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reg(pub u8);
 
-// The registers by their names.
+// The registers by name.
 
 pub const RAX: Reg = Reg(0);
 pub const RCX: Reg = Reg(1);
@@ -39,19 +39,19 @@ pub struct Xmm(pub u8);
 pub enum Cond {
     O = 0,
     No = 1,
-    /// Below, without sign.
+    /// Below, unsigned.
     B = 2,
     Ae = 3,
     E = 4,
     Ne = 5,
     Be = 6,
-    /// Above, without sign.
+    /// Above, unsigned.
     A = 7,
     S = 8,
     Ns = 9,
     P = 10,
     Np = 11,
-    /// Less, with sign.
+    /// Less, signed.
     L = 12,
     Ge = 13,
     Le = 14,
@@ -59,7 +59,7 @@ pub enum Cond {
 }
 
 impl Cond {
-    /// The condition that holds where this one does not.
+    /// Returns the opposite condition.
     pub fn negated(self) -> Cond {
         const ALL: [Cond; 16] = [
             Cond::O,
@@ -105,7 +105,7 @@ pub enum Shift {
     Sar = 7,
 }
 
-/// Operations on doubles, by their opcode.
+/// Operations on doubles, by opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Sse {
@@ -118,14 +118,14 @@ pub enum Sse {
 /// Width of an operation on general registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
-    /// 32 bits; the upper half of a register that is written becomes 0.
+    /// 32 bits; the upper half of a written register becomes 0.
     D,
     /// 64 bits.
     Q,
 }
 use Width::{D, Q};
 
-/// A place in memory: base, index times scale, displacement.
+/// A memory operand: base, index times scale, displacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mem {
     pub base: Option<Reg>,
@@ -134,7 +134,7 @@ pub struct Mem {
 }
 
 impl Mem {
-    /// So many bytes behind it.
+    /// Returns the operand `bytes` further on.
     pub const fn plus(mut self, bytes: i32) -> Mem {
         self.disp += bytes;
         self
@@ -172,7 +172,8 @@ pub struct Label(u32);
 
 const UNBOUND: u32 = u32::MAX;
 
-/// Four bytes of the code that hold the distance to an address outside of it, counted from behind them.
+/// Four bytes of the code that hold the distance to an address outside of it, counted from their
+/// end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reloc {
     pub at: u32,
@@ -185,12 +186,12 @@ pub struct Asm {
     bytes: Vec<u8>,
     labels: Vec<u32>,
     fixups: Vec<(u32, Label)>,
-    /// Eight bytes each that hold the address of a label.
+    /// Words of eight bytes that hold the address of a label.
     addresses: Vec<(u32, Label)>,
     relocs: Vec<Reloc>,
 }
 
-/// Finished code, not yet in its place.
+/// Finished code without an address.
 pub struct Code {
     pub bytes: Vec<u8>,
     relocs: Vec<Reloc>,
@@ -198,7 +199,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// The bytes as they are to stand at address `base`. None: something that they lead to is too far away.
+    /// Returns the bytes for address `base`. `None`: a target is too far away.
     pub fn place(mut self, base: u64) -> Option<Vec<u8>> {
         for r in &self.relocs {
             let from = base + u64::from(r.at) + 4;
@@ -214,7 +215,7 @@ impl Code {
 }
 
 impl Asm {
-    /// No code.
+    /// Begins without code.
     pub fn new() -> Asm {
         Asm::default()
     }
@@ -229,32 +230,32 @@ impl Asm {
     pub fn here(&self) -> u32 {
         self.bytes.len() as u32
     }
-    /// A label that stands nowhere yet.
+    /// Makes a label without a place.
     pub fn label(&mut self) -> Label {
         self.labels.push(UNBOUND);
         Label(self.labels.len() as u32 - 1)
     }
-    /// The label stands here.
+    /// Places the label here.
     pub fn bind(&mut self, l: Label) {
         debug_assert!(self.labels[l.0 as usize] == UNBOUND);
         self.labels[l.0 as usize] = self.here();
     }
-    /// A label that stands here.
+    /// Makes a label here.
     pub fn here_label(&mut self) -> Label {
         let l = self.label();
         self.bind(l);
         l
     }
-    /// A label at an offset that has been written already.
+    /// Makes a label at an offset that has been written already.
     pub fn label_at(&mut self, offset: u32) -> Label {
         self.labels.push(offset);
         Label(self.labels.len() as u32 - 1)
     }
-    /// Where a label stands; none if it stands nowhere.
+    /// Returns where a label is; `None` if it has no place yet.
     pub fn offset(&self, l: Label) -> Option<u32> {
         Some(self.labels[l.0 as usize]).filter(|&o| o != UNBOUND)
     }
-    /// The finished code; none if a label that is jumped to stands nowhere.
+    /// Returns the finished code; `None` if the target of a jump has no place.
     pub fn finish(mut self) -> Option<Code> {
         for &(at, l) in &self.fixups {
             let to = self.labels[l.0 as usize];
@@ -288,7 +289,8 @@ impl Asm {
     fn q(&mut self, v: u64) {
         self.bytes.extend_from_slice(&v.to_le_bytes());
     }
-    /// Prefix, opcode and operands of an instruction with a register, or an extension of the opcode, and a register.
+    /// Prefix, opcode and operands of an instruction with a register, or an extension of the
+    /// opcode, and a register.
     fn rr(&mut self, w: Width, op: &[u8], reg: u8, rm: u8) {
         self.rex(w == Q, reg, 0, rm, false);
         self.bytes.extend_from_slice(op);
@@ -304,7 +306,7 @@ impl Asm {
             self.b(r);
         }
     }
-    /// The same with a place in memory. `force`: the register is one byte wide.
+    /// The same with a memory operand. `force`: the register is one byte wide.
     fn rm_forced(&mut self, w: Width, op: &[u8], reg: u8, m: Mem, force: bool) {
         let base = m.base.map_or(0, |r| r.0);
         let index = m.index.map_or(0, |i| i.0.0);
@@ -312,12 +314,12 @@ impl Asm {
         self.bytes.extend_from_slice(op);
         let reg = (reg & 7) << 3;
         let Some(b) = m.base else {
-            // No base and no index: a SIB byte says so, and 32 bits follow.
+            // No base and no index: a SIB byte encodes that, and 32 bits follow.
             self.b(reg | 4);
             self.b(0x25);
             return self.d(m.disp);
         };
-        // A displacement of none is no form where the base is RBP or R13.
+        // There is no form without a displacement if the base is RBP or R13.
         let (mode, bytes) = match m.disp {
             0 if b.0 & 7 != 5 => (0x00, 0),
             -128..=127 => (0x40, 1),
@@ -347,7 +349,7 @@ impl Asm {
 
     // Moves.
 
-    /// `dst = src`; nothing where they are the same.
+    /// `dst = src`; no code if they are the same.
     pub fn mov(&mut self, dst: Reg, src: Reg) {
         if dst != src {
             self.rr(Q, &[0x89], src.0, dst.0);
@@ -357,7 +359,7 @@ impl Asm {
     pub fn mov32(&mut self, dst: Reg, src: Reg) {
         self.rr(D, &[0x89], src.0, dst.0);
     }
-    /// `dst = value`, in the shortest form that leaves the flags.
+    /// `dst = value`, in the shortest form that keeps the flags.
     pub fn mov_i(&mut self, dst: Reg, value: u64) {
         if let Ok(v) = u32::try_from(value) {
             self.rex(false, 0, 0, dst.0, false);
@@ -380,11 +382,11 @@ impl Asm {
     pub fn load32(&mut self, dst: Reg, m: Mem) {
         self.rm(D, &[0x8B], dst.0, m);
     }
-    /// `dst = [m]`, 16 bits without sign.
+    /// `dst = [m]`, 16 bits unsigned.
     pub fn load16(&mut self, dst: Reg, m: Mem) {
         self.rm(D, &[0x0F, 0xB7], dst.0, m);
     }
-    /// `dst = [m]`, 8 bits without sign.
+    /// `dst = [m]`, 8 bits unsigned.
     pub fn load8(&mut self, dst: Reg, m: Mem) {
         self.rm(D, &[0x0F, 0xB6], dst.0, m);
     }
@@ -396,7 +398,7 @@ impl Asm {
     pub fn store8(&mut self, m: Mem, src: Reg) {
         self.rm_forced(D, &[0x88], src.0, m, src.0 >= 4);
     }
-    /// `[m] = value`, 64 bits with the sign of `value`.
+    /// `[m] = value`, 64 bits, sign-extended.
     pub fn store_i(&mut self, m: Mem, value: i32) {
         self.rm(Q, &[0xC7], 0, m);
         self.d(value);
@@ -433,7 +435,7 @@ impl Asm {
     pub fn alu(&mut self, w: Width, op: Alu, dst: Reg, src: Reg) {
         self.rr(w, &[(op as u8) << 3 | 1], src.0, dst.0);
     }
-    /// `dst = dst op value`, the value with its sign.
+    /// `dst = dst op value`, sign-extended.
     pub fn alu_i(&mut self, w: Width, op: Alu, dst: Reg, value: i32) {
         if let Ok(v) = i8::try_from(value) {
             self.rr(w, &[0x83], op as u8, dst.0);
@@ -451,7 +453,7 @@ impl Asm {
     pub fn alu_mr(&mut self, w: Width, op: Alu, m: Mem, src: Reg) {
         self.rm(w, &[(op as u8) << 3 | 1], src.0, m);
     }
-    /// `[m] = [m] op value`, the value with its sign.
+    /// `[m] = [m] op value`, sign-extended.
     pub fn alu_mi(&mut self, w: Width, op: Alu, m: Mem, value: i32) {
         if let Ok(v) = i8::try_from(value) {
             self.rm(w, &[0x83], op as u8, m);
@@ -466,23 +468,23 @@ impl Asm {
         self.rm(D, &[0x80], Alu::Cmp as u8, m);
         self.b(value);
     }
-    /// Flags of `a & b`.
+    /// Sets the flags of `a & b`.
     pub fn test(&mut self, w: Width, a: Reg, b: Reg) {
         self.rr(w, &[0x85], b.0, a.0);
     }
-    /// Flags of the lowest byte of `a & value`.
+    /// Sets the flags of the lowest byte of `a & value`.
     pub fn test8_i(&mut self, a: Reg, value: u8) {
         self.rex(false, 0, 0, a.0, a.0 >= 4);
         self.b(0xF6);
         self.b(0xC0 | a.0 & 7);
         self.b(value);
     }
-    /// Flags of `a & value`, 32 bits.
+    /// Sets the flags of `a & value`, 32 bits.
     pub fn test32_i(&mut self, a: Reg, value: u32) {
         self.rr(D, &[0xF7], 0, a.0);
         self.d(value as i32);
     }
-    /// `dst = dst << n` or one of the other shifts.
+    /// `dst = dst << n`, or one of the other shifts.
     pub fn shift_i(&mut self, w: Width, op: Shift, dst: Reg, n: u8) {
         self.rr(w, &[0xC1], op as u8, dst.0);
         self.b(n);
@@ -500,11 +502,11 @@ impl Asm {
         self.rr(Q, &[0x69], dst.0, src.0);
         self.d(value);
     }
-    /// `RAX, RDX = RDX:RAX divided by src, and the remainder`, with sign.
+    /// `RAX, RDX = RDX:RAX divided by src, and the remainder`, signed.
     pub fn idiv(&mut self, src: Reg) {
         self.rr(Q, &[0xF7], 7, src.0);
     }
-    /// The sign of `RAX` into all of `RDX`.
+    /// Sign-extends `RAX` into `RDX`.
     pub fn cqo(&mut self) {
         self.b(0x48);
         self.b(0x99);
@@ -517,24 +519,25 @@ impl Asm {
     pub fn invert(&mut self, dst: Reg) {
         self.rr(Q, &[0xF7], 2, dst.0);
     }
-    /// `dst = dst + 1`, which leaves the carry.
+    /// `dst = dst + 1`; keeps the carry.
     pub fn inc(&mut self, dst: Reg) {
         self.rr(Q, &[0xFF], 0, dst.0);
     }
-    /// `dst = dst - 1`, which leaves the carry.
+    /// `dst = dst - 1`; keeps the carry.
     pub fn dec(&mut self, dst: Reg) {
         self.rr(Q, &[0xFF], 1, dst.0);
     }
-    /// `dst` = how many bits of `src` are set.
+    /// `dst` = number of set bits of `src`.
     pub fn popcnt(&mut self, dst: Reg, src: Reg) {
         self.b(0xF3);
         self.rr(Q, &[0x0F, 0xB8], dst.0, src.0);
     }
-    /// The carry is the bit of `src` whose number the lower bits of `n` tell.
+    /// Sets the carry to the bit of `src` whose number is in the lower bits of `n`.
     pub fn bt(&mut self, w: Width, src: Reg, n: Reg) {
         self.rr(w, &[0x0F, 0xA3], n.0, src.0);
     }
-    /// `dst` = `src` without its bits from number `n` on, of which the low byte counts. Of BMI2.
+    /// `dst` = `src` without its bits from number `n` on, where the low byte of `n` counts. From
+    /// BMI2.
     pub fn bzhi(&mut self, dst: Reg, src: Reg, n: Reg) {
         let lacks = |r: Reg| r.0 >> 3 & 1 ^ 1;
         self.b(0xC4);
@@ -543,14 +546,14 @@ impl Asm {
         self.b(0xF5);
         self.b(0b11 << 6 | (dst.0 & 7) << 3 | src.0 & 7);
     }
-    /// The bytes in the other order.
+    /// Reverses the bytes.
     pub fn bswap(&mut self, w: Width, dst: Reg) {
         self.rex(w == Q, 0, 0, dst.0, false);
         self.b(0x0F);
         self.b(0xC8 | dst.0 & 7);
     }
 
-    // Control.
+    // Control flow.
 
     /// Jumps to the label.
     pub fn jmp(&mut self, l: Label) {
@@ -586,13 +589,13 @@ impl Asm {
         self.fixups.push((self.here(), l));
         self.d(0);
     }
-    /// Calls what is at the label.
+    /// Calls the code at the label.
     pub fn call(&mut self, l: Label) {
         self.b(0xE8);
         self.fixups.push((self.here(), l));
         self.d(0);
     }
-    /// Calls what is at an address outside of the code.
+    /// Calls an address outside of the code.
     pub fn call_abs(&mut self, to: u64) {
         self.b(0xE8);
         self.relocs.push(Reloc {
@@ -628,11 +631,11 @@ impl Asm {
     pub fn jmp_m(&mut self, m: Mem) {
         self.rm(D, &[0xFF], 4, m);
     }
-    /// Calls what is at the address in `to`.
+    /// Calls the address in `to`.
     pub fn call_r(&mut self, to: Reg) {
         self.rr(D, &[0xFF], 2, to.0);
     }
-    /// Calls what is at the address at `m`.
+    /// Calls the address at `m`.
     pub fn call_m(&mut self, m: Mem) {
         self.rm(D, &[0xFF], 2, m);
     }
@@ -658,7 +661,7 @@ impl Asm {
     pub fn pop_m(&mut self, m: Mem) {
         self.rm(D, &[0x8F], 0, m);
     }
-    /// An instruction that must not be come to.
+    /// An instruction that must not be reached.
     pub fn ud2(&mut self) {
         self.b(0x0F);
         self.b(0x0B);
@@ -687,7 +690,7 @@ impl Asm {
         self.addresses.push((self.here(), l));
         self.q(0);
     }
-    /// Four bytes of data: how far the label is from `from`.
+    /// Four bytes of data: the distance of the label from `from`.
     pub fn distance(&mut self, from: Label, to: Label) -> Option<()> {
         let d = self.offset(to)? as i32 - self.offset(from)? as i32;
         self.d(d);
@@ -723,19 +726,19 @@ impl Asm {
     pub fn sse_op_m(&mut self, op: Sse, dst: Xmm, m: Mem) {
         self.sse_m(0xF2, op as u8, dst.0, m);
     }
-    /// `dst = src`, a whole number with sign, as a double.
+    /// `dst = src`, a signed integer, as a double.
     pub fn cvtsi2sd(&mut self, dst: Xmm, src: Reg) {
         self.sse(0xF2, 0x2A, dst.0, src.0, true);
     }
-    /// The bits of `src` as they are.
+    /// Copies the bits of `src`.
     pub fn movq_from(&mut self, dst: Reg, src: Xmm) {
         self.sse(0x66, 0x7E, src.0, dst.0, true);
     }
-    /// The bits of `src` as they are.
+    /// Copies the bits of `src`.
     pub fn movq_to(&mut self, dst: Xmm, src: Reg) {
         self.sse(0x66, 0x6E, dst.0, src.0, true);
     }
-    /// Compares; unordered sets parity.
+    /// Compares; an unordered result sets parity.
     pub fn ucomisd(&mut self, a: Xmm, b: Xmm) {
         self.sse(0x66, 0x2E, a.0, b.0, false);
     }

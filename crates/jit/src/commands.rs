@@ -1,4 +1,4 @@
-//! The commands of a `bs_match` that machine code is made for.
+//! The commands of a `bs_match` that have machine code.
 
 use crate::operands::Dst;
 use purlin_isa::bits::flags::{LITTLE, NATIVE, SIGNED};
@@ -19,7 +19,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Those of a list, if all are simple.
+    /// Returns the commands of a list, if all of them are simple.
     pub fn all(list: &[u64]) -> Option<Vec<Command>> {
         const LARGEST: u64 = 1 << 28;
         let mut out = Vec::new();
@@ -27,12 +27,13 @@ impl Command {
         let word = |k: usize| list.get(k).copied();
         while k < list.len() {
             let (c, n) = match list[k] {
-                // Numbers of commands, as `bs_match` has them.
+                // Numbers of commands, as in `bs_match`.
                 0 => (Command::AtLeast(word(k + 1)?, word(k + 2)?.max(1)), 3),
                 1 => (Command::Exactly(word(k + 1)?), 2),
                 2 => {
                     let (flags, bits) = (word(k + 2)?, word(k + 3)?);
-                    // The native order is the little one here; bits that are no whole bytes have another order.
+                    // The native order is little-endian here; bits that are no whole bytes have
+                    // another order.
                     let flags = match flags & (LITTLE | NATIVE) {
                         0 => flags & SIGNED,
                         _ if bits % 8 == 0 => flags & SIGNED | LITTLE,
@@ -67,8 +68,9 @@ impl Command {
     }
 }
 
-/// The first commands, of those that make or compare integers or skip some bits, that one read does, and their bits. More than one only
-/// where as many bits are known to be left; the last one skips nothing.
+/// Returns the leading commands that one read handles, and their bits. They make or compare
+/// integers, or skip some bits. There is more than one only if that many bits are known to be left;
+/// the last one skips nothing.
 pub fn run_at(commands: &[Command], sure: u64) -> (&[Command], u64) {
     let mut best = (1, 0);
     let mut all = 0;

@@ -1,5 +1,6 @@
-//! Instructions as templates want them: labels as places in the code. The codec and the rows (`purlin_isa`) say what stands there
-//! and which parts an instruction has; [`operands`](crate::operands) gives the operands names.
+//! Decoded instructions for templates, with labels as offsets in the code. The codec and the rows
+//! (`purlin_isa`) give an instruction and its parts; [`operands`](crate::operands) gives the
+//! operands names.
 
 use purlin_isa::codec::{self, Operands, Value, part_operands};
 use purlin_isa::ops::{MachineCode, Op};
@@ -8,27 +9,27 @@ use purlin_isa::ops::{MachineCode, Op};
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction<'a> {
     pub op: Op,
-    /// The number of the variant that stands in the code.
+    /// The number of its variant in the code.
     pub variant: u16,
     operands: Operands,
     /// Where it stands, in words.
     pub at: u32,
-    /// The instruction behind it.
+    /// Offset of the next instruction.
     pub next: u32,
     /// Its list.
     pub list: &'a [u64],
 }
 
 impl<'a> Instruction<'a> {
-    /// Its operands, in the order of the row.
+    /// Returns its operands, in the order of the row.
     pub fn operands(&self) -> &[Value] {
         &self.operands
     }
-    /// The places that its operands lead to.
+    /// Returns the offsets that its labels refer to.
     pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
         self.operands().iter().filter_map(|&v| self.place(v))
     }
-    /// The place that an operand leads to.
+    /// Returns the offset that an operand refers to.
     pub fn place(&self, v: Value) -> Option<u32> {
         match v {
             Value::NO_LABEL => None,
@@ -36,14 +37,15 @@ impl<'a> Instruction<'a> {
             _ => None,
         }
     }
-    /// The place that a word of its list leads to, if that is a label.
+    /// Returns the offset that a word of its list refers to, if that is a label.
     pub fn place_of(&self, word: u64) -> Option<u32> {
         let d = i32::try_from(word as i64).ok()?;
         self.at.checked_add_signed(d)
     }
 }
 
-/// The instruction at word `at`, of variant `variant` whatever number stands there. None: there is none.
+/// Decodes the instruction at word `at` as variant `variant`, whatever number the code has there.
+/// Returns `None` if there is none.
 pub fn decode(code: &[u64], at: u32, variant: u16) -> Option<Instruction<'_>> {
     let i = codec::Instruction::of(code, at as usize, variant)?;
     Some(Instruction {

@@ -1,19 +1,21 @@
-//! Machine code of functions: from specific code to bytes.
+//! The compiler: from specific code of functions to machine code as bytes.
 //!
-//! One pass over a function's instructions ([`quick`]): each is written as a template, with X0 to X5 in machine registers, and
-//! without an intermediate form. What has no template calls the interpreter's own handler as a function (a *step*).
+//! It makes one pass over a function's instructions ([`quick`]), without an intermediate form, and
+//! writes a template for each, with X0 to X5 in machine registers. An op without a template calls
+//! the interpreter's own handler as a function (a *step*).
 //!
-//! This crate knows the instruction set and the layout of terms, and nothing of processes or of memory that runs: addresses of
-//! what compiled code calls, and places of the fields that it reads, are given to it ([`Env`]). It is safe code: it reads the
-//! words of a module's code and gives bytes.
+//! This crate knows the instruction set and the layout of terms, but neither processes nor
+//! executable memory. It is given the addresses of everything that compiled code calls and the
+//! offsets of the fields that it accesses ([`Env`]). It is safe code: it reads the words of a
+//! module's code and returns bytes.
 //!
 //! # The contract of compiled code
-//! * Erlang frames are what the interpreter makes of them, slot 0 with the address in bytecode that is returned to. The
-//!   machine's stack holds nothing but return addresses, one for each call that compiled code has made of compiled code in
-//!   this time slice, and is dropped by whoever leaves.
-//! * An instruction leaves before it has changed anything, and is run anew by the interpreter; or it is a step, and leaves
-//!   with what that gives as the next one.
-//! * Whatever may collect, look at the stack or run for long has all registers stored.
+//! - Erlang frames are those of the interpreter: slot 0 has the bytecode address to return to. The
+//!   machine's stack contains only return addresses, one for each call from compiled code to
+//!   compiled code in this time slice. An exit drops it.
+//! - An instruction exits before it has changed anything, and the interpreter runs it again; or it
+//!   is a step, and exits with the next instruction that the step returns.
+//! - Before anything that may collect, look at the stack or run for long, all registers are stored.
 
 pub mod asm;
 pub mod chaos;
@@ -55,24 +57,25 @@ pub struct Stubs {
     /// See `searches.rs`.
     pub find_key: u64,
     pub member: u64,
-    /// Where a function goes on that has returned to a frame without a machine call.
+    /// Continues a function that has returned to a frame without a machine call.
     pub base: u64,
     /// See `chaos.rs`.
     pub chance: u64,
-    /// By the number of arguments.
+    /// By number of arguments.
     pub fun: [u64; FUN_STUBS],
     pub bif: [u64; BIF_STUBS],
 }
 
-/// Numbers of arguments, from none on, for which there is a stub that calls a fun.
+/// Number of stubs that call a fun, for 0 arguments and more.
 pub const FUN_STUBS: usize = 13;
 
-/// As many, from none on, as store a different number of arguments for a native.
+/// Number of stubs that call a native, for 0 arguments and more; each stores a different number of
+/// arguments.
 pub const BIF_STUBS: usize = registers::X_REGS.len() + 1;
 
 pub use purlin_isa::natives::Template as Native;
 
-/// Facts about the runtime that the driver is told.
+/// Facts about the runtime that the compiler needs.
 pub struct Env<'a> {
     pub fields: Fields,
     pub mail: Mail,
@@ -81,18 +84,18 @@ pub struct Env<'a> {
     /// The step of each variant of an op.
     pub steps: &'a [u64],
     pub targets: stubs::Targets,
-    /// Whether the native that an export leads to changes code: machine code leaves before it is called, so that nothing runs on
-    /// behind it that it has taken back.
+    /// Whether the native that an export leads to changes code. Machine code exits before such a
+    /// call, so that nothing returns to machine code that the native has taken back.
     pub changes_code: &'a dyn Fn(u64) -> bool,
-    /// The native that an export leads to, if it has a template.
+    /// Returns the native that an export leads to, if it has a template.
     pub native: &'a dyn Fn(u64) -> Option<Native>,
-    /// Where it says, in a byte, whether calls of natives may have to go by breakpoints.
+    /// Address of a byte that says whether calls of natives may have to go through breakpoints.
     pub natives_traced: u64,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
     /// Whether machine code gets remarks ([`quick::Note`]).
     pub annotated: bool,
-    /// Whether code leaves and drops the machine's stack by chance.
+    /// Whether code exits and drops the machine's stack at random.
     pub chaos: bool,
     /// The word that stands for no value.
     pub no_value: u64,

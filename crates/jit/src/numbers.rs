@@ -1,6 +1,7 @@
-//! Stubs for floats that are terms: what an operation on numbers does where it has found no two small integers.
+//! Stubs for boxed floats. Templates use them if the operands are not both small integers.
 //!
-//! They take R10 and RCX, and keep R10 and R12. Other numbers, and results that are none, are left to whoever calls them.
+//! Their operands are in R10 and RCX, and they keep R10 and R12. Other numbers, and results that
+//! are not finite, are left to the caller.
 
 use crate::asm::*;
 use crate::registers::{E, HP, boxed, new};
@@ -12,7 +13,8 @@ use purlin_term::word::{
 const X0: Xmm = Xmm(0);
 const X1: Xmm = Xmm(1);
 
-/// Jumps where `r` is no boxed term, and where it is one that is no float. R11 is used.
+/// Loads the float `r` into `v`. Jumps to `no_pointer` if `r` is not boxed, and to `other` if it is
+/// boxed but no float. Uses R11.
 fn float(a: &mut Asm, r: Reg, v: Xmm, no_pointer: Label, other: Label) {
     a.lea(R11, boxed(r, 0));
     a.test8_i(R11, TAG_MASK as u8);
@@ -29,8 +31,9 @@ fn float(a: &mut Asm, r: Reg, v: Xmm, no_pointer: Label, other: Label) {
     a.movsd_load(v, boxed(r, FLOAT_BITS));
 }
 
-/// `R10 op RCX` as a float, of which at least one is a float, or for `/` of any. RCX is the result, made at the top of the heap; 0:
-/// the operands are others, the result is none, or there is no room.
+/// Computes `R10 op RCX` as floats. At least one operand is a float, except for `/`. RCX is the
+/// result, made at the top of the heap. It is 0 if an operand is something else, the result is not
+/// finite, or there is no room.
 pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     let (first, second, both) = (a.label(), a.label(), a.label());
     let (left, right, fail) = (a.label(), a.label(), a.label());
@@ -41,7 +44,7 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     float(a, RCX, X1, right, fail);
     a.bind(both);
     a.sse_op(op, X0, X1);
-    // All bits of the exponent: infinite, or no number.
+    // All bits of the exponent are set: infinite, or not a number.
     a.movq_from(R11, X0);
     a.shift_i(Width::Q, Shift::Shr, R11, 52);
     a.invert(R11);
@@ -61,7 +64,7 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     a.shift_i(Width::Q, Shift::Sar, R11, SMALL_SHIFT as u8);
     a.cvtsi2sd(X0, R11);
     a.bind(second);
-    // Two small integers are no float's business, but for their quotient.
+    // Two small integers have a float result only for their quotient.
     float(a, RCX, X1, if op == Sse::Div { right } else { fail }, fail);
     a.jmp(both);
     a.bind(right);
@@ -82,8 +85,9 @@ fn if_not_small(a: &mut Asm, r: Reg, to: Label) {
     a.jcc(Cond::Ne, to);
 }
 
-/// Whether `R10 < RCX`, in RCX, as the helper `less` says it, which R11 is the address of: two floats here, or one and an integer that is a
-/// float without loss, or a small integer and what is neither small nor boxed. R12 is used.
+/// Computes in RCX whether `R10 < RCX`, as the helper `less` does, whose address is in R11. Decides
+/// three cases here: two floats; a float, and an integer that converts without loss; and a small
+/// integer, and a term that is neither small nor boxed. Uses R12.
 pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
     let (both, second) = (a.label(), a.label());
     let (left, right) = (a.label(), a.label());
@@ -92,7 +96,8 @@ pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
     // R11 is kept for the helper.
     a.mov(R12, R11);
     let other = a.label();
-    // A list, an atom or a process is more than any number: guards such as `C >= 0, C =< 255` are asked of all that comes.
+    // A list, an atom or a pid is greater than any number: guards such as `C >= 0, C =< 255` are
+    // applied to all kinds of terms.
     for (term, number, is) in [(R10, RCX, 0), (RCX, R10, 1)] {
         let (next, found) = (a.label(), a.label());
         a.lea(R11, boxed(term, 0));
@@ -130,7 +135,7 @@ pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
     start
 }
 
-/// The small integer in `r` as a float, where it has at most 53 bits.
+/// Converts the small integer in `r` to a float, if it has at most 53 bits.
 fn exact(a: &mut Asm, r: Reg, v: Xmm, other: Label) {
     if_not_small(a, r, other);
     a.mov(R11, r);

@@ -1,9 +1,11 @@
-//! The operands of instructions by name: one type per op, made from the rows of [`purlin_isa::ops`].
+//! The operands of instructions by name: one type per op, made from the rows of
+//! [`purlin_isa::ops`].
 //!
-//! `Move::of(&i)` is instruction `i`, an op `move`; its fields are the operands in the row. Lists are fields too. The interpreter
-//! has the same names for the same rows (`crates/interp/src/instr.rs`).
+//! `Move::of(&i)` is instruction `i`, an op `move`; its fields are the operands in the row. Lists
+//! are fields too. The interpreter has the same names for the same rows
+//! (`crates/interp/src/instr.rs`).
 //!
-//! The types that operands are read as:
+//! The types of operands are:
 //!
 //! | kind in the row | type |
 //! | --- | --- |
@@ -36,11 +38,11 @@ pub enum Dst {
     Y(u16),
 }
 
-/// Where to go on: a place in the code, in words; none where no label is given.
+/// The target of a label, as an offset in the code in words; `None` if there is no label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target(pub Option<u32>);
 
-/// How many X registers hold terms.
+/// The number of X registers that hold terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Live(pub u64);
 
@@ -53,11 +55,11 @@ pub struct Frame(pub u64);
 pub struct Float(pub u64);
 
 impl Src {
-    /// The word of form S.
+    /// Returns the operand of a word of form S.
     pub fn of_word(w: u64) -> Src {
         Src::of_value(Value::of_source(w))
     }
-    /// An operand. Numbers of registers have 16 bits in the code.
+    /// Returns an operand. Numbers of registers have 16 bits in the code.
     pub(crate) fn of_value(v: Value) -> Src {
         match v {
             Value::X(n) => Src::X(n as u16),
@@ -65,7 +67,7 @@ impl Src {
             v => Src::C(v.word()),
         }
     }
-    /// The register that it is.
+    /// Returns the register, if it is one.
     pub fn register(self) -> Option<Dst> {
         match self {
             Src::X(n) => Some(Dst::X(n)),
@@ -76,7 +78,7 @@ impl Src {
 }
 
 impl Dst {
-    /// The register of a word of form S.
+    /// Returns the register of a word of form S.
     pub fn of_word(w: u64) -> Dst {
         Dst::of_value(Value::of_source(w))
     }
@@ -84,14 +86,14 @@ impl Dst {
         match v {
             Value::Y(n) => Dst::Y(n as u16),
             Value::X(n) => Dst::X(n as u16),
-            // The kinds that are read as this have no other forms.
+            // The kinds with this type have no other forms.
             _ => {
                 debug_assert!(false, "a register that is written: {v:?}");
                 Dst::X(0)
             }
         }
     }
-    /// What it holds.
+    /// Returns the operand that reads it.
     pub fn src(self) -> Src {
         match self {
             Dst::X(n) => Src::X(n),
@@ -100,7 +102,7 @@ impl Dst {
     }
 }
 
-/// A type that operands are read as.
+/// A type of operands.
 trait Operand {
     fn of(v: Value, i: &Instruction) -> Self;
 }
@@ -131,7 +133,7 @@ impl Operand for Frame {
 }
 impl Operand for Float {
     fn of(v: Value, _: &Instruction) -> Float {
-        // As the instruction has it: a distance.
+        // The instruction has an offset in bytes.
         Float(v.word() / 8)
     }
 }
@@ -186,7 +188,7 @@ pub mod list {
             #[doc = concat!("See [`List::", stringify!($name), "`](purlin_isa::ops::List::", stringify!($name), ").")]
             #[derive(Clone, Copy, Debug)]
             pub struct $name<'a> {
-                /// As it stands in the code.
+                /// The words in the code.
                 pub words: &'a [u64],
                 #[allow(dead_code)]
                 at: u32,
@@ -200,37 +202,37 @@ pub mod list {
     }
     lists! { Sources Registers Fetches Labels Switch Arms ArityArms Updates Segments Commands }
 
-    /// The place of an offset from an instruction.
+    /// Returns the target of an offset from an instruction.
     fn place(at: u32, w: u64) -> u32 {
         at.wrapping_add_signed(w as i64 as i32)
     }
 
     impl<'a> Sources<'a> {
-        /// The members.
+        /// Returns the members.
         pub fn all(self) -> impl ExactSizeIterator<Item = Src> + Clone + 'a {
             self.words.iter().map(|&w| Src::of_word(w))
         }
-        /// The members two by two: keys and values.
+        /// Returns the members in pairs: keys and values.
         pub fn pairs(self) -> impl ExactSizeIterator<Item = (Src, Src)> + Clone + 'a {
             let pairs = self.words.chunks_exact(2);
             pairs.map(|p| (Src::of_word(p[0]), Src::of_word(p[1])))
         }
     }
     impl<'a> Registers<'a> {
-        /// The members.
+        /// Returns the members.
         pub fn all(self) -> impl ExactSizeIterator<Item = Dst> + 'a {
             self.words.iter().map(|&w| Dst::of_word(w))
         }
     }
     impl<'a> Fetches<'a> {
-        /// Keys, and where the value of each goes.
+        /// Returns the keys, and the destination of each value.
         pub fn all(self) -> impl ExactSizeIterator<Item = (Src, Dst)> + 'a {
             let pairs = self.words.chunks_exact(2);
             pairs.map(|p| (Src::of_word(p[0]), Dst::of_word(p[1])))
         }
     }
     impl<'a> Labels<'a> {
-        /// The places; none where the instruction's label is meant.
+        /// Returns the targets; `None` stands for the instruction's label.
         pub fn all(self) -> impl ExactSizeIterator<Item = Option<u32>> + 'a {
             let at = self.at;
             let place = move |&w: &u64| (w as i64 as i32 != 0).then(|| place(at, w));
@@ -238,7 +240,7 @@ pub mod list {
         }
     }
     impl<'a> Switch<'a> {
-        /// Sorted immediates, and the place of each.
+        /// Returns sorted immediates, and the target of each.
         pub fn all(self) -> impl Iterator<Item = (u64, u32)> + 'a {
             let (at, (words, labels)) = (self.at, self.words.split_at(self.words.len() / 2));
             let labels = labels.iter().map(move |&w| place(at, w));
@@ -246,7 +248,7 @@ pub mod list {
         }
     }
     impl<'a> ArityArms<'a> {
-        /// Header words, and the place of each.
+        /// Returns header words, and the target of each.
         pub fn all(self) -> impl Iterator<Item = (u64, u32)> + 'a {
             let at = self.at;
             let pairs = self.words.chunks_exact(2);
@@ -254,7 +256,7 @@ pub mod list {
         }
     }
     impl<'a> Updates<'a> {
-        /// Numbers of elements, and the value of each.
+        /// Returns numbers of elements, and the value of each.
         pub fn all(self) -> impl DoubleEndedIterator<Item = (usize, Src)> + 'a {
             let pairs = self.words.chunks_exact(2);
             pairs.map(|p| (p[0] as usize, Src::of_word(p[1])))
@@ -272,7 +274,7 @@ macro_rules! all {
         pub struct $c { $(pub $o: kind::$k),* }
         #[allow(dead_code, unused_variables, unused_mut)]
         impl $c {
-            /// The operands of an instruction of this op.
+            /// Returns the operands of an instruction of this op.
             pub fn of(i: &Instruction) -> $c {
                 debug_assert_eq!(i.op, purlin_isa::ops::Op::$c);
                 let mut all = i.operands().iter().copied();
@@ -287,7 +289,7 @@ macro_rules! all {
         pub struct $c<'a> { $(pub $o: kind::$k,)* pub $l: list::$lk<'a> }
         #[allow(dead_code)]
         impl<'a> $c<'a> {
-            /// The operands of an instruction of this op, and its list.
+            /// Returns the operands of an instruction of this op, and its list.
             pub fn of(i: &Instruction<'a>) -> $c<'a> {
                 debug_assert_eq!(i.op, purlin_isa::ops::Op::$c);
                 let mut all = i.operands().iter().copied();

@@ -1,4 +1,5 @@
-//! The stub that makes a bit string of a part of one that is matched: a copy of few whole bytes, else a reference.
+//! The stub that makes a bitstring of a part of a matched one: a copy of a few whole bytes,
+//! otherwise a reference.
 
 use crate::asm::*;
 use crate::registers::{E, HP, boxed, new};
@@ -8,8 +9,9 @@ use purlin_term::layout::{
 };
 use purlin_term::word::{ARITY_SHIFT, Subtag, TAG_BOXED, header};
 
-/// R10 is a match context, R11 where the part begins, RCX how many bits it has: all in bits, and it is within the original. RCX is the
-/// term; 0: there is no room, or what is to be copied begins within a byte. R11 is used.
+/// R10 is a match context, R11 the start of the part, and RCX its length, both in bits and within
+/// the original. RCX becomes the term, or 0 if there is no room, or if the part is to be copied and
+/// begins within a byte. Uses R11.
 pub(crate) fn part(a: &mut Asm) -> Label {
     const { assert!(HEAP_BIN_HEAD_WORDS == 2) }
     let limit = heap_bin_limit();
@@ -30,7 +32,7 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.jcc(Cond::A, reference);
     a.test8_i(R11, 7);
     a.jcc(Cond::Ne, fail);
-    // RCX: bytes. RDX: words behind the header. R11: where they are.
+    // RCX: bytes. RDX: words after the header. R11: where they are.
     a.shift_i(Width::Q, Shift::Shr, RCX, 3);
     a.shift_i(Width::Q, Shift::Shr, R11, 3);
     a.alu_m(Width::Q, Alu::Add, R11, boxed(R10, MATCH_BYTES));
@@ -45,7 +47,8 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.store(new(BIN_SIZE), RCX);
     a.alu_i(Width::Q, Alu::Cmp, RCX, 8);
     a.jcc(Cond::B, short);
-    // Eight at a time from the last one on; the first eight may be written twice. Nothing beside the part is read.
+    // Eight bytes at a time from the last one on; the first eight may be written twice. Nothing
+    // outside the part is read.
     let more = a.here_label();
     a.load(RAX, indexed(R11, RCX, 1, -8));
     a.store(indexed(HP, RCX, 1, data - 8), RAX);
@@ -61,7 +64,7 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.pop(RDX);
     a.pop(RAX);
     a.ret();
-    // Up to seven: a word of them.
+    // Up to seven bytes: one word.
     a.bind(short);
     a.test(Width::D, RCX, RCX);
     a.jcc(Cond::E, made);
@@ -94,7 +97,7 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.mov(RAX, R11);
     a.shift_i(Width::Q, Shift::Shr, RAX, 3);
     a.store(new(SUB_BIN_OFFSET), RAX);
-    // Bits behind the last byte and before the first.
+    // Bits after the last whole byte and before the first.
     a.alu_i(Width::D, Alu::And, RCX, 7);
     a.alu_i(Width::D, Alu::And, R11, 7);
     a.shift_i(Width::D, Shift::Shl, R11, 8);

@@ -1,12 +1,12 @@
-//! Quick code: one pass over a function, a template for each instruction.
+//! The compiler: one pass over a function, with a template for each instruction.
 //!
-//! X0 to X5 are in machine registers throughout (see [`stubs`](crate::stubs)); other registers are in memory. Cold parts of
-//! templates stand behind the function.
+//! X0 to X5 are in machine registers throughout (see [`stubs`](crate::stubs)); other registers are
+//! in memory. Cold parts of templates are placed after the function.
 //!
-//! # What a template does where it can't
-//! * It *exits*: the interpreter runs the instruction anew. Nothing has changed before.
-//! * It makes a *step*: the interpreter's handler runs as a function and gives the next instruction. Code for that is in this
-//!   function, or it leaves.
+//! # What a template does with cases that it doesn't handle
+//! - It *exits*: the interpreter runs the instruction again. Nothing has changed before.
+//! - It runs the *step*: the interpreter's handler runs as a function and returns the next
+//!   instruction. If this function has code for that, it goes on there, otherwise it exits.
 
 use crate::asm::Alu::{Add, And, Cmp, Or, Sub, Xor};
 use crate::asm::Cond::{self};
@@ -37,13 +37,13 @@ mod templates;
 
 /// [`KIND_MASK`], for an instruction that tests a byte.
 const HEADER_MASK: u8 = KIND_MASK as u8;
-/// First register number that is in memory.
+/// Number of the first register that is in memory.
 const IN_MEMORY: u16 = X_REGS.len() as u16;
-/// Arms of a selection that are compared one after another.
+/// Maximum number of arms of a selection that are compared one after another.
 const IN_A_ROW: usize = 6;
-/// Keys of a map that are compared word by word.
+/// Maximum number of keys of a map that are compared word by word.
 const MAP_KEYS_MOST: usize = 8;
-/// Instructions of the largest function that is compiled.
+/// Maximum number of instructions of a compiled function.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
 /// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
@@ -53,10 +53,10 @@ const BYTES: usize = 48;
 /// A function in specific code.
 #[derive(Clone, Copy)]
 pub struct Function<'a> {
-    /// The code of its module, and the address of that.
+    /// The code of its module, and the address of that code.
     pub code: &'a [u64],
     pub base: u64,
-    /// `func_info`, the first instruction behind it, the end: in words.
+    /// Offsets in words: `func_info`, the instruction after it, the end.
     pub start: u32,
     pub entry: u32,
     pub end: u32,
@@ -66,31 +66,31 @@ pub struct Function<'a> {
 /// The machine code of a function.
 pub struct Object {
     pub code: Code,
-    /// Where compiled callers come to: bytes from the start.
+    /// Entry of compiled callers: bytes from the start.
     pub outer: u32,
-    /// Where calls return to: address of the bytecode, bytes from the start.
+    /// Return points: address in bytecode, and bytes from the start.
     pub returns: Vec<(u64, u32)>,
-    /// From that byte on code of that word: sorted.
+    /// Start of the machine code of each instruction, and its word; sorted.
     pub places: Vec<(u32, u32)>,
-    /// Remarks from that byte on, if they were asked for: sorted.
+    /// Remarks with the byte where they begin, if they were requested; sorted.
     pub notes: Vec<(u32, Note)>,
 }
 
-/// Why a function has no machine code.
+/// Why a function gets no machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Its entry is not right behind `func_info`.
+    /// Its entry does not directly follow `func_info`.
     Entry,
-    /// Something that is no instruction, or more of them than are taken.
+    /// It has a word that is no instruction, or too many instructions.
     Instructions,
-    /// It calls what is no entry of a function.
+    /// It calls something that is no entry of a function.
     Target,
-    /// It is to be stopped at lines.
+    /// It has lines for breakpoints.
     Lines,
 }
 
 impl Refusal {
-    /// The reason as text.
+    /// Returns the reason as text.
     pub fn why(self) -> &'static str {
         match self {
             Refusal::Entry => "its entry is not right behind its head",
@@ -101,20 +101,20 @@ impl Refusal {
     }
 }
 
-/// A part of a template that stands behind the function.
+/// A part of a template that is placed after the function.
 struct Cold<'a, 'e> {
-    /// The instruction that it belongs to, and when control gets there.
+    /// The instruction to which it belongs, and when control gets there.
     of: u32,
     when: &'static str,
     make: Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>,
 }
 
-/// A remark on machine code, for those who read it.
+/// A remark on machine code, for its readers.
 #[derive(Clone, Debug)]
 pub enum Note {
-    /// A part of the instruction begins: op and operands.
+    /// Start of a part of the instruction: op and operands.
     Part(String),
-    /// A cold part begins, of the instruction at that word: when control gets there.
+    /// Start of a cold part of the instruction at that word, and when control gets there.
     Cold(u32, &'static str),
 }
 
@@ -122,7 +122,7 @@ struct Gen<'a, 'e> {
     a: Asm,
     f: Function<'a>,
     env: &'a Env<'e>,
-    /// The label of each word that an instruction starts at.
+    /// The label of each word at which an instruction starts.
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,
@@ -134,17 +134,17 @@ struct Gen<'a, 'e> {
     pending: Option<Label>,
     refused: Option<Refusal>,
     notes: Vec<(u32, Note)>,
-    /// Where exceptions lead.
+    /// Exception handlers.
     handlers: Vec<u32>,
-    /// Bits of the float registers that are in vector registers.
+    /// Bit set of the float registers that are in vector registers.
     floats: u64,
-    /// Keys of maps that were looked for so far.
+    /// Number of key lookups in maps so far, for their hints.
     hints: u64,
-    /// What is known of registers. Cold parts are made later, when something else is.
+    /// The known ranges of registers. They are others when cold parts are made.
     ranges: Ranges,
 }
 
-/// Whether other code leads to instructions of the function: a bit for each word.
+/// Whether other code jumps to the instructions of the function: a flag for each word.
 fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
     let mut to = vec![false; (f.end - f.start) as usize + 1];
     let mut set = |at: u32| {
@@ -160,7 +160,7 @@ fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
         if i.op.row().effects.calls {
             set(i.next);
         }
-        // Whatever may be an offset in a list counts as one.
+        // Any word of a list that may be an offset counts as one.
         for &w in i.list {
             if let Some(at) = i.place_of(w) {
                 set(at);
@@ -170,10 +170,10 @@ fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
     to
 }
 
-/// Machine code of a function.
+/// Compiles a function.
 ///
 /// # Errors
-/// The function stays interpreted, for that reason.
+/// The reason why the function stays interpreted.
 pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     let info = decode_at(&f, f.start).ok_or(Refusal::Instructions)?;
     if info.op != Op::FuncInfo || info.next != f.entry {
@@ -225,7 +225,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         let l = g.a.label();
         g.labels[(i.at - f.start) as usize] = Some(l);
     }
-    // Behind the last instruction nothing runs; a step that ends there leaves.
+    // Nothing runs after the last instruction; a step that ends there exits.
     let outer = g.a.here();
     debug_assert_eq!(outer, 0);
     g.a.dec(REDS);
@@ -284,7 +284,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.ranges.after(p, over(&f, p));
         }
     }
-    // The code of a function never runs into what lies behind it.
+    // The code of a function never runs into the bytes after it.
     g.a.ud2();
     while !g.cold.is_empty() {
         for c in std::mem::take(&mut g.cold) {
@@ -312,7 +312,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     })
 }
 
-/// Where an op goes that steps over the instruction behind it.
+/// Returns the target of a shortcut that skips the next instruction.
 fn over(f: &Function, i: &Instruction) -> Option<u32> {
     i.op.row().contract.skips?;
     decode_at(f, i.next).map(|next| next.next)
@@ -323,7 +323,7 @@ fn decode_at<'a>(f: &Function<'a>, at: u32) -> Option<Instruction<'a>> {
     decode(f.code, at, number)
 }
 
-/// Bytes of the stack that a frame takes, with slot 0.
+/// Returns the size of a frame on the stack in bytes, with slot 0.
 fn frame_bytes(Frame(n): Frame) -> i32 {
     (n as i32 + 1) * 8
 }
@@ -334,7 +334,7 @@ fn x(n: u16) -> Mem {
     at(CX, i32::from(n) * 8)
 }
 impl<'a, 'e> Gen<'a, 'e> {
-    /// The address of a word of the code.
+    /// Returns the address of a word of the code.
     fn pc(&self, at: u32) -> u64 {
         self.f.base + u64::from(at) * 8
     }
@@ -342,7 +342,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let i = at.checked_sub(self.f.start)? as usize;
         self.labels.get(i).copied().flatten()
     }
-    /// Where an operand leads to: an instruction of this function, or out of it.
+    /// Returns the label of a target: an instruction of this function, or an exit.
     fn to(&mut self, l: Target) -> Label {
         match l.0 {
             Some(to) => self.place(to),
@@ -368,13 +368,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
     }
-    /// The interpreter goes on at that address.
+    /// Exits to the interpreter at that address.
     fn leave_to(&mut self, pc: u64) {
         self.a.mov_i(R10, pc);
         let to = self.env.stubs.exit;
         self.a.jmp_abs(to);
     }
-    /// A place at which the instruction that is made now is left to the interpreter.
+    /// Makes an exit that leaves the current instruction to the interpreter.
     fn exit(&mut self) -> Label {
         let l = self.a.label();
         let pc = self.pc(self.whole.at);
@@ -384,8 +384,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         });
         l
     }
-    /// Code that stands behind the function. It is made when other instructions have been: nothing of this one holds then but what
-    /// `make` has taken along. `when` says in a few words when control gets there.
+    /// Makes code that is placed after the function. It is generated after other instructions, so
+    /// nothing of the current one holds then but the values that `make` has captured. `when` says
+    /// in a few words when control gets there.
     fn later(&mut self, when: &'static str, make: impl FnOnce(&mut Gen<'a, 'e>) + 'a) {
         self.cold.push(Cold {
             of: self.whole.at,
@@ -396,7 +397,8 @@ impl<'a, 'e> Gen<'a, 'e> {
 
     // Operands.
 
-    /// The machine register that has the operand, which is loaded into `scratch` if it is in none.
+    /// Returns the machine register with the operand, which is loaded into `scratch` if it is in
+    /// none.
     fn get(&mut self, a: Src, scratch: Reg) -> Reg {
         match a {
             Src::X(n) if n < IN_MEMORY => return X_REGS[n as usize],
@@ -406,7 +408,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         scratch
     }
-    /// The machine register that the result may be put into before it is [`Gen::put`].
+    /// Returns a machine register for a result, before [`Gen::put`] writes it.
     fn dst(&self, a: Dst, scratch: Reg) -> Reg {
         match a {
             Dst::X(n) if n < IN_MEMORY => X_REGS[n as usize],
@@ -428,7 +430,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         self.store_word(mem, w);
     }
-    /// `[m] = w`, by way of `RCX` if it takes one.
+    /// `[m] = w`, through `RCX` if necessary.
     fn store_word(&mut self, m: Mem, w: u64) {
         match i32::try_from(w as i64) {
             Ok(v) => self.a.store_i(m, v),
@@ -457,7 +459,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
     }
-    /// Compares a register with a word, by way of `R11` if it takes one.
+    /// Compares a register with a word, through `R11` if necessary.
     fn cmp_word(&mut self, r: Reg, w: u64) {
         match i32::try_from(w as i64) {
             Ok(v) => self.a.alu_i(Q, Cmp, r, v),
@@ -494,7 +496,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::Ne, to);
     }
-    /// Jumps where a term is boxed or a cons cell.
+    /// Jumps if a term is boxed or a cons cell.
     fn if_pointer(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, 1));
         self.a.test8_i(RCX, TAG_MASK as u8);
@@ -505,7 +507,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::E, to);
     }
-    /// The low bits of the header of a boxed term, compared with those of a kind.
+    /// Compares the low bits of the header of a boxed term with those of a subtag.
     fn cmp_subtag(&mut self, r: Reg, s: Subtag) {
         self.a.load32(RCX, boxed(r, 0));
         self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
@@ -523,7 +525,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test8_i(RCX, HEADER_MASK);
         self.a.jcc(Cond::Ne, to);
     }
-    /// The range of an operand, if it is known to be a small integer.
+    /// Returns the range of an operand, if it is known to be a small integer.
     fn range(&self, a: Src) -> Option<Range> {
         self.ranges.now().range(a)
     }
@@ -531,13 +533,13 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn is_natural(&self, a: Src) -> bool {
         self.range(a).is_some_and(|r| r.lo >= 0)
     }
-    /// A small integer, which is in that register, or to the label.
+    /// Jumps unless the operand, which is in that register, is a small integer.
     fn if_no_small(&mut self, a: Src, r: Reg, to: Label) {
         if self.range(a).is_none() {
             self.if_not_small(r, to);
         }
     }
-    /// Stops where a register holds what it is said not to.
+    /// Traps if a register is outside its range.
     fn check_ranges(&mut self) {
         let all: Vec<(Dst, Range)> = self.ranges.now().all().collect();
         if all.is_empty() {
@@ -557,7 +559,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.ud2();
         });
     }
-    /// Both small integers, or to the label. Operands that are constants are not looked at: they are small.
+    /// Jumps unless both are small integers. Constant operands are not tested: they are small.
     fn if_not_smalls(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg), to: Label) {
         let known = |g: &Self, a: Src| matches!(a, Src::C(_)) || g.range(a).is_some();
         match (known(self, a), known(self, b)) {
@@ -575,9 +577,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
 
-    // Leaving and helpers.
+    // Exits and helpers.
 
-    /// Returns to the caller, or by chance as if it were older than the time slice.
+    /// Returns to the caller. In chaos mode it may return as if the caller were older than the time
+    /// slice.
     fn ret(&mut self) {
         let (base, chaos) = (self.env.stubs.base, self.env.fields.chaos);
         if self.env.chaos {
@@ -591,7 +594,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.ret();
     }
-    /// The instruction begins: it leaves by chance, where that is wanted.
+    /// Begins an instruction. In chaos mode it may exit.
     fn by_chance(&mut self) {
         if self.env.chaos {
             let out = self.exit();
@@ -605,13 +608,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.helper;
         self.a.call_abs(to);
     }
-    /// The same for a leaf: a helper that takes nothing of the heap and never collects.
+    /// The same for a leaf helper, which takes no words of the heap and never collects.
     fn leaf_helper(&mut self, function: u64) {
         self.a.mov_i(R11, function);
         let to = self.env.stubs.leaf_helper;
         self.a.call_abs(to);
     }
-    /// Runs an op that calls a native of so many arguments, at R10.
+    /// Runs the op at R10, which calls a native with that arity.
     fn bif_helper(&mut self, function: u64, arity: u64) {
         self.a.mov_i(R11, function);
         let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
@@ -621,14 +624,15 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn step(&mut self) {
         self.step_of(self.part);
     }
-    /// Runs an instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
+    /// Runs an instruction by its handler. It may go on at its labels in this function, and at the
+    /// next instruction.
     fn step_of(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
         };
         self.a.mov_i(R10, pc);
-        // It may have made room, or a match context, and is to run again.
+        // It may have made room, or a match context, and run again.
         let mut places = vec![i.at];
         // Where an exception leads to behind the call, more registers than the value's hold something.
         let mut result = None;
@@ -687,8 +691,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.returns.push((next, l));
         }
     }
-    /// A step of an instruction that ends with a return: where it has returned to this function's caller, that goes on compiled. `direct`:
-    /// behind it only X0 is asked for.
+    /// Runs the step of an instruction that ends with a return. If it has returned to this
+    /// function's caller, the caller goes on in machine code. `direct`: only X0 is live after it.
     fn returning_step(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64, direct: bool) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
@@ -696,14 +700,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let drop = frame.map_or(0, frame_bytes);
         let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
-        // What the native traps to returns to the next instruction.
+        // The target of a native's trap returns to the next instruction.
         if let Some(n) = next {
             self.returns.push(n);
         }
         self.step_and_return(f, arity, drop, Some(pc), next.filter(|_| direct));
     }
-    /// The step `f` of an instruction that ends with a return, at `pc` or at RCX. It drops so many bytes of the stack. `next`: where it
-    /// may lead to beside its caller, by its address in bytecode and in machine code.
+    /// Runs the step `f` of an instruction that ends with a return, at `pc` or at RCX. It drops
+    /// `drop` bytes of the stack. `next`: where it may go on besides its caller, as an address in
+    /// bytecode and in machine code.
     fn step_and_return(
         &mut self,
         f: u64,
@@ -712,7 +717,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         pc: Option<u64>,
         next: Option<(u64, Label)>,
     ) {
-        // What the caller's slot holds, and where it is.
+        // The content of the caller's slot, and its address.
         self.a.load(R10, at(E, drop));
         self.a.push(R10);
         self.a.lea(R10, at(E, drop));
@@ -729,12 +734,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, out);
         self.a.alu(Q, Cmp, E, R11);
         self.a.jcc(Cond::Ne, out);
-        // An exception may lead there too, to the end of a `catch` around the call: with class, reason and trace in registers that a
-        // return leaves alone.
+        // An exception may lead there too, to the end of a `catch` around the call: then class,
+        // reason and trace are in registers that a return does not touch.
         let none = self.env.no_value;
         self.cmp_word(RAX, none);
         self.a.jcc(Cond::E, out);
-        // The handler has taken the address out of the slot, where whoever is returned to looks for it.
+        // The handler has taken the address out of the slot, where the code that is returned to
+        // expects it.
         self.a.store(at(E, 0), R10);
         self.ret();
         self.a.bind(out);
@@ -745,7 +751,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.resume;
         self.a.jmp_abs(to);
     }
-    /// An instruction that raises in any case. Where its exception leads to goes on in machine code, if it can.
+    /// Runs an instruction that always raises. The exception handler goes on in machine code, if
+    /// possible.
     fn raises(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
@@ -756,13 +763,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.resume;
         self.a.jmp_abs(to);
     }
-    /// Room for so many words, beside the first `live` X registers.
+    /// Makes room for `words` words, while the first `live` X registers hold terms.
     fn room(&mut self, words: u64, Live(live): Live) {
         let (full, again) = (self.a.label(), self.a.here_label());
         self.a.lea(RCX, at(HP, words as i32 * 8));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, full);
-        // Where a collection is wanted machine code isn't entered, and steps leave it: only the stress mode wants one at any time.
+        // Machine code isn't entered while a collection is wanted, and steps exit then: only in
+        // stress mode it may be wanted at any time.
         if self.env.stressed {
             let wanted = self.env.fields.gc_wanted;
             self.a.cmp8_mi(at(CX, wanted), 0);
@@ -778,7 +786,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(again);
         });
     }
-    /// The address that a call returns to, into the slot of the frame.
+    /// Stores the return address of a call in the slot of the frame.
     fn push_return(&mut self) {
         let pc = self.pc(self.whole.next);
         self.store_word_by(at(E, 0), pc, R10);
@@ -792,9 +800,9 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
     }
-    /// Behind a call: the slot holds no address any more.
+    /// After a call: clears the slot.
     fn returned(&mut self) {
-        // Nobody looks at the slot of a frame that is dropped at once.
+        // A frame that is dropped next keeps its slot as it is: nobody looks at it.
         let next = decode_at(&self.f, self.whole.next).map(|i| i.op);
         if !matches!(
             next,
@@ -816,13 +824,14 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn drop_frame(&mut self, frame: Frame) {
         self.a.alu_i(Q, Add, E, frame_bytes(frame));
     }
-    /// RCX: the entry of a function of this module. R11: its machine code, or what stands for it.
+    /// RCX: the entry of a function of this module. R11: its machine code, or the stub that stands
+    /// for it.
     fn local_target(&mut self, to: Target) {
         let Some(to) = to.0 else {
             self.refused = Some(Refusal::Target);
             return;
         };
-        // Right behind a `func_info`, whose last half of a word leads to the code.
+        // Directly after a `func_info`, whose last 32 bits lead to the code.
         let words = Op::FuncInfo.row().words() as u32;
         let info = to.checked_sub(words).and_then(|at| decode_at(&self.f, at));
         if info.is_none_or(|i| i.op != Op::FuncInfo) {
@@ -836,7 +845,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn is_self(&self, to: Target) -> bool {
         to.0 == Some(self.f.entry)
     }
-    /// The same of the function that an export leads to.
+    /// The same for the function that an export leads to.
     fn export_target(&mut self, export: u64) {
         self.a.mov_i(RCX, export);
         let address = self.env.targets.export_address;

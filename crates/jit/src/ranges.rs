@@ -1,8 +1,10 @@
-//! Which registers hold small integers, and how large those are, as one pass forward over a function finds out.
+//! Analysis of which registers hold small integers, and of their ranges, in one forward pass over a
+//! function.
 //!
-//! What holds before an instruction is what holds behind each instruction that leads to it: all of those stand before it, or
-//! nothing is known there. It follows from what the instructions mean alone, so it holds whoever runs them: machine code, the
-//! interpreter, a helper.
+//! The knowledge before an instruction is what all paths to it have in common. All of them come
+//! from earlier instructions, or else nothing is known there. The knowledge follows from the
+//! meaning of the instructions alone, so it holds whether machine code, the interpreter or a helper
+//! runs them.
 
 use crate::commands::Command;
 use crate::decode::Instruction;
@@ -13,29 +15,29 @@ use purlin_isa::contract::{Stack, Xs};
 use purlin_isa::ops::{List, Op, Role};
 use purlin_term::word::{SMALL_SHIFT, is_small_word};
 
-/// Small integers from `lo` to `hi`, which count.
+/// Small integers from `lo` to `hi`, inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
     pub lo: i64,
     pub hi: i64,
 }
 
-/// Bits of a small integer beside its sign.
+/// Bits of a small integer without its sign.
 const SMALL_BITS: u32 = 63 - SMALL_SHIFT;
 const SMALLEST: i64 = -(1 << SMALL_BITS);
 const LARGEST: i64 = (1 << SMALL_BITS) - 1;
-/// Registers that something is known of at a time.
+/// Maximum number of registers with a known range.
 const MOST: usize = 12;
-/// Elements, bytes, places: what counts things that are in memory.
+/// Numbers of elements, bytes and positions in memory.
 const COUNT: Range = Range { lo: 0, hi: LARGEST };
-/// The characters.
+/// The code points.
 const CHARACTERS: Range = Range {
     lo: 0,
     hi: 0x10_FFFF,
 };
 
 impl Range {
-    /// None: not all of them are small integers.
+    /// Returns the range; `None` if not all of it are small integers.
     fn of(lo: i128, hi: i128) -> Option<Range> {
         let (lo, hi) = (i64::try_from(lo).ok()?, i64::try_from(hi).ok()?);
         (lo >= SMALLEST && hi <= LARGEST && lo <= hi).then_some(Range { lo, hi })
@@ -46,7 +48,7 @@ impl Range {
             hi: (1 << bits) - 1,
         })
     }
-    /// Integers of so many bits in a bit string, by the flags of the segment.
+    /// Returns the range of integers of that many bits in a bitstring, by the flags of the segment.
     fn of_bits(bits: u64, flags: u64) -> Option<Range> {
         match flags & SIGNED {
             0 => Range::below(bits),
@@ -56,7 +58,7 @@ impl Range {
             }),
         }
     }
-    /// Numbers of as many bits, where none is negative.
+    /// Returns the range of numbers with as many bits, if neither range has negative numbers.
     fn filled(self, other: Range) -> Option<Range> {
         (self.lo >= 0 && other.lo >= 0)
             .then(|| 64 - u64::from((self.hi | other.hi).leading_zeros()))
@@ -68,7 +70,7 @@ impl Range {
             hi: self.hi.max(other.hi),
         }
     }
-    /// Those of all that `each` makes of two ends.
+    /// Returns the range of the results of `each` for all pairs of ends.
     fn corners(self, other: Range, each: impl Fn(i128, i128) -> i128) -> Option<Range> {
         let ends = |r: Range| [i128::from(r.lo), i128::from(r.hi)];
         let all = ends(self).map(|a| ends(other).map(|b| each(a, b)));
@@ -77,29 +79,29 @@ impl Range {
     }
 }
 
-/// What is known of registers at one place.
+/// The known ranges of registers at one place.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Known(Vec<(Dst, Range)>);
 
-/// The range of a constant that is a small integer.
+/// Returns the range of a constant that is a small integer.
 fn of_word(w: u64) -> Option<Range> {
     let n = (w as i64) >> SMALL_SHIFT;
     is_small_word(w).then_some(Range { lo: n, hi: n })
 }
 
 impl Known {
-    /// The range of an operand; None: it may be anything.
+    /// Returns the range of an operand; `None` if it may be anything.
     pub fn range(&self, a: Src) -> Option<Range> {
         match a {
             Src::C(w) => of_word(w),
             Src::X(_) | Src::Y(_) => self.of(a.register()?),
         }
     }
-    /// The range of what a register holds.
+    /// Returns the range of a register.
     fn of(&self, r: Dst) -> Option<Range> {
         self.0.iter().find(|k| k.0 == r).map(|k| k.1)
     }
-    /// Registers and what they hold.
+    /// Returns the registers with their ranges.
     pub fn all(&self) -> impl Iterator<Item = (Dst, Range)> + '_ {
         self.0.iter().copied()
     }
@@ -121,7 +123,7 @@ impl Known {
             self.0.push((a, r));
         }
     }
-    /// What holds here and there.
+    /// Keeps what holds in both.
     fn meet(&mut self, other: &Known) {
         self.0.retain_mut(|k| match other.of(k.0) {
             Some(r) => {
@@ -131,19 +133,19 @@ impl Known {
             None => false,
         });
     }
-    /// Where the comparison holds, what it says of an operand whose range is known.
+    /// Narrows the range of an operand to that of a comparison which holds.
     fn narrow(&mut self, a: Src, r: Option<Range>) {
         let a = a.register();
         let known = self.0.iter_mut().find(|k| Some(k.0) == a);
         if let (Some(k), Some(r)) = (known, r) {
             let (lo, hi) = (k.1.lo.max(r.lo), k.1.hi.min(r.hi));
-            // Else nobody comes here.
+            // Otherwise control never gets here.
             if lo <= hi {
                 k.1 = Range { lo, hi };
             }
         }
     }
-    /// The first is as large as the second and `more`, or larger.
+    /// Records that `x` is at least `y` plus `more`.
     fn at_least(&mut self, x: Src, y: Src, more: i64) {
         if let (Some(rx), Some(ry)) = (self.range(x), self.range(y)) {
             let least = Range::of(i128::from(ry.lo) + i128::from(more), i128::from(LARGEST));
@@ -154,28 +156,29 @@ impl Known {
     }
 }
 
-/// Of a place: nothing has led there so far.
+/// A place to which no path has led so far.
 const NOTHING: u32 = 0;
-/// Of a place: nothing is known there.
+/// A place at which nothing is known.
 const ANYTHING: u32 = 1;
-/// Of a place: the first index in `led`.
+/// A place with knowledge: this plus its index in `led`.
 const LED: u32 = 2;
 
 /// The pass.
 pub struct Ranges {
     start: u32,
-    /// By the words of the function: see [`LED`].
+    /// The state of each word of the function: see [`LED`].
     before: Vec<u32>,
-    /// What is known where something leads to.
+    /// The knowledge at the targets of jumps.
     led: Vec<Known>,
-    /// Whether what runs last leads to the next instruction.
+    /// Whether control falls through to the next instruction.
     goes_on: bool,
     now: Known,
-    /// What the native behind a shortcut gives.
+    /// The result of the native after a shortcut.
     result: Option<Range>,
 }
 
-/// Calls `to` with the places that an instruction leads to beside the next one: none is missing, some lead nowhere.
+/// Calls `to` with every offset to which an instruction may lead, besides the next one. Some of
+/// them may lead nowhere.
 fn leads(i: &Instruction, mut to: impl FnMut(u32)) {
     i.labels().for_each(&mut to);
     let has_labels = i.op.row().list.is_some_and(|l| {
@@ -193,7 +196,8 @@ fn leads(i: &Instruction, mut to: impl FnMut(u32)) {
 }
 
 impl Ranges {
-    /// Of a function from `start` to `end`; `over` gives the place that a shortcut steps to.
+    /// Begins the pass over a function from `start` to `end`; `over` returns the target of a
+    /// shortcut.
     pub fn new(
         (start, end): (u32, u32),
         instructions: &[Instruction],
@@ -225,7 +229,8 @@ impl Ranges {
                     anything(to);
                 }
             }
-            // Where exceptions lead behind a call; what runs on behind what is called without a return.
+            // Nothing is known after a tail call, where exceptions may lead, and where the target
+            // of a native's trap returns.
             if row.effects.calls && (row.effects.ends || row.contract.stack != Stack::Same) {
                 anything(i.next);
             }
@@ -244,7 +249,7 @@ impl Ranges {
             result: None,
         }
     }
-    /// What is known before the part that comes next.
+    /// Returns the knowledge before the next part.
     pub fn now(&self) -> &Known {
         &self.now
     }
@@ -252,7 +257,7 @@ impl Ranges {
         let k = at.checked_sub(self.start)?;
         self.before.get_mut(k as usize)
     }
-    /// An instruction begins.
+    /// Begins an instruction.
     pub fn begin(&mut self, at: u32) {
         let goes_on = std::mem::replace(&mut self.goes_on, true);
         let before = self.place(at).map_or(ANYTHING, |b| *b);
@@ -281,16 +286,16 @@ impl Ranges {
             _ => {}
         }
     }
-    /// A part of an instruction has run, or led elsewhere; `over`: where a shortcut steps to.
+    /// Records that a part of an instruction has run, or jumped; `over`: the target of a shortcut.
     pub fn after(&mut self, i: &Instruction, over: Option<u32>) {
         let row = i.op.row();
         let result = self.result(i);
-        // Where it leads elsewhere it may have written some of what it writes.
+        // If it jumps it may have written some of its destinations.
         let mut elsewhere = self.now.clone();
         for (o, &v) in row.operands.iter().zip(i.operands()) {
             match o.kind.role() {
                 Role::Written | Role::Changed => forget_value(&mut elsewhere, v),
-                // A collection leaves nothing in the others that anybody may read.
+                // Others are dead after a collection.
                 Role::Live => elsewhere.forget_x(v.word().min(u64::from(u16::MAX)) as u16),
                 _ => {}
             }
@@ -300,7 +305,7 @@ impl Ranges {
             Some(List::Registers | List::Fetches | List::Commands)
         );
         if writes_list {
-            // Whatever may be a register in a list counts as one.
+            // Any word of a list that may be a register counts as one.
             for &w in i.list {
                 forget_value(&mut elsewhere, Value::of_source(w));
             }
@@ -322,7 +327,7 @@ impl Ranges {
         leads(i, |to| {
             self.lead(to, &elsewhere);
         });
-        // The native behind a shortcut gives the same as that.
+        // The native after a shortcut has the same result.
         let native = self.result.take();
         if let Some(to) = over {
             let mut known = elsewhere.clone();
@@ -380,7 +385,7 @@ impl Ranges {
         }
         self.goes_on = !row.effects.ends;
     }
-    /// The range of what an instruction writes, if it is known to be a small integer.
+    /// Returns the range of an instruction's result, if it is known to be a small integer.
     pub fn makes(&self, i: &Instruction) -> Option<Range> {
         self.result(i).map(|r| r.1)
     }
@@ -422,7 +427,7 @@ impl Ranges {
             }
             Op::Rem => {
                 let Rem { a, b, dst, .. } = Rem::of(i);
-                // Whatever is divided.
+                // For any dividend.
                 let most = constant(b).filter(|c| c.lo > 0)?.lo - 1;
                 let least = match range(a) {
                     Some(r) if r.lo >= 0 => 0,
@@ -433,7 +438,7 @@ impl Ranges {
             }
             Op::Band => {
                 let Band { a, b, dst, .. } = Band::of(i);
-                // No more bits than the one that is known to have no sign.
+                // The result has no more bits than the operand that is known to be nonnegative.
                 let masks = [range(a), range(b)];
                 let most = masks.into_iter().flatten().filter(|r| r.lo >= 0);
                 let hi = most.map(|r| r.hi).min()?;
@@ -483,19 +488,21 @@ impl Ranges {
     }
 }
 
-/// A register that is written; anything else is none.
+/// Forgets a register that is written; does nothing for other values.
 fn forget_value(known: &mut Known, v: Value) {
     if let Some(r) = Src::of_value(v).register() {
         known.forget(r);
     }
 }
 
-/// X registers that hold something behind a `bs_match` that has matched, where it makes something: where it has not, others do, too.
+/// Returns the number of X registers that are live after a `bs_match` that has matched, if it makes
+/// terms. If it has not matched, others are live too.
 fn live_behind(list: &[u64]) -> u16 {
     let mut least = u16::MAX;
     let mut k = 0;
     while k < list.len() {
-        // Words of each command, and whether the first behind its number says how many are live.
+        // Words of each command, and whether the first after its number is the number of live
+        // registers.
         let (words, makes) = match list[k] {
             0 | 6 => (3, false),
             1 | 4 => (2, false),
@@ -512,7 +519,7 @@ fn live_behind(list: &[u64]) -> u16 {
     least
 }
 
-/// What a shortcut and the native behind it give, and where it goes.
+/// Returns the range and destination of a shortcut and the native after it.
 fn shortcut(i: &Instruction) -> Option<(Dst, Range)> {
     let dst = match i.op {
         Op::FastTupleSize => FastTupleSize::of(i).dst,
@@ -524,7 +531,7 @@ fn shortcut(i: &Instruction) -> Option<(Dst, Range)> {
     Some((dst, COUNT))
 }
 
-/// The registers that a `bs_match` writes integers to, and what those may be.
+/// Returns the registers to which a `bs_match` writes integers, and their ranges.
 fn integers_matched(list: &[u64]) -> Vec<(Dst, Option<Range>)> {
     let made = Command::all(list).into_iter().flatten().map(|c| match c {
         Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),

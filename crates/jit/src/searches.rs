@@ -1,5 +1,5 @@
-//! The stubs that search short lists: `lists:keyfind/3` and `lists:member/2` for what needs no look inside, where the call of a native
-//! takes longer than the search.
+//! The stubs that search short lists, `lists:keyfind/3` and `lists:member/2`, for keys that are
+//! compared as words. Calling the native would take longer than the search.
 
 use crate::asm::*;
 use purlin_term::word::{
@@ -7,14 +7,14 @@ use purlin_term::word::{
 };
 use purlin_term::{NIL, Term, am};
 
-/// Elements that are looked at. The natives count a reduction more for each sixteen.
+/// Maximum number of elements to search. The natives count one more reduction for each sixteen.
 const MOST: i32 = 15;
 
 const LIST: i32 = TAG_LIST as i32;
 const BOXED: i32 = TAG_BOXED as i32;
 
-/// The part that both share: RCX is each element in turn, of the list in R12. `found` follows where `element` jumps to with RCX as the
-/// result. RAX may be used.
+/// The part that both share. RCX is each element in turn, of the list in R12. `element` jumps to
+/// its label with the result in RCX, and `found` follows. RAX may be used.
 fn search(a: &mut Asm, found: Label, no_value: Label, element: impl FnOnce(&mut Asm, Label)) {
     let (end, next) = (a.label(), a.label());
     a.push(RAX);
@@ -43,7 +43,7 @@ fn search(a: &mut Asm, found: Label, no_value: Label, element: impl FnOnce(&mut 
     a.ret();
 }
 
-/// Goes on where R10 is an immediate.
+/// Jumps unless R10 is an immediate.
 fn if_no_immediate(a: &mut Asm, to: Label) {
     a.mov32(RCX, R10);
     a.alu_i(Width::D, Alu::And, RCX, TAG_MASK as i32);
@@ -51,8 +51,9 @@ fn if_no_immediate(a: &mut Asm, to: Label) {
     a.jcc(Cond::Ne, to);
 }
 
-/// R10 is the key, R11 eight times the place, R12 the list. RCX: the first tuple of it that has the key at that place; `false`; no value
-/// where the key is a number or no immediate, and where the list is longer than [`MOST`] or improper. R10 to R12 are used.
+/// R10 is the key, R11 eight times the position, R12 the list. RCX becomes the first tuple in it
+/// that has the key at that position, or `false`. It becomes no value if the key is a number or no
+/// immediate, or if the list is improper or longer than [`MOST`]. Uses R10 to R12.
 pub(crate) fn find_key(a: &mut Asm) -> Label {
     a.align(16);
     let start = a.here_label();
@@ -85,7 +86,8 @@ pub(crate) fn find_key(a: &mut Asm) -> Label {
     start
 }
 
-/// R10 is what is searched, R12 the list. RCX: `true`, `false`, or no value, as for [`find_key`]; integers are immediates here, too.
+/// R10 is the term to search for, R12 the list. RCX becomes `true`, `false`, or no value, as for
+/// [`find_key`]; integers count as immediates here.
 pub(crate) fn member(a: &mut Asm) -> Label {
     a.align(16);
     let start = a.here_label();

@@ -1,5 +1,5 @@
-//! Stubs: the few pieces of machine code that all compiled functions share, by which code is entered and left.
-//! Registers are those of `registers.rs`.
+//! Stubs: the pieces of machine code that all compiled functions share, by which machine code is
+//! entered and left. Registers are those of `registers.rs`.
 
 use crate::asm::*;
 use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
@@ -10,17 +10,18 @@ use purlin_term::layout::{
 };
 use purlin_term::word::{Subtag, header};
 
-/// Where code stopped to run, as the byte that stands for it.
+/// The bytes that encode why code stopped running.
 #[derive(Clone, Copy, Debug)]
 pub struct Exits {
     pub yields: u8,
     pub waits: u8,
 }
 
-/// Bytes from the entry that compiled callers come to, which counts the call, to the one behind that.
+/// Length of the code between the entry for compiled callers, which counts the call, and the one
+/// after that, in bytes.
 pub const INNER: u32 = 9;
 
-/// Offsets in exports and fun entries that the stubs are told: bytes from their addresses.
+/// Offsets in exports and fun entries, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
     pub export_address: i32,
@@ -48,8 +49,9 @@ fn load_tops(a: &mut Asm, f: &Fields) {
     a.load(REDS, at(CX, f.reds));
 }
 
-/// R12: the machine code at the instruction R10, by the table of return points. Word 0 is the mask, entries of two words follow, of
-/// which one without an address ends the search. RCX, RDX and R11 are used.
+/// R12 becomes the machine code for the instruction R10, by the table of return points. Word 0 of
+/// the table is the mask. Entries of two words follow, and one without an address ends the search.
+/// Uses RCX, RDX and R11.
 fn look_up(a: &mut Asm, f: &Fields, none: Label) {
     a.load(R11, at(CX, f.returns));
     a.mov(RCX, R10);
@@ -75,12 +77,14 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
 }
 
 const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
-/// Frames of machine code that are returned from, at most, where it is left. To drop them makes about as many wrong guesses as this.
+/// Maximum number of machine frames that are left by returns. Dropping them costs about as many
+/// mispredictions.
 const MOST_RETURNED: i32 = 4;
-/// By `chance`, what stands in the context for a register whose value is in a machine register: it has the tag of a header.
+/// Written by `chance` to the words in the context of registers whose values are in machine
+/// registers: it has the tag of a header.
 const NOTHING: i32 = 0x0DEA_D000;
 
-/// Makes all stubs, to stand at address `base`: their bytes and addresses.
+/// Makes all stubs for address `base`, and returns their bytes and addresses.
 pub fn make(
     base: u64,
     f: &Fields,
@@ -91,7 +95,7 @@ pub fn make(
     let mut a = Asm::new();
     let mut s = Stubs::default();
 
-    // out: back to C. RSP is where code was entered, RAX the next instruction, or null.
+    // out: back to C. RSP is its value at entry, RAX the next instruction, or null.
     a.align(16);
     let out = a.here_label();
     a.pop(RCX);
@@ -100,10 +104,12 @@ pub fn make(
     }
     a.ret();
 
-    // leave: all is stored, RAX is the next instruction, or null. Drops the machine's stack down to where it was entered. The processor
-    // guesses where a `ret` goes by the calls that it has seen, and guesses wrongly for all functions of C that return afterwards if a
-    // frame is dropped without a `ret`. So the frames are returned from: the outermost one to `base`, which sees the mark that it is to
-    // go out, the others to `rets`. Each of those is one wrong guess, so that many of them are dropped after all.
+    // leave: all registers are stored, and RAX is the next instruction, or null. Drops the
+    // machine's stack down to the entry. The processor predicts the target of a `ret` from the
+    // calls that it has seen. If a frame were dropped without a `ret`, it would mispredict all
+    // later returns of C functions. So each frame is left by a return: the outermost one to `base`,
+    // which sees the mark and goes out, the others to `rets`. Each of those is one misprediction,
+    // so if there are many frames they are dropped after all.
     a.align(16);
     let rets = a.here_label();
     a.ret();
@@ -122,7 +128,7 @@ pub fn make(
     let more = a.here_label();
     a.alu_i(Width::Q, Alu::Sub, RDX, 8);
     a.jcc(Cond::E, go);
-    // The frame that is left first lies lowest.
+    // The frame that is left first is the lowest.
     a.store(indexed(RSP, RDX, 1, -8), R11);
     a.jmp(more);
     a.bind(go);
@@ -131,7 +137,7 @@ pub fn make(
     a.mov(RSP, RCX);
     a.jmp(out);
 
-    // exit: R10 is the instruction of bytecode that is to run, nothing is stored. It is marked by bit 0.
+    // exit: R10 is the bytecode instruction to run, and nothing is stored. Bit 0 marks it.
     a.align(16);
     let exit = a.here_label();
     save_x(&mut a);
@@ -139,7 +145,8 @@ pub fn make(
     a.lea(RAX, at(R10, 1));
     a.jmp(leave);
 
-    // To the function whose code is at R10: the same without the mark, since another's machine code may be there by now.
+    // function: to the function whose code is at R10. The same without the mark, since it may have
+    // machine code by now.
     a.align(16);
     let function = a.here_label();
     save_x(&mut a);
@@ -147,7 +154,7 @@ pub fn make(
     a.mov(RAX, R10);
     a.jmp(leave);
 
-    // yields: R10 is where to resume, ECX how many X registers are live there.
+    // yields: R10 is where to resume, ECX the number of live X registers there.
     a.align(16);
     let yields = a.here_label();
     save_x(&mut a);
@@ -176,16 +183,15 @@ pub fn make(
     }
     a.mov(CX, RDI);
     a.mov(R11, RSI);
-    // The mark of `leave`.
+    // The mark that `leave` sets.
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.push(RAX);
     a.store(at(CX, f.machine_base), RSP);
     load_tops(&mut a, f);
     load_x(&mut a);
     a.call_r(R11);
-    // Base: the outermost compiled function has returned, to the address in bytecode that its caller's frame holds. Code for
-    // that is looked for in the table of return points: word 0 is the mask, entries of two words follow, of which one without an
-    // address ends the search.
+    // base: the outermost compiled function has returned, to the bytecode address in its caller's
+    // frame. The table of return points may have machine code for it.
     let base_at = a.here_label();
     a.alu_mi(Width::Q, Alu::Cmp, at(RSP, 0), 0);
     a.jcc(Cond::Ne, out);
@@ -201,8 +207,9 @@ pub fn make(
     a.mov(RAX, R10);
     a.jmp(out);
 
-    // resume: RCX is the instruction that is next, or null, and all is stored, as behind a helper. Machine code goes on there if
-    // there is some: at the handler of an exception. Calls that machine code has made are none any more then.
+    // resume: RCX is the next instruction, or null, and all registers are stored, as after a
+    // helper. If there is machine code for it (at an exception handler) it goes on there, and drops
+    // the calls that machine code has made.
     a.align(16);
     let resume = a.here_label();
     let stop = a.label();
@@ -223,8 +230,8 @@ pub fn make(
     a.mov(RAX, RCX);
     a.jmp(leave);
 
-    // helper: R11 is a C function of the context, R10, RCX and R12. RCX is its result; all else stays, or is what the context
-    // says by then.
+    // helper: R11 is a C function of the context, R10, RCX and R12. RCX becomes its result; all
+    // else stays, or is loaded from the context.
     a.align(16);
     let helper = a.here_label();
     save_x(&mut a);
@@ -242,7 +249,7 @@ pub fn make(
     load_x(&mut a);
     a.ret();
 
-    // leaf helper: the same of a function that takes nothing of the heap and never collects.
+    // leaf helper: the same for a function that takes no words of the heap and never collects.
     a.align(16);
     let leaf = a.here_label();
     save_x(&mut a);
@@ -258,7 +265,9 @@ pub fn make(
     load_x(&mut a);
     a.ret();
 
-    // What stands for the code of a function that has none: a call of it is counted, and leaves to its bytecode. RCX is that. The first bytes are as long as those of a compiled function, since some come to the entry behind them.
+    // local: the code of a function without machine code. It counts the call and exits to the
+    // bytecode at RCX. Its first bytes are as long as those of a compiled function, since some
+    // callers enter after them.
     let counted = |a: &mut Asm, out: Label| {
         a.dec(REDS);
         a.jcc_near(Cond::Le, out);
@@ -274,8 +283,8 @@ pub fn make(
     a.load16(RCX, at(R10, LEAD_ARITY));
     a.jmp(yields);
 
-    // Calls of funs, by number of arguments: R10 is the term of the fun, which is one with code of its own and of that arity, R11
-    // the code. Puts its environment behind the arguments.
+    // Calls of funs, by number of arguments: R10 is the term of the fun, which is a local one with
+    // that arity, R11 its code. Puts its environment after the arguments.
     const { assert!(FUN_FREE_SHIFT == 8 && FUN_FREE_MASK == 0xFF) };
     let free = boxed(R10, FUN_BITS);
     let environment = boxed(R10, FUN_WORDS);
@@ -285,7 +294,7 @@ pub fn make(
         let l = a.here_label();
         fun_labels.push(l);
         let done = a.label();
-        // Words of the environment. RCX is the entry of the code, which what stands for machine code asks for.
+        // Words of the environment. RCX is the entry of the code, which the stub `local` needs.
         a.load8(R12, free.plus(FUN_FREE_SHIFT as i32 / 8));
         for (k, r) in X_REGS.into_iter().enumerate().skip(n) {
             let i = (k - n) as i32;
@@ -293,7 +302,7 @@ pub fn make(
             a.jcc(Cond::E, done);
             a.load(r, environment.plus(i * 8));
         }
-        // The rest goes from the last to the first.
+        // Copies the rest from the last word to the first.
         let first = X_REGS.len().saturating_sub(n) as i32;
         let more = a.here_label();
         a.alu_i(Width::D, Alu::Cmp, R12, first);
@@ -308,8 +317,8 @@ pub fn make(
     let _ = t;
     let chance = count_chance(&mut a, f);
 
-    // Natives, by number of arguments: as helper, but nothing is stored beside the arguments, and of the X registers only X0 holds
-    // something behind it.
+    // Natives, by number of arguments: as helper, but only the arguments are stored, and only X0 is
+    // live afterwards.
     let mut bif_labels = Vec::new();
     for n in 0..BIF_STUBS {
         a.align(16);
@@ -330,7 +339,8 @@ pub fn make(
         a.ret();
     }
 
-    // context: R10 is a term. A match context of it, or 0 if it is no bit string or there is no room. RCX, R11 and R12 are used.
+    // context: R10 is a term. It becomes a match context for it, or 0 if it is no bitstring or
+    // there is no room. Uses RCX, R11 and R12.
     a.align(16);
     let context = a.here_label();
     make_context(&mut a);
@@ -372,7 +382,7 @@ pub fn make(
     Some((bytes, s))
 }
 
-/// The stub `chance` ([`chaos`](crate::chaos)): what it leaves in the flags is `E` where code is to leave.
+/// The stub `chance` ([`chaos`](crate::chaos)): sets the flags to `E` if code is to exit.
 fn count_chance(a: &mut Asm, f: &Fields) -> Label {
     a.align(16);
     let l = a.here_label();
@@ -410,7 +420,7 @@ fn make_context(a: &mut Asm) {
     a.jcc(Cond::E, counted);
     a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::SubBin));
     a.jcc(Cond::Ne, fail);
-    // A part of a binary: where its bits start, and how many there are.
+    // A sub-binary: where its bits start, and how many there are.
     a.load8(R11, boxed(R10, SUB_BIN_BITS).plus(1));
     a.load(R12, boxed(R10, SUB_BIN_OFFSET));
     a.lea(R11, indexed(R11, R12, 8, 0));

@@ -1,5 +1,5 @@
-//! The stub that looks an immediate key up in a large map: `purlin_term::map::get` with nothing stored on the way to it, so that the
-//! processor comes early to the next one that has to wait for memory.
+//! The stub that looks up an immediate key in a tree map: `purlin_term::map::get`, with no stores
+//! on its way, so that the processor soon reaches the next load that has to wait for memory.
 
 use crate::asm::*;
 use crate::registers::boxed;
@@ -10,8 +10,8 @@ use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
 use purlin_term::release;
 use purlin_term::word::{ARITY_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK};
 
-/// R12 is a term that is no small map, R10 an immediate; `leaf` is the stub that calls a helper, `helper` the one that stands for all of it.
-/// RCX is the value, or no value; R11 is used.
+/// R12 is a term that is no flat map, R10 an immediate; `leaf` is the stub that calls a helper,
+/// `helper` the one with the general case. RCX becomes the value, or no value; uses R11.
 pub(crate) fn look_up(a: &mut Asm, leaf: Label, helper: u64) -> Label {
     a.align(16);
     let start = a.here_label();
@@ -57,7 +57,8 @@ fn walk(a: &mut Asm, general: Label) {
         (Subtag::Map as i32) << SUBTAG_SHIFT,
     );
     a.jcc(Cond::Ne, none);
-    // The hash: 32 bits, of which each level takes four, below a bit that is alone when all are used up.
+    // The hash: 32 bits, of which each level takes four. A bit above them marks when all are used
+    // up.
     a.mov(hash, R10);
     for n in 0..3 {
         a.mov(RAX, hash);
@@ -71,8 +72,9 @@ fn walk(a: &mut Asm, general: Label) {
     a.mov32(hash, hash);
     a.mov_i(RAX, 1 << (4 * MAP_LEVELS));
     a.alu(Width::Q, Alu::Or, hash, RAX);
-    // RAX: the bitmap. R11: eight bytes less than the children are behind what a boxed term points at. From the header of a node to that
-    // of its child there are no more than four steps that wait for one another: the bitmap, the bits below the child's, how many, the child.
+    // RAX: the bitmap. R11: eight bytes less than the distance of the children from the address in
+    // a boxed term. From the header of a node to that of its child there are at most four dependent
+    // steps: the bitmap, the bits below the child's, their number, the child.
     a.mov(RAX, R11);
     a.shift_i(Width::D, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
     a.lea(R11, at(R12, 8));
@@ -92,7 +94,7 @@ fn walk(a: &mut Asm, general: Label) {
     a.shift_i(Width::Q, Shift::Shr, hash, 4);
     a.alu_i(Width::Q, Alu::Cmp, hash, 1);
     a.jcc(Cond::Ne, more);
-    // Keys whose first hashes are the same.
+    // Keys with equal hashes at this level.
     a.pop(RDX);
     a.pop(RAX);
     a.jmp(general);

@@ -1,21 +1,23 @@
-//! The assembler against a disassembler: each form with all registers, sizes of displacements, scales, widths and conditions.
+//! Tests the assembler against a disassembler: each form with all registers, sizes of
+//! displacements, scales, widths and conditions.
 //!
-//! The last test holds the names of the forms against this file, so that none is added without a check.
+//! The last test checks the names of the forms against this file, so that none is added without a
+//! check.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use purlin_jit::asm::*;
 
-/// An operand as it should be read back.
+/// The expected operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Is {
-    /// A general register and its bytes.
+    /// A general register and its size in bytes.
     R(Reg, u8),
     X(Xmm),
-    /// A place, and how many bytes of it: 0 where only its address counts.
+    /// A memory operand and its size in bytes; 0 if only its address counts.
     M(Mem, u8),
-    /// A number as the instruction uses it: with the sign extended to the width of the operation.
+    /// A number as the instruction uses it: sign-extended to the width of the operation.
     I(i64),
-    /// Where it jumps to.
+    /// The target of a jump.
     To(u64),
 }
 use Is::{I, M, R, To, X};
@@ -78,7 +80,7 @@ const SSES: [(Sse, Mnemonic); 4] = [
     (Sse::Div, Mnemonic::Divsd),
 ];
 const WIDTHS: [(Width, u8); 2] = [(Width::D, 4), (Width::Q, 8)];
-/// On both sides of where an immediate or a displacement gets longer.
+/// Numbers on both sides of the limits at which an immediate or a displacement gets longer.
 const NUMBERS: [i32; 13] = [
     0,
     1,
@@ -99,7 +101,7 @@ fn bytes_of(r: Register) -> u8 {
     r.size() as u8
 }
 
-/// Operand `n` of an instruction that was read back.
+/// Returns operand `n` of a disassembled instruction.
 fn read(i: &Instruction, n: u32) -> Is {
     let reg = |r: Register| Reg(r.full_register() as u8 - Register::RAX as u8);
     let optional = |r: Register| (r != Register::None).then(|| reg(r));
@@ -146,7 +148,7 @@ fn decoded(code: &[u8]) -> Vec<Instruction> {
         .collect()
 }
 
-/// The form makes this one instruction, and nothing behind it.
+/// Checks that the form makes this one instruction, and nothing after it.
 fn check(make: impl FnOnce(&mut Asm), mnemonic: Mnemonic, operands: &[Is]) {
     let code = bytes(make);
     let all = decoded(&code);
@@ -157,7 +159,8 @@ fn check(make: impl FnOnce(&mut Asm), mnemonic: Mnemonic, operands: &[Is]) {
     assert_eq!(found, operands, "{code:02x?} for {mnemonic:?}");
 }
 
-/// Places of every kind: each base, each index with each scale, each size of displacement.
+/// Returns memory operands of every kind: each base, each index with each scale, each size of
+/// displacement.
 fn places() -> Vec<Mem> {
     let mut all = Vec::new();
     for disp in NUMBERS {
@@ -179,7 +182,7 @@ fn places() -> Vec<Mem> {
     }
     all
 }
-/// Some of each kind, where the place was looked at with all registers already.
+/// Returns some of each kind, for forms whose operands were checked with all registers already.
 fn few_places() -> Vec<Mem> {
     let mut all = vec![absolute(0x7000_0000)];
     for base in REGS {
@@ -201,7 +204,7 @@ fn moves() {
                 false => check(|a| a.mov(d, s), Mnemonic::Mov, &[R(d, 8), R(s, 8)]),
             }
             check(|a| a.mov32(d, s), Mnemonic::Mov, &[R(d, 4), R(s, 4)]);
-            // It says the same of both.
+            // Both orders are the same instruction.
             check(|a| a.xchg(d, s), Mnemonic::Xchg, &[R(s, 8), R(d, 8)]);
             for (c, _, m) in CONDS {
                 check(|a| a.cmov(c, d, s), m, &[R(d, 8), R(s, 8)]);
@@ -229,7 +232,8 @@ fn numbers_into_registers() {
     ];
     for d in REGS {
         for v in values {
-            // A register of four bytes is written with zeros above: the value is what the whole register has.
+            // Writing a register of four bytes clears the upper ones: the value is that of the
+            // whole register.
             let code = bytes(|a| a.mov_i(d, v));
             let all = decoded(&code);
             assert_eq!(all.len(), 1);
@@ -401,7 +405,7 @@ fn jumps() {
     }
     check(|a| a.ret(), Mnemonic::Ret, &[]);
     check(|a| a.ud2(), Mnemonic::Ud2, &[]);
-    // Out of the code, as far as it goes.
+    // Out of the code, to the limits of the distance.
     for to in [
         0x1000,
         BASE,
@@ -418,7 +422,7 @@ fn jumps() {
     let mut a = Asm::new();
     a.jmp_abs(BASE + 0x1_0000_0000);
     assert!(a.finish().expect("no labels").place(BASE).is_none());
-    // To labels: forward, backward, on both sides of where the short form ends.
+    // To labels: forward, backward, on both sides of the limit of the short form.
     type Jump = fn(&mut Asm, Cond, Label);
     let forms: [(Jump, Option<Mnemonic>); 4] = [
         (|a, _, l| a.jmp(l), Some(Mnemonic::Jmp)),
@@ -458,7 +462,7 @@ fn jumps() {
         assert_eq!(c.negated().negated(), c);
         assert_eq!(c as u8 ^ 1, c.negated() as u8);
     }
-    // Code with a label that stands nowhere is none.
+    // Code with an unplaced label can't be finished.
     let mut a = Asm::new();
     let l = a.label();
     a.jmp(l);
@@ -468,7 +472,7 @@ fn jumps() {
 fn jumps_from_to(code: &[u8], from: u32, to: u32, name: Mnemonic) {
     let i = decoded(&code[from as usize..])[0];
     assert_eq!(i.mnemonic(), name);
-    // Read as if its bytes began at the base.
+    // Decoded as if its bytes began at the base.
     assert_eq!(
         i.near_branch64().wrapping_sub(BASE) as i64,
         i64::from(to) - i64::from(from)

@@ -1,7 +1,8 @@
-//! The living system without what it runs: processes, signals, schedulers, timers, loaded code.
+//! Processes, signals, schedulers, timers and loaded code: the runtime without the engines that run
+//! code.
 //!
-//! Knows not how code runs ([`threads::Engine`]), and of ports, tables and other nodes only what [`outside::Outside`] says; who
-//! traces is behind [`events::Sink`].
+//! The kernel does not know how code runs; it calls [`threads::Engine`]. It sees ports, tables and
+//! other nodes only through [`outside::Outside`], and tracers only through [`events::Sink`].
 
 pub mod accounting;
 pub mod choice;
@@ -21,16 +22,16 @@ pub mod threads;
 pub mod timer;
 
 pub use accounting::{accounts, msacc, profile, waits};
-pub use events::tracer;
+pub use message::keys;
 pub use os::{affinity, clock, filename, osenv, posix};
-pub use process::{keys, remote};
+pub use process::{remote, tracer};
 use purlin_native::{bif, hashing, ids, lazy_atoms};
 pub use purlin_options as options;
 pub use sched::later;
 pub use signal::post;
 pub use system::{halt, outside, report};
 
-/// The context that code and natives run in, with the process that runs.
+/// The context in which code and natives run, together with the running process.
 pub mod cx {
     pub use crate::process::Cx;
     pub use purlin_native::cx::*;

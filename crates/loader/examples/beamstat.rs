@@ -1,8 +1,8 @@
-//! Loads every `.beam` file below the given directories and says how fast.
+//! Loads every `.beam` file below the given directories and reports the speed.
 //!
-//! `beamstat DIR..` prints what failed to load, sizes and throughput; `beamstat --md5 DIR..` prints
-//! file and module checksum instead, to compare with `beam_lib:md5/1`; `beamstat --disasm FILE` lists
-//! a module's generic code.
+//! `beamstat DIR..` prints files that failed to load, sizes and throughput. `beamstat --md5 DIR..`
+//! prints file and module checksum instead, to compare with `beam_lib:md5/1`. `beamstat --disasm
+//! FILE` lists a module's generic code.
 
 use purlin_loader::{BeamFile, GenericCode, disasm_generic};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! The table of debug information (chunk `DbgB`): for each `debug_line` of the code the size of the frame there, where its variables
-//! are, and what is called on that line.
+//! The table of debug information (chunk `DbgB`): for each `debug_line` of the code, the size of
+//! its frame, the places of its variables, and the calls on that line.
 //!
-//! The entries are written as `call` instructions: the kind of entry, then its value. The size of the frame begins an item.
+//! The entries are encoded as `call` instructions: the kind of entry, then its value. An item
+//! begins with the size of the frame.
 
 use crate::file::{BeamFile, FieldDefault, LIST, LITERAL, integer};
 use crate::reader::{Compact, Reader, tag};
@@ -11,7 +12,7 @@ use purlin_isa::genops;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DebugFrame {
     None,
-    /// The line is where the function begins.
+    /// The line is the head of the function.
     Entry,
     Of(u32),
 }
@@ -44,16 +45,16 @@ pub struct DebugItem {
     pub calls: Vec<DebugCall>,
 }
 
-/// The kinds of entries, in the order in which those of an item stand. Later ones are passed over.
+/// The kinds of entries, in their order within an item. Later ones are skipped.
 mod entry {
     pub(super) const FRAME: u32 = 0;
     pub(super) const VARS: u32 = 1;
     pub(super) const CALLS: u32 = 2;
 }
 
-/// The arity of a call is told with this added where the function is one of the module.
+/// Added to the arity of a call of a function of the module.
 const LOCAL: u32 = 256;
-/// The fewest bytes of an entry.
+/// Minimum size of an entry in bytes.
 const ENTRY_BYTES: usize = 3;
 
 /// An operand of an entry.
@@ -69,7 +70,7 @@ impl Part {
             Part::Number(_) => None,
         }
     }
-    /// A name of what is called: an atom, or a literal.
+    /// Returns the name in a call: an atom, or a literal.
     fn name(self) -> Option<DebugValue> {
         let named = |v: &DebugValue| {
             matches!(
@@ -81,7 +82,7 @@ impl Part {
     }
 }
 
-/// The items of the chunk; none of a version that isn't known.
+/// Reads the items of the chunk; `None` if its version is unknown.
 pub(crate) fn read(file: &BeamFile, data: &[u8]) -> Option<Vec<DebugItem>> {
     let mut reader = Reader::new(data);
     if reader.u32()? != 1 {

@@ -1,9 +1,9 @@
-//! Generic code as text: one instruction to a line, names in place of indices.
+//! Generic code as text: one instruction on each line, with names instead of indices.
 //!
-//! `f(7)` is a label, `f(-)` the absence of one, `x3`/`y3`/`fr3` are registers, `x3:5` one whose value has
-//! type 5 of the type table, `mod:fun/2` an import, `fun:1 name/2` a lambda, `"file.erl":12` a place in
-//! the source. Literals are shown up to a fixed depth and length; a term (or a part of one) that
-//! isn't shown is `...`.
+//! `f(7)` is a label, `f(-)` its absence. `x3`/`y3`/`fr3` are registers, `x3:5` is one whose value
+//! has type 5 of the type table. `mod:fun/2` is an import, `fun:1 name/2` a lambda, `"file.erl":12`
+//! a place in the source. Literals are shown up to a fixed depth and length; a term (or a part of
+//! one) that isn't shown is `...`.
 
 use crate::error::LoadError;
 use crate::file::BeamFile;
@@ -13,12 +13,12 @@ use crate::text::atom_text;
 use purlin_isa::genops::{self, Kind};
 use std::fmt::Write;
 
-/// How deep and how long literals are shown.
+/// Maximum depth and length of literals.
 const MAX_DEPTH: usize = 4;
 const MAX_MEMBERS: usize = 16;
 const MAX_BYTES: usize = 64;
 
-/// All code of a file, or why it can't be decoded.
+/// Returns all code of a file as text, or why it can't be decoded.
 pub fn disasm_generic(file: &BeamFile) -> Result<String, LoadError> {
     let code = GenericCode::decode(file)?;
     let mut out = String::new();
@@ -45,7 +45,7 @@ pub fn disasm_generic(file: &BeamFile) -> Result<String, LoadError> {
     Ok(out)
 }
 
-/// One instruction of the code of a file, without a line end.
+/// Appends one instruction of the code of a file, without a line end.
 pub fn disasm_instr(out: &mut String, file: &BeamFile, code: &GenericCode, instr: &Instr) {
     let args = code.args(instr);
     let kinds = genops::row(instr.op).map_or(&[][..], |row| row.kinds);
@@ -154,7 +154,7 @@ fn operand(out: &mut String, file: &BeamFile, code: &GenericCode, kind: Kind, op
     };
 }
 
-/// A number of any length, in hexadecimal as in Erlang source.
+/// Returns a number of any length, in hexadecimal as in Erlang source.
 fn big_text(negative: bool, magnitude: &[u8]) -> String {
     let mut text = String::from(if negative { "-16#" } else { "16#" });
     for (i, byte) in magnitude.iter().rev().enumerate() {
@@ -192,8 +192,8 @@ fn literal(out: &mut String, term: &[u8]) {
     }
 }
 
-/// Shows the term at the reader. `None`: from here on the reader is lost, and nothing more can be
-/// shown. The depth is bounded, so the recursion is.
+/// Shows the term at the reader. `None`: the reader's position is lost, and nothing more can be
+/// shown. The depth is bounded, and so is the recursion.
 fn show(out: &mut String, reader: &mut Reader, depth: usize) -> Option<()> {
     if depth > MAX_DEPTH {
         return None;

@@ -1,15 +1,15 @@
-//! Why a file can't be loaded, where in it, and what stock says in the same case.
+//! Why a file can't be loaded, the place in it, and the message of stock.
 //!
-//! Every fault of a file is the atom `badfile` to the program that loads it. Beside that, stock
-//! writes one text to the logger, [`LoadError::log_text`] has it. `Display` is for Purlin's own
-//! tools and says exactly what was found.
+//! For the program that loads it, every fault of a file is the atom `badfile`. In addition stock
+//! writes a text to the logger, which [`LoadError::log_text`] returns. `Display` is for Purlin's
+//! own tools and gives the exact fault.
 
 use crate::text::atom_text;
 use purlin_isa::genops;
 use purlin_isa::release::OTHER_RELEASE_ADVISED;
 use std::fmt;
 
-/// The chunk a fault lies in.
+/// The chunk that has a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Table {
     Atoms,
@@ -28,7 +28,7 @@ pub enum Table {
 /// The error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The flow of control breaks a rule that running the code relies on.
+    /// The flow of control breaks a rule on which running the code relies.
     Flow(&'static str),
     /// Not an IFF form of type BEAM, or chunks that don't add up.
     Header,
@@ -36,16 +36,16 @@ pub enum Fault {
     Corrupt(Table),
     /// The caller wanted another module than the file holds (its name).
     ModuleName(String),
-    /// Made for a later release: highest opcode, as the header says.
+    /// Made for a later release: the highest opcode in the header.
     TooNew(u32),
     /// The code ends within an instruction or without `int_code_end`.
     Truncated,
     UnknownOpcode(u8),
     /// An instruction that no compiler since OTP 21 emits.
     Obsolete,
-    /// A tag or extended tag that doesn't exist, or a number too large for its place.
+    /// A tag or extended tag that doesn't exist, or a number that is too large for its field.
     Encoding,
-    /// Number of the operand, from 1, that isn't of the kind the instruction takes.
+    /// Number of the operand, from 1, that isn't of the kind that the instruction takes.
     Operand(u8),
     /// An extended list whose length doesn't fit the instruction.
     ListLength(u32),
@@ -68,9 +68,9 @@ pub enum Fault {
     NotFunction(u32),
     /// `func_info` that isn't between two labels, or code outside a function.
     FunctionStructure,
-    /// How many the header promised.
+    /// Number of functions in the header.
     TooManyFunctions(u32),
-    /// How many were found, and how many the header promised.
+    /// Number of functions that were found, and the number in the header.
     TooFewFunctions(u32, u32),
 }
 
@@ -112,12 +112,12 @@ impl LoadError {
         }))
     }
 
-    /// The fault.
+    /// Returns the fault.
     pub fn fault(&self) -> &Fault {
         &self.0.fault
     }
 
-    /// Name and arity of the function that the fault lies in.
+    /// Returns name and arity of the function that has the fault.
     pub fn function(&self) -> Option<(&str, u32)> {
         self.0
             .function
@@ -125,13 +125,13 @@ impl LoadError {
             .map(|(name, arity)| (name.as_str(), *arity))
     }
 
-    /// The atom that `erlang:prepare_loading/2` and its kin return as `{error, Atom}`.
+    /// Returns the atom that `erlang:prepare_loading/2` and its like return as `{error, Atom}`.
     pub fn reason(&self) -> &'static str {
         "badfile"
     }
 
-    /// The text that stock sends to the logger. `module` is the name the caller gave, `release` the
-    /// OTP release whose libraries run ("25").
+    /// Returns the text that stock sends to the logger. `module` is the name that the caller gave,
+    /// `release` the OTP release whose libraries run ("25").
     pub fn log_text(&self, module: &str, release: &str) -> String {
         let (line, message) = self.stock_message(release);
         let place = match self.function() {
@@ -143,8 +143,8 @@ impl LoadError {
         format!("beam/beam_load.c({line}): Error loading {place}:\n  {message}\n")
     }
 
-    /// Line and message of stock's report. What stock's reader of instructions refuses, for whatever
-    /// reason, it calls an invalid opcode.
+    /// Returns line and message of stock's report. Anything that stock's reader of instructions
+    /// refuses, it calls an invalid opcode.
     fn stock_message(&self, release: &str) -> (u32, String) {
         let recompile = || {
             let other = match release.parse() {

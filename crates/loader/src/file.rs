@@ -1,7 +1,8 @@
-//! A `.beam` file taken apart, its tables checked.
+//! A parsed `.beam` file with checked tables.
 //!
-//! Atom numbers are those of the file: 1 is the module's name, 0 (the empty list as an operand) never
-//! occurs in a table. Chunks that the loader has no use for stay reachable as bytes by their name.
+//! Atom numbers are those of the file: 1 is the module's name, 0 (the empty list as an operand)
+//! never occurs in a table. Chunks that the loader doesn't use remain accessible as bytes by their
+//! name.
 
 use crate::debug::{self, DebugItem};
 use crate::error::{Fault, LoadError, Table};
@@ -15,13 +16,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The most arguments a function has.
+/// Maximum number of arguments of a function.
 pub(crate) const MAX_ARITY: u32 = 255;
 
-/// The most characters of an atom.
+/// Maximum number of characters of an atom.
 const MAX_ATOM_CHARS: usize = 255;
 
-/// A function of another module (or a BIF) that the code calls.
+/// A function of another module (or a native) that the code calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Import {
     /// Atom number.
@@ -51,13 +52,14 @@ pub struct Lambda {
     pub label: u32,
     /// Number of the fun within the module, as `erlang:fun_info(F, index)` gives it.
     pub index: u32,
-    /// How many values it captures.
+    /// Number of values that it captures.
     pub num_free: u32,
     /// As `erlang:fun_info(F, uniq)` gives it.
     pub old_uniq: u32,
 }
 
-/// From this number on a line is an unknown place, as in stock, which has 24 bits for it.
+/// A line with this number or a higher one is an unknown place, as in stock, which has 24 bits for
+/// it.
 const UNKNOWN_LINE: u32 = (1 << 24) - 1;
 
 /// The line table.
@@ -65,21 +67,21 @@ const UNKNOWN_LINE: u32 = (1 << 24) - 1;
 pub struct Lines {
     /// File (index of `names`) and line. Item 0 is the unknown place, (0, 0).
     pub items: Vec<(u32, u32)>,
-    /// File names. Name 0 is the module's name with `.erl`, which the file leaves out.
+    /// File names. Name 0 is the module's name with `.erl`, which the file omits.
     pub names: Vec<String>,
-    /// The compiler wants lines counted, whatever the emulator was told.
+    /// The compiler requests that lines are counted, whatever the emulator's options say.
     pub always_counted: bool,
-    /// How many `line` instructions the compiler counted.
+    /// Number of `line` instructions, according to the compiler.
     pub instr_count: u32,
 }
 
-/// The type table, not decoded: the layout of the entries depends on the version.
+/// The type table, undecoded: the layout of the entries depends on the version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Types {
     pub version: u32,
     /// Number of types; typed operands are checked against it.
     pub count: u32,
-    /// Where the entries are in the chunk `Type`: from this byte on.
+    /// Offset of the entries in the chunk `Type`.
     pub entries_at: usize,
 }
 
@@ -93,13 +95,13 @@ pub struct Record {
     pub fields: Vec<(u32, Option<FieldDefault>)>,
 }
 
-/// The value of a field that nobody gives one.
+/// The default value of a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FieldDefault {
     Nil,
     /// Atom number.
     Atom(u32),
-    /// An integer: its sign, and its magnitude with the lowest byte first.
+    /// An integer: its sign, and its magnitude in little-endian order.
     Int {
         negative: bool,
         magnitude: Vec<u8>,
@@ -108,30 +110,30 @@ pub enum FieldDefault {
     Literal(u32),
 }
 
-/// See the module's head.
+/// A parsed file. See the head of this module.
 pub struct BeamFile<'a> {
     data: Cow<'a, [u8]>,
     chunks: Vec<Chunk>,
-    /// The atoms; that of number `n` is at `n - 1`, see [`BeamFile::atom`].
+    /// The atoms; atom `n` is at `n - 1`, see [`BeamFile::atom`].
     pub atoms: Vec<String>,
     pub imports: Vec<Import>,
     pub exports: Vec<Export>,
     pub lambdas: Vec<Lambda>,
-    /// `None` if the file has no line table, or one of an unknown version; then `line` instructions
+    /// `None` if the file has no line table, or one of an unknown version: then `line` instructions
     /// mean nothing.
     pub lines: Option<Lines>,
-    /// `None` if the file has no types, or of an unknown version.
+    /// `None` if the file has no types, or types of an unknown version.
     pub types: Option<Types>,
-    /// No two of them have one name.
+    /// No two of them have the same name.
     pub records: Vec<Record>,
     /// The description of each `debug_line`, in the order of their numbers.
     pub debug: Vec<DebugItem>,
-    /// There is a chunk of them.
+    /// Whether the file has a chunk of them.
     pub has_debug: bool,
     /// One more than the highest label.
     pub label_count: u32,
     pub function_count: u32,
-    /// The highest opcode in use, as the header says.
+    /// The highest opcode in use, according to the header.
     pub max_opcode: u32,
     code: Range<usize>,
     literal_data: Vec<u8>,
@@ -139,14 +141,14 @@ pub struct BeamFile<'a> {
 }
 
 impl<'a> BeamFile<'a> {
-    /// The types that operands name by their index.
+    /// Returns the types that operands refer to by index.
     pub fn type_table(&self) -> Vec<Type> {
         let data = self.types.as_ref().zip(self.chunk(b"Type"));
         data.and_then(|(t, d)| type_entries(t, d))
             .unwrap_or_default()
     }
 
-    /// Takes a file apart. The bytes are borrowed, unless they are gzipped.
+    /// Parses a file. The bytes are borrowed, unless they are gzipped.
     pub fn parse(data: &'a [u8]) -> Result<Self, LoadError> {
         let data = iff::unpack(data)?;
         let chunks = iff::chunks(&data)?;
@@ -186,7 +188,7 @@ impl<'a> BeamFile<'a> {
         Ok(file)
     }
 
-    /// The same with its own copy of the bytes.
+    /// Returns the same with its own copy of the bytes.
     pub fn into_owned(self) -> BeamFile<'static> {
         BeamFile {
             data: Cow::Owned(self.data.into_owned()),
@@ -209,12 +211,12 @@ impl<'a> BeamFile<'a> {
         }
     }
 
-    /// The bytes of a chunk. An empty chunk counts as missing, as in stock.
+    /// Returns the bytes of a chunk. An empty chunk counts as missing, as in stock.
     pub fn chunk(&self, name: &[u8; 4]) -> Option<&[u8]> {
         self.chunk_range(name).map(|range| &self.data[range])
     }
 
-    /// Names and sizes in bytes of all chunks, in the order of the file.
+    /// Returns names and sizes in bytes of all chunks, in the order of the file.
     pub fn chunk_sizes(&self) -> impl Iterator<Item = ([u8; 4], usize)> + '_ {
         self.chunks.iter().map(|(name, range)| (*name, range.len()))
     }
@@ -224,58 +226,59 @@ impl<'a> BeamFile<'a> {
         (!range.is_empty()).then(|| range.clone())
     }
 
-    /// The module's name.
+    /// Returns the module's name.
     pub fn module(&self) -> &str {
         self.atoms.first().map_or("", String::as_str)
     }
 
-    /// The text of the atom with this number, which has to come from a table or an operand of this
-    /// file; the empty text for a number that is none.
+    /// Returns the text of the atom with this number, which must come from a table or an operand of
+    /// this file; the empty text for a number that is none.
     pub fn atom(&self, number: u32) -> &str {
         self.atoms
             .get((number as usize).wrapping_sub(1))
             .map_or("", String::as_str)
     }
 
-    /// What is known of the imported function with this place, which is one of `imports`.
+    /// Returns the loader's knowledge about an imported function, given its index in `imports`.
     pub fn known(&self, import: usize) -> Option<&'static Known> {
         let i = self.imports[import];
         known(self.atom(i.module), self.atom(i.function), i.arity)
     }
 
-    /// The instructions' bytes.
+    /// Returns the bytes of the instructions.
     pub fn code(&self) -> &[u8] {
         &self.data[self.code.clone()]
     }
 
-    /// The string table, which `bs_put_string`, `bs_match_string` and `bs_create_bin` refer to.
+    /// Returns the string table, to which `bs_put_string`, `bs_match_string` and `bs_create_bin`
+    /// refer.
     pub fn strings(&self) -> &[u8] {
         self.chunk(b"StrT").unwrap_or_default()
     }
 
-    /// How many literals the file has.
+    /// Returns the number of literals.
     pub fn literal_count(&self) -> usize {
         self.literals.len()
     }
 
-    /// A literal in external term format, version byte included.
+    /// Returns a literal in external term format, including the version byte.
     pub fn literal(&self, index: u32) -> Option<&[u8]> {
         self.literals
             .get(index as usize)
             .map(|range| &self.literal_data[range.clone()])
     }
 
-    /// The module attributes in external term format.
+    /// Returns the module attributes in external term format.
     pub fn attributes(&self) -> Option<&[u8]> {
         self.chunk(b"Attr")
     }
 
-    /// The compilation information in external term format.
+    /// Returns the compilation information in external term format.
     pub fn compile_info(&self) -> Option<&[u8]> {
         self.chunk(b"CInf")
     }
 
-    /// File and line of a line item; `None` where the place is unknown.
+    /// Returns file and line of a line item; `None` if the place is unknown.
     pub fn line(&self, item: u32) -> Option<(&str, u32)> {
         let lines = self.lines.as_ref()?;
         let &(file, line) = lines.items.get(item as usize)?;
@@ -283,7 +286,8 @@ impl<'a> BeamFile<'a> {
         (line != 0).then_some((name.as_str(), line))
     }
 
-    /// The functions that aren't exported. Nothing that runs needs them, so they are read on demand.
+    /// Returns the functions that aren't exported. Nothing that runs needs them, so they are read
+    /// on demand.
     pub fn locals(&self) -> Result<Vec<Export>, LoadError> {
         match self.chunk(b"LocT") {
             None => Ok(Vec::new()),
@@ -293,9 +297,10 @@ impl<'a> BeamFile<'a> {
         }
     }
 
-    /// The checksum that `M:module_info(md5)` and `beam_lib:md5/1` give: over atoms, code, strings,
-    /// imports, exports, funs (without their `old_uniq`), literals, meta data, records and what debuggers
-    /// need, as they are in the file. Computed on demand: it costs more than all other parsing.
+    /// Returns the checksum that `M:module_info(md5)` and `beam_lib:md5/1` give. It covers atoms,
+    /// code, strings, imports, exports, funs (without their `old_uniq`), literals, meta data,
+    /// records and debug information, as they are in the file. Computed on demand: it costs more
+    /// than all other parsing.
     pub fn md5(&self) -> [u8; 16] {
         let mut md5 = Md5::new();
         for name in [
@@ -337,8 +342,8 @@ impl<'a> BeamFile<'a> {
         let mut head = Reader::new(reader.bytes(head_size)?);
         let instruction_set = head.u32()?;
         let (max_opcode, label_count, function_count) = (head.u32()?, head.u32()?, head.u32()?);
-        // A label takes two bytes of code where it is defined and a compiler leaves few numbers
-        // out, so a count far beyond the code's size is a lie that would only cost memory.
+        // A label takes two bytes of code where it is defined, and a compiler skips few numbers. So
+        // a count far beyond the size of the code is false, and would only cost memory.
         let code_bytes = reader.remaining();
         let most_labels = code_bytes.saturating_mul(4) + 1024;
         let most_functions = code_bytes;
@@ -507,10 +512,11 @@ impl<'a> BeamFile<'a> {
         Ok(())
     }
 
-    /// Version, number of records and of all their fields; then each record as an instruction with its name, whether it is
-    /// exported, and a list of field and default by turns, where the number 0 stands for no default.
+    /// The table has a version, the number of records and of all their fields. Then each record is
+    /// an instruction with its name, whether it is exported, and a list of alternating fields and
+    /// defaults, where the number 0 stands for no default.
     fn read_records(&self, data: &[u8]) -> Option<Vec<Record>> {
-        /// Bytes that a record takes at least, and a field.
+        /// Minimum size of a record and of a field, in bytes.
         const RECORD_BYTES: usize = 5;
         const FIELD_BYTES: usize = 2;
         let mut reader = Reader::new(data);
@@ -581,11 +587,11 @@ impl<'a> BeamFile<'a> {
     }
 }
 
-/// The compact tag of what is no plain number has these values for lists and literals.
+/// The values of compact tag Z for lists and literals.
 pub(crate) const LIST: Compact = Compact::Small(1);
 pub(crate) const LITERAL: Compact = Compact::Small(4);
 
-/// The value of a compact integer.
+/// Returns the value of a compact integer.
 pub(crate) fn integer(value: Compact) -> FieldDefault {
     let (negative, mut magnitude) = match value {
         Compact::Small(n) => (false, n.to_le_bytes().to_vec()),
@@ -596,7 +602,7 @@ pub(crate) fn integer(value: Compact) -> FieldDefault {
                 if !negative {
                     return *b;
                 }
-                // The two's complement is undone from the lowest byte on.
+                // The two's complement is inverted from the lowest byte on.
                 let (d, over) = (!b).overflowing_add(u8::from(carry));
                 carry = over;
                 d
@@ -679,7 +685,7 @@ fn read_literals(chunk: &[u8]) -> Option<(Vec<u8>, Vec<Range<usize>>)> {
     Some((data, literals))
 }
 
-/// A table of unknown version is passed over, as stock does: `Some(None)`.
+/// A table of unknown version is skipped, as in stock: `Some(None)`.
 fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
     let mut reader = Reader::new(data);
     if reader.u32()? != 0 {
@@ -740,8 +746,8 @@ fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
     }))
 }
 
-/// The entries of a type table, as its version has them; none if it is damaged, since types only help to choose faster
-/// instructions.
+/// Returns the entries of a type table, according to its version; `None` if it is damaged, since
+/// types only help to choose faster instructions.
 fn type_entries(t: &Types, data: &[u8]) -> Option<Vec<Type>> {
     const LOWER: u16 = 1 << 13;
     const UPPER: u16 = 1 << 14;
@@ -751,7 +757,8 @@ fn type_entries(t: &Types, data: &[u8]) -> Option<Vec<Type>> {
     let mut out = Vec::with_capacity(t.count as usize);
     for _ in 0..t.count {
         let mut bits = reader.u16()?;
-        // Match contexts had a bit of their own at first, before the third; native records got the thirteenth later.
+        // Before the third version, match contexts had a bit of their own; later, native records
+        // got the thirteenth.
         if t.version <= 2 {
             bits = bits & 3 | (bits & !3) >> 1;
         }
@@ -784,8 +791,8 @@ fn type_entries(t: &Types, data: &[u8]) -> Option<Vec<Type>> {
     Some(out)
 }
 
-/// Versions 1 (OTP 25) to 4 (OTP 29) begin alike. A table of another version is passed over, as
-/// stock does (`Some(None)`): types only help to choose faster instructions.
+/// Versions 1 (OTP 25) to 4 (OTP 29) begin alike. A table of another version is skipped, as in
+/// stock (`Some(None)`): types only help to choose faster instructions.
 fn read_types(data: &[u8]) -> Option<Option<Types>> {
     /// Entries of version 1 have a fixed size; those of later versions are at least two bytes.
     const V1_ENTRY_BYTES: usize = 18;

@@ -1,21 +1,25 @@
 //! The `Code` chunk as generic instructions, every operand checked.
 //!
-//! All operands of a module stand in one vector, those of an instruction side by side; an extended
-//! list is one operand of it that names a range, which follows directly. So decoding allocates four
+//! All operands of a module are in one vector, those of an instruction side by side. An extended
+//! list is one operand that names a range, which directly follows. So decoding allocates four
 //! vectors for a module, however large.
 //!
-//! Checked here, so that nobody has to ask again: operands are of the kind that the table of generic
-//! opcodes states; indices of atoms, literals, imports, lambdas, types and line items exist, as do
-//! pieces of the string table; register numbers are below 1024; labels are defined once, and those
-//! in use are defined; calls, exports and lambdas lead to the entry of a function; each function
-//! begins with a label, `func_info` and its entry label; `int_code_end` ends the code.
+//! Everything that is checked here need not be checked again:
+//! - Operands are of the kind that the table of generic opcodes states.
+//! - Indices of atoms, literals, imports, lambdas, types and line items exist, as do pieces of the
+//!   string table.
+//! - Register numbers are below 1024.
+//! - Labels are defined once, and those in use are defined.
+//! - Calls, exports and lambdas lead to the entry of a function.
+//! - Each function begins with a label, `func_info` and its entry label; `int_code_end` ends the
+//!   code.
 
 use crate::error::{Fault, LoadError};
 use crate::file::{BeamFile, MAX_ARITY};
 use crate::reader::{Compact, Reader, signed, tag, unsigned};
 use purlin_isa::genops::{self, Kind, Status};
 
-/// X, Y and float registers are numbered below this.
+/// The number of X registers, of Y registers and of float registers.
 const MAX_REGS: u32 = 1024;
 
 /// In [`GenericCode::labels`]: no instruction defines this label.
@@ -26,9 +30,9 @@ pub const NO_INSTR: u32 = u32::MAX;
 pub enum Operand {
     X(u32),
     Y(u32),
-    /// X register and the index of the type its value has.
+    /// X register and the index of its value's type.
     TypedX(u32, u32),
-    /// Y register and the index of the type its value has.
+    /// Y register and the index of its value's type.
     TypedY(u32, u32),
     /// Float register.
     Fr(u32),
@@ -43,9 +47,10 @@ pub enum Operand {
     Label(u32),
     /// Unsigned number: count, size, index, or flags.
     U(u64),
-    /// An unsigned number of more than 64 bits, which only a size may be: no memory holds it.
+    /// An unsigned number of more than 64 bits, which is only allowed as a size: no memory holds
+    /// it.
     Huge,
-    /// Heap to reserve. A plain number of words is given in this form too.
+    /// Heap to reserve. A plain number of words has this form too.
     Alloc {
         words: u32,
         floats: u32,
@@ -58,7 +63,7 @@ pub enum Operand {
     },
 }
 
-/// One instruction. Its operands come from [`GenericCode::args`].
+/// One instruction. [`GenericCode::args`] returns its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instr {
     /// Generic opcode, always one of the table.
@@ -69,21 +74,21 @@ pub struct Instr {
     pub offset: u32,
 }
 
-/// An integer that doesn't fit 64 bits.
+/// An integer that doesn't fit into 64 bits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BigInt {
     pub negative: bool,
-    /// The absolute value, least significant byte first, without zeros at the end.
+    /// The absolute value in little-endian order, without zeros at the end.
     pub magnitude: Vec<u8>,
 }
 
-/// A function of the module and the instructions it consists of.
+/// A function of the module and its instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Function {
     /// Atom number.
     pub name: u32,
     pub arity: u32,
-    /// The label before `func_info`, where a call that no clause takes ends up.
+    /// The label before `func_info`, where a call that matches no clause ends.
     pub func_label: u32,
     /// The label that calls go to.
     pub entry_label: u32,
@@ -93,7 +98,7 @@ pub struct Function {
     pub end: u32,
 }
 
-/// See the module's head.
+/// Decoded code. See the head of this module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GenericCode {
     pub instrs: Vec<Instr>,
@@ -105,7 +110,7 @@ pub struct GenericCode {
 }
 
 impl Operand {
-    /// The operand without its type, if it has one.
+    /// Returns the operand without its type, if it has one.
     pub fn untyped(self) -> Operand {
         match self {
             Operand::TypedX(register, _) => Operand::X(register),
@@ -122,7 +127,7 @@ impl Operand {
         )
     }
 
-    /// Whether it is a value that the code itself holds.
+    /// Whether it is a constant in the code.
     pub(crate) fn is_constant(self) -> bool {
         use Operand::*;
         matches!(self, Atom(_) | Nil | Int(_) | BigInt(_) | Literal(_))
@@ -135,19 +140,21 @@ impl GenericCode {
         GenericCode::default().reuse(file)
     }
 
-    /// The same in the memory of another module's code, which is lost. Who loads many modules saves
-    /// most of the time this way, since fresh memory costs more than decoding into it.
+    /// Does the same in the memory of another module's code, whose content is lost. This saves most
+    /// of the time when many modules are loaded, since fresh memory costs more than decoding into
+    /// it.
     pub fn reuse(self, file: &BeamFile) -> Result<GenericCode, LoadError> {
         Decoder::new(file, self).run()
     }
 
-    /// The operands of an instruction of this code, as many as its row in the table has kinds.
+    /// Returns the operands of an instruction of this code, as many as its row in the table has
+    /// kinds.
     pub fn args(&self, instr: &Instr) -> &[Operand] {
         let start = instr.start as usize;
         &self.operands[start..start + usize::from(instr.argc)]
     }
 
-    /// The members of an extended list of this code; none for any other operand.
+    /// Returns the members of an extended list of this code; none for any other operand.
     pub fn list(&self, operand: Operand) -> &[Operand] {
         match operand {
             Operand::List { start, len } => &self.operands[start as usize..(start + len) as usize],
@@ -170,9 +177,10 @@ struct Decoder<'f, 'a> {
     code: GenericCode,
     /// Bits of `seen` for each label.
     seen: Vec<u8>,
-    /// Set when a method returns `None`. Kept out of the return values, so that those fit registers.
+    /// Set when a method returns `None`. It is not part of the return values, so that those fit
+    /// into registers.
     fault: Option<Fault>,
-    /// `func_info` was read and its entry label has to follow.
+    /// `func_info` was read, and its entry label must follow.
     expect_entry: bool,
 }
 
@@ -275,8 +283,8 @@ impl<'f, 'a> Decoder<'f, 'a> {
     }
 
     /// Reads an operand of the form that is by far the commonest for its kind: a register or number
-    /// below 16. `None`, and nothing read, for all else. The kinds of an opcode are
-    /// always the same, so the processor foresees this choice, unlike one by the tag.
+    /// below 16. For anything else it reads nothing and returns `None`. The kinds of an opcode are
+    /// always the same, so the processor predicts this branch, unlike one by the tag.
     #[inline(always)]
     fn short(&mut self, kind: Kind) -> Option<Operand> {
         match kind {
@@ -303,7 +311,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         }
     }
 
-    /// Reads one simple operand and checks what doesn't depend on the instruction.
+    /// Reads one simple operand and checks everything that doesn't depend on the instruction.
     #[inline(always)]
     fn operand(&mut self) -> Option<Operand> {
         let (tag, value) = self.compact()?;
@@ -376,8 +384,8 @@ impl<'f, 'a> Decoder<'f, 'a> {
         }
     }
 
-    /// The operands that didn't fit eight tags. 0 was a float long ago, 1 is the list, which has its
-    /// own method since it may only be where the instruction has one.
+    /// Reads the operands of the extended tag. 0 was a float long ago. 1 is the list, which has its
+    /// own method since it is only allowed where the instruction has one.
     fn extended(&mut self, value: Compact) -> Option<Operand> {
         match self.word(value)? {
             2 => {
@@ -421,13 +429,13 @@ impl<'f, 'a> Decoder<'f, 'a> {
             let number = self.unsigned_word()?;
             self.check(number <= MAX_ALLOC, || Fault::Encoding)?;
             match sums.get_mut(what as usize) {
-                // Three times the ceiling fits the word.
+                // Three times the maximum fits into the word.
                 Some(sum) => *sum += number,
                 None => return self.fail(Fault::Encoding),
             }
         }
         let [words, floats, funs] = sums;
-        // No sum that is computed of them overflows, nor do the words of a frame beside them.
+        // No sum that is computed from them overflows, nor do the words of a frame added to them.
         let all = u64::from(words) + u64::from(floats) * 2 + u64::from(funs) * 8;
         self.check(all <= u64::from(MAX_ALLOC) * 2, || Fault::Encoding)?;
         Some(Operand::Alloc {
@@ -437,8 +445,8 @@ impl<'f, 'a> Decoder<'f, 'a> {
         })
     }
 
-    /// Checks an operand against what the instruction takes in this place. `None` with no fault set:
-    /// it is of another kind.
+    /// Checks an operand against the kind that the instruction takes there. `None` with no fault
+    /// set: it is of another kind.
     #[inline(always)]
     fn checked(&mut self, kind: Kind, operand: Operand) -> Option<Operand> {
         use Operand::*;
@@ -484,7 +492,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
             (Kind::FailOrAtom, Label(_)) => true,
             (Kind::Tag, Atom(_)) => true,
             (Kind::Tag, U(n)) => return self.lambda(n).map(|()| operand),
-            // The length, in the operand before, says whether the piece is inside the table.
+            // The previous operand, the length, decides whether the piece is inside the table.
             (Kind::StrOff, U(_)) => true,
             (Kind::Size, U(_) | Huge) => true,
             (Kind::Size, _) => operand.is_reg() || operand.is_constant(),
@@ -562,7 +570,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         Some(())
     }
 
-    /// Checks that concern more than one operand, or the instruction's place.
+    /// Makes checks that concern more than one operand, or the place of the instruction.
     #[inline]
     fn special(&mut self, op: u8, start: usize) -> Option<()> {
         if self.expect_entry {
@@ -618,7 +626,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         }
     }
 
-    /// The unsigned number at this place of the operands.
+    /// Returns the unsigned number at that index of the operands.
     fn number(&self, at: usize) -> u64 {
         match self.code.operands.get(at) {
             Some(&Operand::U(n)) => n,
@@ -639,8 +647,8 @@ impl<'f, 'a> Decoder<'f, 'a> {
         self.check(inside, || Fault::StringRange(offset, bits))
     }
 
-    /// Segments of `bs_create_bin` whose bytes are in the string table: the value is the offset, the
-    /// size the number of bytes.
+    /// Checks the segments of `bs_create_bin` whose bytes are in the string table: the value is the
+    /// offset, the size the number of bytes.
     fn segments(&mut self, start: usize) -> Option<()> {
         for at in (start..self.code.operands.len()).step_by(6) {
             match self.code.operands[at] {
@@ -657,7 +665,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         Some(())
     }
 
-    /// A function begins: `label`, an optional `line`, and now `func_info`.
+    /// Begins a function: `label`, an optional `line`, and now `func_info`.
     fn function(&mut self, start: usize) -> Option<()> {
         let instrs = &self.code.instrs;
         let before =
@@ -695,7 +703,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         Some(())
     }
 
-    /// Checks that are possible only when all code has been seen.
+    /// Makes the checks that are only possible when all code has been read.
     fn finish(mut self) -> Result<GenericCode, LoadError> {
         let end = self.reader.pos();
         let (found, header) = (self.code.functions.len() as u32, self.file.function_count);
@@ -737,7 +745,8 @@ impl<'f, 'a> Decoder<'f, 'a> {
     }
 }
 
-/// The most heap that one instruction may reserve, of each sort; so that sums stay far from overflow.
+/// Maximum amount of heap that one instruction may reserve, of each sort, so that sums stay far
+/// from overflow.
 const MAX_ALLOC: u32 = 1 << 28;
 
 fn saturated(n: u64) -> u32 {
@@ -745,7 +754,7 @@ fn saturated(n: u64) -> u32 {
 }
 
 impl BigInt {
-    /// From big-endian two's complement.
+    /// Converts from big-endian two's complement.
     fn from_twos_complement(bytes: &[u8]) -> BigInt {
         let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
         let mut carry = negative;

@@ -1,8 +1,8 @@
 //! The container: an IFF form of type `BEAM`, possibly gzipped as a whole.
 //!
 //! `"FOR1"`, size, `"BEAM"`, then chunks: four letters, size, data, padding to a multiple of four.
-//! All numbers are big-endian and 32 bits wide. Bytes after the form are ignored. Where a name
-//! occurs twice the last chunk counts.
+//! All numbers are big-endian and 32 bits wide. Bytes after the form are ignored. If a name occurs
+//! twice the last chunk counts.
 
 use crate::error::Fault;
 use crate::reader::Reader;
@@ -12,15 +12,15 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::ops::Range;
 
-/// The most that a whole file, or its literals, may inflate to.
+/// Maximum size to which a whole file, or its literals, may inflate.
 const MAX_INFLATED_BYTES: usize = 1 << 30;
 
-/// Deflate never packs better than this, so a claim beyond it is false without looking.
+/// Maximum compression ratio of deflate: a higher claim is false without looking.
 const MAX_DEFLATE_RATIO: usize = 1032;
 
 pub(crate) type Chunk = ([u8; 4], Range<usize>);
 
-/// The file's bytes, inflated if they were gzipped.
+/// Returns the file's bytes, inflated if they were gzipped.
 pub(crate) fn unpack(data: &[u8]) -> Result<Cow<'_, [u8]>, Fault> {
     if !data.starts_with(&[0x1f, 0x8b]) {
         return Ok(Cow::Borrowed(data));
@@ -36,7 +36,7 @@ pub(crate) fn unpack(data: &[u8]) -> Result<Cow<'_, [u8]>, Fault> {
     }
 }
 
-/// Names and places of the chunks.
+/// Returns names and places of the chunks.
 pub fn chunks(data: &[u8]) -> Result<Vec<Chunk>, Fault> {
     scan(data).ok_or(Fault::Header)
 }
@@ -63,7 +63,7 @@ fn scan(data: &[u8]) -> Option<Vec<Chunk>> {
     Some(chunks)
 }
 
-/// Inflates zlib data whose size is said to be `size` (a smaller one is accepted).
+/// Inflates zlib data whose declared size is `size` (a smaller one is accepted).
 pub(crate) fn inflate(data: &[u8], size: usize) -> Option<Vec<u8>> {
     if size > MAX_INFLATED_BYTES || size > data.len().saturating_mul(MAX_DEFLATE_RATIO) {
         return None;

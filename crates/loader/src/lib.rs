@@ -1,15 +1,18 @@
-//! `.beam` bytes to checked modules.
+//! From `.beam` bytes to checked modules and specific code.
 //!
-//! The way of a module: [`BeamFile::parse`] takes the container apart and checks every table;
-//! [`GenericCode::decode`] turns the `Code` chunk into a flat vector of generic instructions in
-//! which every operand has been checked against the table it indexes. What comes after may
-//! therefore index without asking. [`lower::lower`] follows the flow of control through each function: that a register holds a
-//! term when it is read, that a Y register lies inside the frame, that what is built fits what was reserved. What the loader
-//! doesn't promise, since it doesn't follow types: that the head is taken of a cons only.
+//! A module is loaded in three steps:
+//! - [`BeamFile::parse`] parses the container and checks every table.
+//! - [`GenericCode::decode`] turns the `Code` chunk into a flat vector of generic instructions, in
+//!   which every operand has been checked against the table that it indexes. Later code may
+//!   therefore index without a check.
+//! - [`lower::lower`] follows the flow of control through each function and checks that a register
+//!   holds a term when it is read, that a Y register is inside the frame, and that terms which are
+//!   built fit the reserved heap. Since the loader doesn't follow types, it doesn't promise that
+//!   only a cons cell's head is taken.
 //!
-//! Formats are told apart per file, never by release. Nothing here is unsafe, keeps global state or
-//! starts threads; damaged input ends in a [`LoadError`], and memory taken is bounded by the size
-//! of the input (for compressed data by what it really inflates to, with a fixed ceiling).
+//! Formats are recognized per file, never by release. Nothing here is unsafe, keeps global state or
+//! starts threads. Damaged input ends in a [`LoadError`]. Memory use is bounded by the size of the
+//! input (for compressed data by the real inflated size, with a fixed maximum).
 #![forbid(unsafe_code)]
 
 mod debug;

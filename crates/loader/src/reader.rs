@@ -1,12 +1,13 @@
 //! A cursor over big-endian bytes, and the compact encoding of tagged numbers.
 //!
-//! Compact encoding: the low three bits of the first byte are the tag. Bit 3 clear: the value is the
-//! high four bits. Bit 3 set and bit 4 clear: eleven bits, the high three from the first byte and
-//! the rest from the next. Both set: a big-endian number follows, two's complement where the tag is
-//! that of an integer; its length is the high three bits plus 2, or, if those are all set, 9 plus a
-//! compact unsigned number.
+//! In the compact encoding the low three bits of the first byte are the tag. If bit 3 is clear, the
+//! value is the high four bits. If bit 3 is set and bit 4 clear, the value has eleven bits: the
+//! high three from the first byte and the rest from the next. If both are set, a big-endian number
+//! follows, in two's complement if the tag is that of an integer. Its length is the high three bits
+//! plus 2 or, if those are all set, 9 plus a compact unsigned number.
 //!
-//! Every read checks what is left; `None` means that the data ends too early or is malformed.
+//! Every read checks the remaining length; `None` means that the data ends too early or is
+//! malformed.
 
 /// Tags of compact numbers.
 pub mod tag {
@@ -19,7 +20,7 @@ pub mod tag {
     pub const X: u8 = 3;
     pub(crate) const Y: u8 = 4;
     pub(crate) const F: u8 = 5;
-    /// What the byte says: a list, a literal, a typed register.
+    /// Further kinds, by the rest of the byte: a list, a literal, a typed register.
     pub const Z: u8 = 7;
 }
 
@@ -44,7 +45,7 @@ impl<'a> Reader<'a> {
         Reader { data, pos: 0 }
     }
 
-    /// Offset of the next byte from the start of the data.
+    /// Returns the offset of the next byte from the start of the data.
     pub fn pos(&self) -> usize {
         self.pos
     }
@@ -54,26 +55,26 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(always)]
-    /// A byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Option<u8> {
         let byte = *self.data.get(self.pos)?;
         self.pos += 1;
         Some(byte)
     }
 
-    /// The next byte, which stays to be read.
+    /// Returns the next byte without reading it.
     #[inline(always)]
     pub(crate) fn peek(&self) -> Option<u8> {
         self.data.get(self.pos).copied()
     }
 
-    /// Passes over bytes that `peek` has shown.
+    /// Skips bytes that `peek` has shown.
     #[inline(always)]
     pub fn skip(&mut self, count: usize) {
         self.pos += count;
     }
 
-    /// So many bytes.
+    /// Reads `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.pos.checked_add(count)?;
         let bytes = self.data.get(self.pos..end)?;
@@ -85,12 +86,12 @@ impl<'a> Reader<'a> {
         self.bytes(N)?.try_into().ok()
     }
 
-    /// Two bytes, the most significant first.
+    /// Reads two bytes, big-endian.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes, the most significant first.
+    /// Reads four bytes, big-endian.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
@@ -99,19 +100,19 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// As [`Reader::u32`], with a sign.
+    /// As [`Reader::u32`], signed.
     pub fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// A count of items that take at least `item_bytes` each. A count that the remaining bytes can't
-    /// hold is refused, so that it may be used to reserve memory.
+    /// Reads a count of items that take at least `item_bytes` each. Refuses a count that the
+    /// remaining bytes can't hold, so it may be used to reserve memory.
     pub fn count(&mut self, item_bytes: usize) -> Option<usize> {
         let count = self.u32()? as usize;
         (count <= self.remaining() / item_bytes).then_some(count)
     }
 
-    /// Tag and value of a compact number.
+    /// Reads tag and value of a compact number.
     #[inline(always)]
     pub(crate) fn compact(&mut self) -> Option<(u8, Compact<'a>)> {
         let first = self.u8()?;
@@ -133,8 +134,7 @@ impl<'a> Reader<'a> {
     fn long(&mut self, first: u8) -> Option<&'a [u8]> {
         let count = match first >> 5 {
             7 => {
-                // The length itself may not be of the kind that needs a length: four bytes of
-                // number reach further than any file.
+                // The length itself may not have a length: four bytes of number exceed any file.
                 let first = self.u8()?;
                 if first & 7 != tag::U {
                     return None;
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         self.bytes(count)
     }
 
-    /// A compact number with the unsigned tag that fits 32 bits.
+    /// Reads a compact number with the unsigned tag that fits into 32 bits.
     #[inline(always)]
     pub(crate) fn compact_u32(&mut self) -> Option<u32> {
         match self.compact()? {
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Compact<'_> {
-    /// The value as an unsigned number, where it fits.
+    /// Returns the value as an unsigned number, if it fits.
     #[inline(always)]
     pub(crate) fn to_u32(self) -> Option<u32> {
         match self {
@@ -191,7 +191,7 @@ pub fn signed(bytes: &[u8]) -> Option<i64> {
     let start = if negative { -1i64 } else { 0 };
     match bytes.len() {
         0..=7 => {}
-        // All of the 64 bits are given: the top one has to agree with the sign.
+        // All 64 bits are given: the top one must agree with the sign.
         8 if (bytes[0] & 0x80 != 0) == negative => {}
         _ => return None,
     }

@@ -1,8 +1,8 @@
-//! Atoms as text, for what people read.
+//! Atoms as text for people.
 
 use std::fmt::Write;
 
-/// An atom as Erlang writes it, quoted where it has to be.
+/// Returns an atom as Erlang writes it, quoted if necessary.
 pub fn atom_text(text: &str) -> String {
     let is_lower = |c: char| matches!(c, 'a'..='z' | '\u{df}'..='\u{f6}' | '\u{f8}'..='\u{ff}');
     let is_upper = |c: char| matches!(c, 'A'..='Z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{de}');

@@ -1,4 +1,4 @@
-//! The formats of the several releases, and the report on each kind of damage.
+//! Tests the formats of the releases, and the report on each kind of damage.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn word(n: i64) -> [u8; 4] {
     (n as u32).to_be_bytes()
 }
 
-/// The variant has the same tables and code as the sample.
+/// Checks that the variant has the same tables and code as the sample.
 fn assert_same(variant: &[u8]) {
     let (ours, theirs) = (
         BeamFile::parse(SAMPLE).unwrap(),
@@ -32,7 +32,7 @@ fn assert_same(variant: &[u8]) {
     assert_eq!(GenericCode::decode(&ours), GenericCode::decode(&theirs));
 }
 
-/// A compact unsigned number below 2048.
+/// Encodes a compact unsigned number below 2048.
 fn compact(n: usize) -> Vec<u8> {
     if n < 16 {
         vec![(n << 4) as u8]
@@ -71,7 +71,7 @@ fn tables_of_the_sample() {
             .count(),
         1
     );
-    // erlang:md5 over the chunks, as beam_lib:md5/1 gives it.
+    // erlang:md5 over the chunks, as beam_lib:md5/1 returns it.
     let hex: String = file.md5().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(hex, "853006b869a4300fb7228d5244ca9f4e");
 }
@@ -225,8 +225,8 @@ fn unknown_line_table_is_passed_over() {
     assert!(load(&data).is_ok());
 }
 
-/// The code chunk with its header words (from 1: instruction set, highest opcode, labels, functions)
-/// and its instructions changed.
+/// Returns the code chunk with a change to its header words (from 1: instruction set, highest
+/// opcode, labels, functions) and its instructions.
 fn code_with(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     sample_with(b"Code", |chunk| {
         let mut chunk = chunk.to_vec();
@@ -245,7 +245,7 @@ fn header_with(index: usize, value: impl Fn(u32) -> u32) -> Vec<u8> {
 
 #[test]
 fn damage_is_reported_as_in_stock() {
-    // What stock 25 logs for the same damage.
+    // The log of stock 25 for the same damage.
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (
             b"hello world".to_vec(),
@@ -333,7 +333,7 @@ fn code_that_does_not_hang_together() {
     const END: &[u8] = &[3];
     const RETURN: &[u8] = &[19];
     let head: &[u8] = &[&label(1)[..], &func(0), &label(2)].concat();
-    // Bodies of a function f/0 with the labels 1 and 2 (of 4 labels), and what is wrong with them.
+    // Bodies of a function f/0 with the labels 1 and 2 (of 4 labels), and their faults.
     let bodies: Vec<(&[u8], Option<Fault>)> = vec![
         (&[19], None),
         (&[], None),

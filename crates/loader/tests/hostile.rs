@@ -1,5 +1,6 @@
-//! Code that a compiler never writes is refused where running it would read registers that hold nothing, write outside
-//! of what was reserved, or leave a collection with words that are no terms. Each case comes with a sound one beside it.
+//! Tests code that a compiler never writes. It is refused if running it would read registers
+//! without terms, write outside of the reserved words, or have a collection see words that are no
+//! terms. Each case has a sound one beside it.
 
 mod common;
 
@@ -8,7 +9,7 @@ use purlin_isa::genops as g;
 use purlin_loader::lower::{Callee, Env, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode};
 
-/// One more than the index of each: the atom's number.
+/// The atom's number is its index plus one.
 const ATOMS: [&str; 16] = [
     "m",
     "f",
@@ -157,7 +158,8 @@ fn operand(out: &mut Vec<u8>, o: &O) {
 
 type Code = Vec<(u8, Vec<O>)>;
 
-/// A module with `f/ARITY`, which has that body, and `g/2`. Labels of the body start at 5; `g/2` is at label 4.
+/// Returns a module with `f/ARITY`, which has that body, and `g/2`. Labels of the body start at 5;
+/// `g/2` is at label 4.
 fn module(arity: u32, exported: u32, body: &Code) -> Vec<u8> {
     let head = |func: u32, name: &str, n: u32| -> Code {
         vec![
@@ -264,7 +266,7 @@ fn a_module_is_loaded_by_the_start_of_a_function() {
 
 #[test]
 fn frames_that_meet_hold_something() {
-    // The two ways to label 6 have different frames; then a collection may look at all of them.
+    // The two paths to label 6 have different frames; then a collection may look at all of them.
     let code = |reserve: u8| {
         vec![
             (g::IS_ATOM, vec![f(5), x(0)]),
@@ -284,7 +286,7 @@ fn frames_that_meet_hold_something() {
     let bytes = module(1, 1, &code(g::ALLOCATE_ZERO));
     let file = BeamFile::parse(&bytes).unwrap();
     let decoded = GenericCode::decode(&file).unwrap();
-    // The frame is cleared as the one that says so.
+    // The frame is cleared like that of `allocate_zero`.
     assert_eq!(
         lowered.words,
         lower(&file, &decoded, &mut Nothing).unwrap().words
@@ -301,7 +303,7 @@ fn what_is_built_was_reserved() {
         vec![(g::TEST_HEAP, vec![u(1), u(1)]), pair(0), ret()],
         why,
     );
-    // A native that makes nothing leaves what was reserved, one that makes a list does not.
+    // A native that makes nothing leaves the reserved words, one that makes a list does not.
     sound(
         1,
         vec![
@@ -317,7 +319,7 @@ fn what_is_built_was_reserved() {
         vec![(g::TEST_HEAP, vec![u(2), u(1)]), bif, pair(0), ret()],
         why,
     );
-    // What fails may have made terms before.
+    // A failing command may follow one that has made terms.
     let bif = (g::GC_BIF2, vec![f(5), u(1), u(0), i(1), x(0), x(0)]);
     refused(
         1,
@@ -389,7 +391,7 @@ fn segments_and_matches_name_registers() {
     sound(1, bin(a("integer"), x(0), i(1)));
     refused(1, bin(a("integer"), Float(3), i(1)), "no value");
     refused(1, bin(a("integer"), x(0), Float(3)), "no value");
-    // The atom stands in the table twice: each means a piece of the string table.
+    // The atom is in the table twice: each means a piece of the string table.
     for number in [8, 9] {
         sound(1, bin(N(2, number), u(0), i(4)));
         assert!(load(1, 1, &bin(N(2, number), u(1), i(4))).is_err());
@@ -486,7 +488,8 @@ fn fields_of_records_are_named_by_atoms() {
 
 #[test]
 fn tables_of_records_are_whole() {
-    // `all` with the field `element`, whose default is the literal `[]`, and the field `h`, which has none.
+    // `all` with the field `element`, whose default is the literal `[]`, and the field `h`, which
+    // has none.
     let all = (1 + ATOMS.iter().position(|&n| n == "all").unwrap()) as u8;
     let tag = |t: u8, n: u8| n << 4 | t;
     let flags = |name: &str| tag(2, 1 + ATOMS.iter().position(|&n| n == name).unwrap() as u8);
@@ -544,7 +547,7 @@ fn lines_that_can_break_are_as_collections() {
     let before = vec![line("all", 1), reserve.clone(), pair.clone(), ret()];
     sound(1, before);
     refused(1, vec![reserve, line("all", 1), pair, ret()], "more built");
-    // Where calls arrive another instruction stands, and each line has its own.
+    // At the entry of a function there is another instruction, and each line has its own.
     let bytes = module(1, 1, &vec![line("all", 1), line("all", 1), ret()]);
     let file = BeamFile::parse(&bytes).unwrap();
     let decoded = GenericCode::decode(&file).unwrap();

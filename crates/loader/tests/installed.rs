@@ -1,4 +1,4 @@
-//! Every module of the installed OTP and Elixir is parsed and decoded.
+//! Parses and decodes every module of the installed OTP and Elixir.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Damaged files end in an error or in sound code, never in a panic or without end.
+//! Tests that damaged files end in an error or in sound code, never in a panic or without end.
 
 mod common;
 
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Uses all that can be read of a file.
+/// Uses everything that can be read of a file.
 fn use_all(data: &[u8]) -> bool {
     let Ok(file) = BeamFile::parse(data) else {
         return false;
@@ -65,7 +65,7 @@ fn mutate(random: &mut Random, data: &mut Vec<u8>) {
     }
 }
 
-/// Damages the whole file, or the inside of one chunk of a file that is otherwise well-formed.
+/// Damages the whole file, or the inside of one chunk of an otherwise well-formed file.
 fn mutant(random: &mut Random, file: &[u8], chunks: &Chunks) -> Vec<u8> {
     if random.below(4) == 0 {
         let mut file = file.to_vec();
@@ -107,7 +107,7 @@ fn mutants_do_no_harm() {
     let (mut cases, mut sound) = (0, 0);
     for seed in &seeds {
         let mut chunks = chunks(seed);
-        // Nobody looks into these here, so damage to them would be wasted.
+        // Nothing looks into these here, so damage to them would be wasted.
         chunks.retain(|(name, _)| ![b"Dbgi", b"Docs", b"ExCk", b"CInf", b"Attr"].contains(&name));
         let stripped = assemble(&chunks);
         assert!(use_all(&stripped));

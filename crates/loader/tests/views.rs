@@ -1,5 +1,6 @@
-//! Every function of the installed OTP and Elixir is lowered and read back: frames and live registers that follow from the rows
-//! of specific ops are held against those that the check of the generic code finds.
+//! Lowers and decodes every function of the installed OTP and Elixir. Checks frames and live
+//! registers that follow from the rows of ops against those that the check of the generic code
+//! finds.
 
 mod common;
 
@@ -9,7 +10,7 @@ use purlin_isa::view::{Code, Extent, Frame, FunctionView};
 use purlin_loader::lower::{Callee, Env, LoweredFunction, MapValue, lower, states};
 use purlin_loader::{BeamFile, BigInt, GenericCode};
 
-/// Gives words that look like those of terms.
+/// Returns words that look like those of terms.
 struct Words;
 impl Env for Words {
     fn atom(&mut self, number: u32) -> u64 {
@@ -74,8 +75,8 @@ struct Seen {
     ops: Vec<bool>,
 }
 
-/// Whether an instruction may name a register that holds nothing: a word may be compared with an immediate term whatever it
-/// is, and the time of a receive is not read again in its second round.
+/// Whether an instruction may name a register without a term. Any word may be compared with an
+/// immediate, and the time of a receive is not read again in its second round.
 fn may_be_empty(view: &FunctionView, register: Value) -> bool {
     view.ops.iter().any(|op| {
         let i = &op.instruction;
@@ -123,7 +124,7 @@ fn check(
         for &v in op.instruction.operands.iter().filter(reads) {
             seen.facts += usize::from(view.type_of(i, v).is_some());
         }
-        // A Y register that is live belongs to the frame.
+        // A live Y register belongs to the frame.
         let frame = match op.frame {
             Frame::Of(n) | Frame::AtLeast(n) => n,
             _ => 0,
@@ -138,7 +139,7 @@ fn check(
     let known = states(file, code, &code.functions[index]).map_err(|e| e.to_string())?;
     for s in known {
         let at = labels[s.label as usize];
-        // Behind the last instruction there is one that raises.
+        // After the last instruction there is one that raises.
         let Some(i) = view.ops.iter().position(|op| op.at == at) else {
             return Err(format!("label {} is at no instruction", s.label));
         };
@@ -149,7 +150,7 @@ fn check(
             (n, false) => Frame::AtLeast(n.unwrap_or(0) as u32),
         };
         let reached = view.ops[i].frame;
-        // What only a call that never returns leads to is not followed the same way by both.
+        // The two analyses differ on code that only a call which never returns leads to.
         if reached != frame && s.is_one_frame && !matches!(reached, Frame::AtLeast(_)) {
             return Err(format!("label {}: {reached:?}, not {frame:?}", s.label));
         }

@@ -1,7 +1,8 @@
-//! Models of the protocols between threads: each file of `tests` compiles files of the other crates with loom's atomics
-//! and locks in the place of the system's (`crate::sync`), and goes through the interleavings of a few threads that use
-//! them. What a load may see by the memory model is gone through, too; a read of plain memory that is not ordered after
-//! the write is reported, and so is a deadlock: a wake-up that was lost.
+//! Models of the protocols between threads. Each file of `tests` compiles files of the other crates
+//! with loom's atomics and locks in place of the system's (`crate::sync`), and explores the
+//! interleavings of a few threads that use them, including all values that the memory model allows
+//! a load to see. Loom reports reads of plain memory that are not ordered after the write, and
+//! deadlocks: lost wake-ups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,8 @@ pub mod sync {
         }
     }
 
-    /// The barriers of the kernel's `sync/barrier.rs`, as they are where the system offers none: loom knows fences only.
+    /// The barriers of the kernel's `sync/barrier.rs` for systems that offer none, since loom only
+    /// knows fences.
     pub mod barrier {
         use super::{Ordering, fence};
 
@@ -83,10 +85,11 @@ pub mod sync {
     }
 }
 
-/// Runs `f` through its interleavings: those without a preemption first (a thread that blocks or ends is not counted), then
-/// those with one, and so on up to `preemptions`; with `None` at last through all. So what takes few is found early.
-/// `LOOM_MAX_PREEMPTIONS` says another number for all models, `MODEL_SECONDS` for how long each may go on (10). Prints how
-/// many there were.
+/// Explores the interleavings of `f`: first those without a preemption (a thread that blocks or
+/// ends is not counted), then those with one, and so on up to `preemptions`; with `None`, finally
+/// all. So faults that need few preemptions are found early. `LOOM_MAX_PREEMPTIONS` sets another
+/// number for all models, and `MODEL_SECONDS` the maximum time of each (10). Prints the number of
+/// interleavings.
 pub fn explore(name: &str, preemptions: Option<usize>, f: impl Fn() + Send + Sync + 'static) {
     let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
     let limit = Duration::from_secs(number("MODEL_SECONDS").unwrap_or(10) as u64);
@@ -116,7 +119,7 @@ pub fn explore(name: &str, preemptions: Option<usize>, f: impl Fn() + Send + Syn
             break;
         }
         let n = count.load(Ordering::Relaxed);
-        // No more than with one preemption less: these are all there are.
+        // As many as with one preemption less: these are all there are.
         done = match n == before {
             true => "all".to_owned(),
             false => format!("all with at most {bound} preemptions"),

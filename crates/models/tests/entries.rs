@@ -1,34 +1,35 @@
-//! The words of code that are patched while others run it: breakpoints and entries to compiled code.
+//! Models words of code that are patched while others run them: breakpoints and entries to compiled
+//! code.
 
 #[path = "../../kernel/src/code/entries.rs"]
 #[allow(dead_code)]
 mod entries;
 use purlin_models::{explore, sync};
 
-use entries::{BREAKPOINT, Compiled, Entries, leads_to, stands_at};
+use entries::{BREAKPOINT, Entries, Invalidated, leads_to, stands_at};
 use loom::sync::Arc;
 use loom::thread;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize as Plain, Ordering as PlainOrdering};
 use sync::{AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
-/// Numbers of instructions: one of the code's own, and the one that enters compiled code.
+/// Numbers of instructions: the code's own one, and the one that enters compiled code.
 const OWN: u16 = 7;
 const ENTERS: u16 = 9;
-/// The address of compiled code, and what stands for none.
+/// The address of compiled code, and the value for none.
 const CODE: u32 = 5;
 const NONE: u32 = 3;
 
-/// The maker: counts how often it is told to forget code.
+/// The compiler: counts how often it is told to forget code.
 struct Maker(Plain);
 
-impl Compiled for Maker {
-    fn forget(&self, _: *const u64) {
+impl Invalidated for Maker {
+    fn invalidated(&self, _: *const u64) {
         self.0.fetch_add(1, PlainOrdering::SeqCst);
     }
 }
 
-/// What stands at the entry of a function: the half word before it, and the number of its first instruction.
+/// The entry of a function: the 32 bits before it, and the number of its first instruction.
 #[repr(C)]
 struct Words {
     lead: AtomicU32,
@@ -39,7 +40,7 @@ const _: () = assert!(offset_of!(Words, word) == size_of::<AtomicU32>());
 struct World {
     entries: Entries,
     words: Box<Words>,
-    /// The code that the compiler has written for the function.
+    /// The compiled code of the function.
     code: AtomicUsize,
     maker: &'static Maker,
 }
@@ -63,7 +64,7 @@ impl World {
         words.wrapping_byte_add(offset_of!(Words, word)) as *const u64
     }
     fn stands(&self) -> u16 {
-        // SAFETY: the word stays for as long as the world does.
+        // SAFETY: the word lives as long as the world.
         unsafe { stands_at(self.pc()) }
     }
     fn own(&self) -> u16 {
@@ -91,7 +92,7 @@ impl World {
         // SAFETY: as above.
         unsafe { leads_to(self.pc()) }
     }
-    /// A compiled caller comes by the half word.
+    /// A call by compiled code, which reads the 32 bits before the entry.
     fn call(&self) {
         match self.leads_to() {
             NONE => {}
@@ -103,7 +104,7 @@ impl World {
             n => panic!("{n} stands before the entry"),
         }
     }
-    /// A thread comes to the word.
+    /// A thread that runs the instruction at the entry.
     fn run(&self) {
         let n = self.stands();
         match n {
@@ -128,7 +129,7 @@ impl World {
     }
 }
 
-/// A breakpoint is set and cleared while the function is compiled, and is run.
+/// A breakpoint is set and cleared while the function is compiled and runs.
 #[test]
 fn the_own_instruction_is_always_found() {
     explore("the own instruction is always found", Some(3), || {
@@ -159,7 +160,7 @@ fn the_own_instruction_is_always_found() {
     });
 }
 
-/// Once a breakpoint is set nobody enters compiled code, whoever came first.
+/// Once a breakpoint is set nobody enters compiled code, in any order of the two.
 #[test]
 fn a_breakpoint_wins() {
     explore("a breakpoint wins", None, || {
@@ -172,7 +173,7 @@ fn a_breakpoint_wins() {
         assert_eq!((w.stands(), w.leads_to()), (BREAKPOINT, NONE));
         let told = w.maker.0.load(PlainOrdering::SeqCst);
         assert_eq!(told, usize::from(published));
-        // Published before, and forgotten: then nothing is there to be withdrawn.
+        // Published before and forgotten: then there is nothing to withdraw.
         if published {
             w.withdraw();
         }
@@ -184,10 +185,10 @@ fn a_breakpoint_wins() {
     });
 }
 
-/// Two compilers: one of them publishes, and what goes with the code is forgotten.
+/// Two compilers: one of them publishes, and the other's code is dropped.
 #[test]
-fn one_publishes() {
-    explore("one publishes", None, || {
+fn one_compiler_publishes() {
+    explore("one compiler publishes", None, || {
         let w = World::new();
         let other = w.clone();
         let other = thread::spawn(move || other.publish());

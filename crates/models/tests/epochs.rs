@@ -1,4 +1,4 @@
-//! Something that code uses is taken away and freed while threads run code.
+//! Models memory that code uses, and that is unlinked and freed while threads run code.
 
 #[path = "../../kernel/src/code/epochs.rs"]
 #[allow(dead_code)]
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 struct World {
     epochs: Epochs,
-    /// Whether the code is found.
+    /// Whether the code can be found.
     leads: AtomicBool,
     /// The code; loom reports a write that is not ordered after a read.
     code: UnsafeCell<u32>,
@@ -27,12 +27,12 @@ fn world() -> loom::sync::Arc<World> {
     })
 }
 
-/// Time slices of a thread that joins.
+/// Time slices of a thread that registers.
 fn slices(w: &World, word: &Arc<AtomicUsize>, n: usize) {
     for _ in 0..n {
         enter(word);
         if w.leads.load(Ordering::Relaxed) {
-            // SAFETY: what this is about: nobody writes meanwhile.
+            // SAFETY: the property under test: nobody writes meanwhile.
             w.code
                 .with(|p| assert_eq!(unsafe { *p }, 1, "runs what was freed"));
         }
@@ -50,10 +50,10 @@ fn free(w: &World) {
     w.code.with_mut(|p| unsafe { *p = 0 });
 }
 
-/// A thread runs two slices, or one, while the code goes.
+/// A thread runs one or two slices while the code is freed.
 #[test]
-fn nothing_goes_that_is_run() {
-    explore("nothing goes that is run", None, || {
+fn running_code_is_not_freed() {
+    explore("running code is not freed", None, || {
         let w = world();
         let word = Arc::new(AtomicUsize::new(0));
         let _member = w.epochs.join(&word);
@@ -64,10 +64,10 @@ fn nothing_goes_that_is_run() {
     });
 }
 
-/// A thread joins meanwhile, and goes.
+/// A thread registers meanwhile, and leaves.
 #[test]
-fn a_thread_may_join_and_go() {
-    explore("a thread may join and go", None, || {
+fn a_thread_may_register_and_leave() {
+    explore("a thread may register and leave", None, || {
         let w = world();
         let other = w.clone();
         let t = thread::spawn(move || {
@@ -80,10 +80,10 @@ fn a_thread_may_join_and_go() {
     });
 }
 
-/// Two threads are waited for.
+/// The writer waits for two threads.
 #[test]
-fn all_are_waited_for() {
-    explore("all are waited for", Some(3), || {
+fn all_threads_are_waited_for() {
+    explore("all threads are waited for", Some(3), || {
         let w = world();
         let words = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
         let _members = [0, 1].map(|i| w.epochs.join(&words[i]));
@@ -98,11 +98,11 @@ fn all_are_waited_for() {
     });
 }
 
-/// A piece of memory has the machine code of one function, then of another: who calls finds all of what the word before the entry
-/// leads to, or nothing.
+/// A piece of memory has the machine code of one function, then of another. A caller finds the
+/// whole code that the word before the entry leads to, or nothing.
 #[test]
-fn what_is_called_is_whole() {
-    explore("what is called is whole", None, || {
+fn called_code_is_whole() {
+    explore("called code is whole", None, || {
         let w = world();
         // The word before the entry: the number of the code, 0 for none.
         let lead = loom::sync::Arc::new(AtomicUsize::new(1));
@@ -114,7 +114,7 @@ fn what_is_called_is_whole() {
                 enter(&word);
                 let n = entry.load(Ordering::Acquire);
                 if n != 0 {
-                    // SAFETY: what this is about.
+                    // SAFETY: the property under test.
                     other
                         .code
                         .with(|p| assert_eq!(unsafe { *p } as usize, n, "runs other code"));
@@ -122,7 +122,7 @@ fn what_is_called_is_whole() {
                 leave(&word);
             }
         });
-        // Forgotten; freed once all have passed; used again.
+        // Unlinked, freed when all threads have passed, and used again.
         lead.store(0, Ordering::Release);
         let mut since = w.epochs.since();
         while !since.passed() {

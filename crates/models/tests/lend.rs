@@ -1,4 +1,5 @@
-//! A context that a dirty thread lends while a function of a library runs: it or the watcher has it, never both.
+//! Models a context that a dirty thread lends while a function of a library runs: the thread or the
+//! watcher has it, never both.
 
 #[path = "../../kernel/src/sync/lend.rs"]
 mod lend;
@@ -11,7 +12,7 @@ use loom::thread;
 
 struct Lent {
     lend: Lend,
-    /// The context, which only the one who has it touches: loom reports a second one.
+    /// The context, which only its holder touches: loom reports a second one.
     context: UnsafeCell<usize>,
 }
 
@@ -31,8 +32,8 @@ impl Lent {
 }
 
 #[test]
-fn one_has_the_context() {
-    explore("one has the context", Some(3), || {
+fn one_holder_has_the_context() {
+    explore("one holder has the context", Some(3), || {
         let l = Arc::new(Lent {
             lend: Lend::new(),
             context: UnsafeCell::new(0),
@@ -41,7 +42,7 @@ fn one_has_the_context() {
             let l = l.clone();
             thread::spawn(move || l.watch() + l.watch())
         };
-        // A call, in which the function asks for something once.
+        // A call in which the function needs the context once.
         l.touch();
         l.lend.lend();
         assert!(!l.lend.is_held());

@@ -1,5 +1,5 @@
-//! The table of persistent terms: readers look for a key while a writer moves the entries to another array, and back to one that
-//! a reader may still be looking at.
+//! Models the table of persistent terms: readers look up a key while a writer moves the entries to
+//! another array, and back to one that a reader may still be looking at.
 
 #[path = "../../runtime/src/bif/persistent/slots.rs"]
 mod slots;
@@ -41,13 +41,14 @@ fn find(t: &SlotTable<Entry>, hash: u32, key: u32) -> Option<usize> {
     t.find(hash, |e| (e.key == key).then(|| e.get()).flatten())
 }
 
-/// An entry that is in the table all the time is found, and nothing else, however the entries move.
+/// Readers find an entry that is in the table all the time, and nothing else, however the entries
+/// move.
 #[test]
 fn a_key_is_found_while_entries_move() {
     explore("a key is found while entries move", Some(3), || {
         let t = Arc::new(SlotTable::new(2));
         let mut spare = Vec::new();
-        // Both begin at the same place.
+        // Both begin at the same slot.
         let (erased, stays) = (Entry::new(1, 7, 70), Entry::new(1, 8, 80));
         t.insert(erased);
         t.resize(&mut spare, 4, |_| true);
@@ -67,7 +68,8 @@ fn a_key_is_found_while_entries_move() {
     });
 }
 
-/// A key whose entry is replaced by another one (equal keys that look otherwise) has the one value or the other.
+/// A key whose entry is replaced (by an equal key with another representation) has the old value or
+/// the new one.
 #[test]
 fn a_key_that_gets_another_entry_is_found() {
     explore("a key that gets another entry is found", None, || {

@@ -1,4 +1,5 @@
-//! A process is made at a function whose old code is purged meanwhile: it is asked whether it runs that, or it asks itself.
+//! Models a process that is made at a function whose old code is purged meanwhile: the purge checks
+//! the process, or the process checks itself.
 
 #[path = "../../kernel/src/code/purge_count.rs"]
 mod purge_count;
@@ -14,14 +15,15 @@ const NEW: usize = 2;
 
 struct World {
     purges: PurgeCount,
-    /// Where the export leads.
+    /// The target of the export.
     export: AtomicUsize,
-    /// The queue of the new process is open: those who look for processes find it.
+    /// Whether the queue of the new process is open: then a purge that looks for processes finds
+    /// it.
     open: AtomicBool,
 }
 
-/// A scheduler makes a process, while the module's code becomes old and is purged. Either the process starts in the new code, or
-/// the purge has found it.
+/// A scheduler makes a process while the module's code becomes old and is purged. Either the
+/// process starts in the new code, or the purge has found it.
 #[test]
 fn a_new_process_in_old_code_is_found() {
     explore("a new process in old code is found", None, || {

@@ -1,5 +1,5 @@
-//! Models of how regions are counted and released: loom runs every interleaving of the threads, and every value that a
-//! load may see by the memory model.
+//! Models how regions are counted and released: loom runs every interleaving of the threads, and
+//! every value that the memory model allows a load to see.
 
 #[path = "../../term/src/refcount.rs"]
 mod refcount;
@@ -11,7 +11,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 use refcount::RefCount;
 
-/// A region: loom reports a read that is not ordered before the write that stands for freeing it.
+/// A region: loom reports a read that is not ordered before the write which stands for freeing it.
 struct Region {
     holders: RefCount,
     words: UnsafeCell<u64>,
@@ -44,7 +44,8 @@ impl Region {
     }
 }
 
-/// A sender hands a region to two receivers, reads on, and gives it up: whoever is last frees it, once.
+/// A sender hands a region to two receivers, reads on, and releases it: the last holder frees it,
+/// once.
 #[test]
 fn the_last_holder_frees_it_after_all_reads() {
     explore("the last holder frees it after all reads", None, || {
@@ -68,10 +69,10 @@ fn the_last_holder_frees_it_after_all_reads() {
     });
 }
 
-/// A receiver hands it on to a third process while the sender gives it up.
+/// A receiver hands it on to a third process while the sender releases it.
 #[test]
-fn who_holds_it_may_hand_it_on() {
-    explore("who holds it may hand it on", None, || {
+fn a_holder_may_pass_it_on() {
+    explore("a holder may pass it on", None, || {
         let r = Region::new();
         r.holders.retain();
         let first = {
@@ -95,8 +96,8 @@ fn who_holds_it_may_hand_it_on() {
     });
 }
 
-/// A place whose region is replaced, such as an entry of `persistent_term` or a stored object: it is looked at and
-/// changed under a lock, and given up after it.
+/// A place whose region is replaced, such as an entry of `persistent_term` or a stored object: it
+/// is read and changed under a lock, and the old region is released after that.
 #[test]
 fn a_place_may_be_replaced_while_it_is_read() {
     explore("a place may be replaced while it is read", None, || {

@@ -1,4 +1,5 @@
-//! Reports of the poll thread to a socket: nothing is read that nobody waits for, and nobody waits for what is there.
+//! Models reports of the poll thread to a socket: bytes are read only if they are wanted, and
+//! wanted bytes that are there are always delivered.
 
 #[path = "../../io/src/net/inet/interest.rs"]
 #[allow(dead_code)]
@@ -22,7 +23,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// The events that are there, if any was asked for. The kernel has to be asked again after that.
+    /// Returns the pending events, if any are enabled, and disables them.
     fn wait(&mut self) -> Option<Events> {
         let (read, write) = (self.asked.0 && self.bytes > 0, self.asked.1);
         (read || write).then(|| {
@@ -36,17 +37,18 @@ impl Kernel {
 #[derive(Default)]
 struct Socket {
     interest: Interest,
-    /// Messages that the owner asked for.
+    /// Number of messages that the owner has asked for.
     active: usize,
-    /// Bytes that came to somebody.
+    /// Number of delivered bytes.
     got: usize,
     written: bool,
 }
 
-/// The locks are taken in this order.
+/// The world. The locks are taken in this order.
 #[derive(Default)]
 struct World {
-    /// The socket takes a report for what it was when it was made: the fault that these models are to find.
+    /// The socket acts on a report without checking its present state: the fault that these models
+    /// are to find.
     careless: bool,
     socket: Mutex<Socket>,
     table: Mutex<Wish>,
@@ -72,7 +74,7 @@ impl World {
             self.ask(&wish);
         }
     }
-    /// The owner asks for so many messages.
+    /// The owner asks for `messages` messages.
     fn activate(&self, messages: usize) {
         let mut s = self.socket.lock();
         s.active = messages;
@@ -91,7 +93,7 @@ impl World {
         s.interest.select(None, Some(true));
         self.arm(&s);
     }
-    /// Whoever waits for descriptors does so once, without waiting for something to come. Whether there was something.
+    /// Polls once without blocking. Returns whether there was an event.
     fn poll(&self) -> bool {
         let Some(events) = self.kernel.lock().wait() else {
             return false;
@@ -132,7 +134,7 @@ impl World {
         }
         self.arm(&s);
     }
-    /// All is reported that is to be reported.
+    /// Polls until there are no more events.
     fn settle(&self) {
         while self.poll() {}
     }
@@ -144,7 +146,7 @@ impl World {
     }
 }
 
-/// Runs these on threads of their own beside the last, which runs here.
+/// Runs `others` on threads of their own, and `here` on this one.
 fn beside(world: &Arc<World>, others: &[fn(&World)], here: fn(&World)) {
     let others: Vec<_> = others
         .iter()
@@ -167,11 +169,11 @@ fn poll_twice(w: &World) {
     w.poll();
 }
 
-/// The owner asks for a message and takes that back, while two threads wait for descriptors: the byte comes to the owner, or
-/// stays.
+/// The owner asks for a message and cancels that, while two threads poll: the byte is delivered to
+/// the owner, or stays.
 #[test]
-fn what_is_not_wanted_stays() {
-    explore("what is not wanted stays", Some(3), || {
+fn unwanted_bytes_stay() {
+    explore("unwanted bytes stay", Some(3), || {
         let w = World::new(1);
         beside(&w, &[poll_once, poll_twice], |w| {
             w.activate(1);
@@ -185,7 +187,7 @@ fn what_is_not_wanted_stays() {
     });
 }
 
-/// A socket that reads whenever it is told to loses the byte, and the model finds that.
+/// A socket that reads at every report loses the byte, and the model finds that.
 #[test]
 #[should_panic(expected = "somebody wants it")]
 fn a_careless_socket_is_found_out() {
@@ -202,10 +204,10 @@ fn a_careless_socket_is_found_out() {
     });
 }
 
-/// The owner asks, takes it back and asks again, as bytes come: who waits in the end gets what is there.
+/// The owner asks, cancels and asks again while bytes come: the last request is served.
 #[test]
-fn who_waits_is_told() {
-    explore("who waits is told", Some(3), || {
+fn the_last_request_is_served() {
+    explore("the last request is served", Some(3), || {
         let w = World::new(0);
         beside(&w, &[poll_twice, World::send], |w| {
             w.activate(2);
@@ -217,7 +219,7 @@ fn who_waits_is_told() {
     });
 }
 
-/// The same while somebody waits to send: a report of one event leaves the other asked for.
+/// The same while a process waits to send: a report of one event keeps the other enabled.
 #[test]
 fn input_and_output_do_not_hide_each_other() {
     explore("input and output do not hide each other", Some(3), || {
@@ -237,7 +239,7 @@ fn input_and_output_do_not_hide_each_other() {
     });
 }
 
-/// An active socket is left to others for a while.
+/// An active socket is used by others for a while.
 #[test]
 fn others_may_use_the_descriptor() {
     explore("others may use the descriptor", Some(3), || {

@@ -1,4 +1,5 @@
-//! A process ends while another gives it something (a table, say): the thing is found by one of them.
+//! Models a process that ends while another gives it a resource (such as a table): one of them
+//! finds it.
 
 #[path = "../../kernel/src/process/resource_count.rs"]
 mod resource_count;
@@ -13,7 +14,7 @@ struct World {
     count: Count,
     /// `EXITING` in the state word of the process.
     ends: AtomicBool,
-    /// Things that belong to it, where things of their kind are.
+    /// Number of resources that belong to it, as known to their owner.
     things: Mutex<usize>,
 }
 
@@ -25,11 +26,12 @@ impl World {
             things: Mutex::new(0),
         })
     }
-    /// Gives the process a thing, and takes it back if the process has ended; whether it did.
+    /// Gives the process a resource, and takes it back if the process has ended; returns whether
+    /// the process keeps it.
     fn give(&self) -> bool {
         self.count.enter();
         *self.things.lock().expect("is not poisoned") += 1;
-        // As `Table::is_alive` does.
+        // As in `Table::is_alive`.
         fence(Ordering::SeqCst);
         if !self.ends.load(Ordering::Acquire) {
             return true;
@@ -41,7 +43,7 @@ impl World {
         }
         false
     }
-    /// The process ends: what it has goes.
+    /// Ends the process, and frees its resources.
     fn end(&self) {
         self.ends.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -54,8 +56,8 @@ impl World {
 }
 
 #[test]
-fn what_is_given_to_one_that_ends_is_found() {
-    explore("what is given to one that ends is found", None, || {
+fn a_resource_of_an_ending_process_is_found() {
+    explore("a resource of an ending process is found", None, || {
         let w = World::new();
         let givers: Vec<_> = (0..2)
             .map(|_| {

@@ -1,5 +1,6 @@
-//! Run queues, schedulers that sleep, the pools of dirty threads, and the thread that parks: whatever is put is run, once; a
-//! wake-up that is lost leaves the model waiting for ever, which loom reports.
+//! Models run queues, sleeping schedulers, the pools of dirty threads, and the thread that parks:
+//! every queued process runs, once. A lost wake-up leaves the model waiting for ever, which loom
+//! reports.
 
 #[path = "../../kernel/src/sched/order.rs"]
 #[allow(dead_code)]
@@ -18,7 +19,7 @@ mod queues;
 #[path = "../../kernel/src/process/state.rs"]
 #[allow(dead_code)]
 pub mod state;
-/// Where the files under test look for it.
+/// The module where the files under test look for it.
 mod process {
     pub use crate::state;
 }
@@ -29,25 +30,26 @@ use loom::thread;
 use parker::Parker;
 use place::Place;
 use pool::Pool;
-use queues::{Comes, Hooks, Rest, RunQueues, Seen};
+use queues::{Cause, Hooks, Rest, RunQueues, Seen};
 use state::{Priority, State, Wake};
 use sync::{AtomicUsize, Ordering};
 
-/// Processes from this on end the scheduler that they are bound to: the number of the scheduler from 0 is added.
+/// Processes from this number on, plus the index of a scheduler, end the scheduler to which they
+/// are bound.
 const LAST: u32 = 100;
 
-/// The system's knowledge of those who wait for descriptors: a ready one is told to any one of them.
+/// The system's set of polled descriptors: it reports a ready one to any one waiter.
 #[derive(Default)]
 struct Set {
-    /// The scheduler that waits beside the poll thread is to end its wait, or its next.
+    /// The scheduler that polls beside the poll thread must end its wait, or its next.
     rung: bool,
-    /// A descriptor is ready, which has process 0 woken.
+    /// A descriptor is ready, which wakes process 0.
     ready: bool,
-    /// The poll thread is to end.
+    /// The poll thread must end.
     over: bool,
 }
 
-/// Where schedulers may wait outside, if they may at all.
+/// The place where schedulers may poll, if they may at all.
 struct Here {
     outside: bool,
     place: Place,
@@ -73,7 +75,7 @@ impl Here {
         let mut s = self.set.lock().expect("is not poisoned");
         loop {
             let mut got = Set::default();
-            // One at a time: what is left comes to the other, or late.
+            // One at a time: the other waiter gets what is left, or a later call does.
             if std::mem::take(&mut s.ready) {
                 got.ready = true;
                 return got;
@@ -117,18 +119,18 @@ impl Hooks for Here {
     }
 }
 
-/// Looks, in vain, at the only process of another scheduler before it is left to that.
+/// Number of unsuccessful looks at the only process of another scheduler before it is left there.
 const ROUNDS: u32 = 1;
 
 struct World {
     q: RunQueues<Here>,
-    /// Times that each process has run.
+    /// How often each process has run.
     ran: Mutex<Vec<usize>>,
     changed: Condvar,
 }
 
 impl World {
-    /// A world of `schedulers` schedulers, for `all` processes.
+    /// Makes a world of `schedulers` schedulers, for `all` processes.
     fn new(schedulers: usize, all: usize) -> Arc<World> {
         World::with(schedulers, all, Here::new(false))
     }
@@ -147,7 +149,7 @@ impl World {
         assert_eq!(ran[cell as usize], 1, "it runs once");
         self.changed.notify_all();
     }
-    /// As `sched::next_or_park` does.
+    /// As in `sched::next_or_park`.
     fn next(&self, i: usize) -> u32 {
         let mut rounds = ROUNDS;
         let mut rested = false;
@@ -162,7 +164,7 @@ impl World {
                 Rest::Again => rounds -= 1,
                 Rest::Outside(ready) => {
                     if ready {
-                        self.q.put(0, Priority::Normal, Comes::Woken, i + 1);
+                        self.q.put(0, Priority::Normal, Cause::Woken, i + 1);
                     }
                     rounds = ROUNDS;
                 }
@@ -170,7 +172,7 @@ impl World {
             }
         };
         if rested {
-            self.q.pass_on(i);
+            self.q.wake_another(i);
         }
         c
     }
@@ -183,7 +185,7 @@ impl World {
             }
         }
     }
-    /// Waits, as a process that computes for long, until those have run.
+    /// Waits until those processes have run, like a process that computes for long.
     fn busy_until(&self, cells: &[u32]) {
         let mut ran = self.ran.lock().expect("is not poisoned");
         while cells.iter().any(|&c| ran[c as usize] == 0) {
@@ -196,23 +198,23 @@ impl World {
             ran = self.changed.wait(ran).expect("is not poisoned");
         }
     }
-    /// Ends schedulers, when all has run.
+    /// Ends schedulers when everything has run.
     fn end(&self, schedulers: Vec<(usize, thread::JoinHandle<()>)>) {
         for (i, t) in schedulers {
             self.q
-                .put(LAST + i as u32, Priority::Normal, Comes::Woken, 0);
+                .put(LAST + i as u32, Priority::Normal, Cause::Woken, 0);
             t.join().expect("runs");
         }
     }
 }
 
-/// A scheduler that runs processes until it is ended.
+/// Starts a scheduler that runs processes until it is ended.
 fn scheduler(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
     let w = w.clone();
     thread::spawn(move || w.work(i))
 }
 
-/// The poll thread, until it is told to end.
+/// Starts the poll thread, which runs until it is told to end.
 fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
     let w = w.clone();
     thread::spawn(move || {
@@ -223,23 +225,24 @@ fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
                 return;
             }
             if got.ready {
-                w.q.put(0, Priority::Normal, Comes::Woken, 0);
+                w.q.put(0, Priority::Normal, Cause::Woken, 0);
             }
         }
     })
 }
 
-/// A descriptor becomes ready and a process is woken, while schedulers are about to wait for either, one of them beside the poll
-/// thread. Whoever was to be woken hears of it, to whomever the system tells it.
+/// A descriptor becomes ready and a process is woken, while schedulers are about to wait for
+/// either, one of them beside the poll thread. Both wake-ups take effect, whichever waiter the
+/// system notifies.
 #[test]
-fn who_waits_outside_is_woken() {
+fn a_polling_scheduler_is_woken() {
     for schedulers in 1..3 {
-        explore("who waits outside is woken", Some(2), move || {
+        explore("a polling scheduler is woken", Some(2), move || {
             let w = World::with(schedulers, 2, Here::new(true));
             let poll = poll(&w);
             let all = (0..schedulers).map(|i| (i, scheduler(&w, i))).collect();
             w.q.hooks.tell(|s| s.ready = true);
-            w.q.put(1, Priority::Normal, Comes::Woken, 0);
+            w.q.put(1, Priority::Normal, Cause::Woken, 0);
             w.busy_until(&[0, 1]);
             w.end(all);
             w.q.hooks.tell(|s| s.over = true);
@@ -248,16 +251,16 @@ fn who_waits_outside_is_woken() {
     }
 }
 
-/// A scheduler that may wait outside is told to take nothing.
+/// A scheduler that may poll is taken offline.
 #[test]
-fn who_goes_offline_waits_outside_no_longer() {
-    explore("who goes offline waits outside no longer", Some(2), || {
+fn an_offline_scheduler_stops_polling() {
+    explore("an offline scheduler stops polling", Some(2), || {
         let w = World::with(2, 2, Here::new(true));
         let poll = poll(&w);
         let all = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         w.q.set_online(1, |_| true);
         w.q.hooks.tell(|s| s.ready = true);
-        w.q.put(1, Priority::Normal, Comes::Woken, 0);
+        w.q.put(1, Priority::Normal, Cause::Woken, 0);
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
         w.end(all);
@@ -266,31 +269,32 @@ fn who_goes_offline_waits_outside_no_longer() {
     });
 }
 
-/// A thread that runs no processes, such as that of the timers, wakes two while both schedulers may be about to sleep.
+/// A thread that runs no processes, such as that of the timers, wakes two while both schedulers may
+/// be about to sleep.
 #[test]
-fn what_is_put_from_outside_is_run() {
-    explore("what is put from outside is run", Some(3), || {
+fn processes_queued_from_outside_run() {
+    explore("processes queued from outside run", Some(3), || {
         let w = World::new(2, 2);
         let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
-        w.q.put(0, Priority::Normal, Comes::Woken, 0);
-        w.q.put(1, Priority::High, Comes::Woken, 0);
+        w.q.put(0, Priority::Normal, Cause::Woken, 0);
+        w.q.put(1, Priority::High, Cause::Woken, 0);
         w.busy_until(&[0, 1]);
         w.end(schedulers);
     });
 }
 
-/// Processes that come one behind the other from outside, while the schedulers may be about to sleep; the first of it has a long
-/// run to make meanwhile, which others are let in for.
+/// Processes are queued in order from outside, while the schedulers may be about to sleep. The
+/// first of them runs for long, and others are stolen meanwhile.
 #[test]
-fn what_comes_in_order_is_run() {
-    explore("what comes in order is run", Some(2), || {
+fn processes_queued_in_order_run() {
+    explore("processes queued in order run", Some(2), || {
         let w = World::new(2, 3);
         let other = scheduler(&w, 1);
         let first = {
             let w = w.clone();
             thread::spawn(move || {
                 let c = w.next(0);
-                w.q.let_others(1);
+                w.q.let_others_steal(1);
                 if c < LAST {
                     w.run(c);
                     w.work(0);
@@ -298,7 +302,7 @@ fn what_comes_in_order_is_run() {
             })
         };
         let put = |cell, home| {
-            w.q.put_in_order(cell, Priority::Normal, Comes::Woken, home, 0)
+            w.q.put_in_order(cell, Priority::Normal, Cause::Woken, home, 0)
         };
         let home = put(0, 0);
         let home = put(1, home);
@@ -308,14 +312,15 @@ fn what_comes_in_order_is_run() {
     });
 }
 
-/// A scheduler's process wakes two others, then computes until one of them has run: on the other scheduler.
+/// A scheduler's process wakes two others, then computes until one of them has run, on the other
+/// scheduler.
 #[test]
-fn what_waits_behind_a_long_run_is_stolen() {
-    explore("what waits behind a long run is stolen", Some(3), || {
+fn a_process_behind_a_long_one_is_stolen() {
+    explore("a process behind a long one is stolen", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
-        w.q.put(1, Priority::Low, Comes::Spent, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
+        w.q.put(1, Priority::Low, Cause::Spent, 1);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -325,19 +330,20 @@ fn what_waits_behind_a_long_run_is_stolen() {
     });
 }
 
-/// A scheduler's process wakes one, which nobody is called for, and looks what is next while another scheduler comes by.
+/// A scheduler's process wakes one without waking a scheduler for it, and takes the next process
+/// while another scheduler tries to steal.
 #[test]
-fn what_goes_next_runs_once() {
-    explore("what goes next runs once", Some(3), || {
+fn the_next_process_runs_once() {
+    explore("the next process runs once", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
         if let Some(c) = w.q.next(0, None) {
             w.run(c);
-            w.q.put(1, Priority::Normal, Comes::Woken, 1);
+            w.q.put(1, Priority::Normal, Cause::Woken, 1);
             w.q.raise(1, Priority::High, || ());
         } else {
-            w.q.put(1, Priority::Normal, Comes::Woken, 0);
+            w.q.put(1, Priority::Normal, Cause::Woken, 0);
         }
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -347,8 +353,9 @@ fn what_goes_next_runs_once() {
     });
 }
 
-/// Two schedulers sleep, or are about to, while a third one's process makes work for both and computes until that is done.
-/// Whoever of them is first computes until the other runs, too: both wake-ups may go to one of them.
+/// Two schedulers sleep, or are about to, while a third one's process makes work for both and
+/// computes until that is done. The first of them computes until the other runs, too: both wake-ups
+/// may go to one of them.
 #[test]
 fn wake_ups_are_passed_on() {
     explore("wake-ups are passed on", Some(2), || {
@@ -363,7 +370,7 @@ fn wake_ups_are_passed_on() {
             })
             .collect();
         for c in 0..3 {
-            w.q.put(c, Priority::Normal, Comes::Woken, 1);
+            w.q.put(c, Priority::Normal, Cause::Woken, 1);
         }
         w.busy_until_two();
         for t in schedulers {
@@ -372,16 +379,16 @@ fn wake_ups_are_passed_on() {
     });
 }
 
-/// The process of the only scheduler online has made work for two, and computes until that is done; another scheduler comes
-/// online.
+/// The process of the only scheduler online has made work for two, and computes until that is done;
+/// another scheduler comes online.
 #[test]
-fn who_comes_online_finds_work() {
-    explore("who comes online finds work", Some(3), || {
+fn a_scheduler_that_comes_online_finds_work() {
+    explore("a scheduler that comes online finds work", Some(3), || {
         let w = World::new(2, 2);
         w.q.set_online(1, |_| true);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
-        w.q.put(1, Priority::Normal, Comes::Woken, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
+        w.q.put(1, Priority::Normal, Cause::Woken, 1);
         w.q.set_online(2, |_| true);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
@@ -394,15 +401,15 @@ fn who_comes_online_finds_work() {
 
 /// A scheduler goes offline while something is put into its queue.
 #[test]
-fn who_goes_offline_hands_over() {
-    explore("who goes offline hands over", Some(3), || {
+fn a_scheduler_that_goes_offline_hands_over() {
+    explore("a scheduler that goes offline hands over", Some(3), || {
         let w = World::new(2, 2);
         let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
         // They are dealt to both schedulers in turn.
-        w.q.put(0, Priority::Normal, Comes::Woken, 0);
-        w.q.put(1, Priority::Normal, Comes::Woken, 0);
+        w.q.put(0, Priority::Normal, Cause::Woken, 0);
+        w.q.put(1, Priority::Normal, Cause::Woken, 0);
         telling.join().expect("runs");
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
@@ -410,15 +417,16 @@ fn who_goes_offline_hands_over() {
     });
 }
 
-/// A scheduler that is told to take nothing queues something for itself at that moment, while the other one sleeps.
+/// A scheduler that is taken offline queues a process for itself at that moment, while the other
+/// one sleeps.
 #[test]
-fn who_is_offline_keeps_nothing() {
-    explore("who is offline keeps nothing", Some(3), || {
+fn an_offline_scheduler_keeps_nothing() {
+    explore("an offline scheduler keeps nothing", Some(3), || {
         let w = World::new(2, 1);
         let other = scheduler(&w, 0);
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
-        w.q.put(0, Priority::Normal, Comes::Woken, 2);
+        w.q.put(0, Priority::Normal, Cause::Woken, 2);
         telling.join().expect("runs");
         if let Some(c) = w.q.next(1, None) {
             w.run(c);
@@ -428,20 +436,24 @@ fn who_is_offline_keeps_nothing() {
     });
 }
 
-/// The threads of a pool, of which one is told to take nothing, or again to take something, while processes come.
+/// The threads of a pool take processes while one of them is taken offline or online again.
 #[test]
 fn a_pool_takes_all() {
     for (before, after) in [(1, 2), (2, 1)] {
         explore("a pool takes all", None, move || {
             let p = Arc::new(Pool::new());
             let ran = Arc::new(AtomicUsize::new(0));
-            for _ in 0..2 {
-                p.join();
-            }
+            let seats = [p.join(), p.join()];
             p.set_online(before);
             let (q, n) = (p.clone(), ran.clone());
             let thread = thread::spawn(move || {
-                q.take(after - 1, |_| ());
+                q.take(
+                    &seats[after - 1],
+                    |any| {
+                        any();
+                    },
+                    |_| (),
+                );
                 n.fetch_add(1, Ordering::Relaxed);
             });
             let q = p.clone();
@@ -454,26 +466,24 @@ fn a_pool_takes_all() {
     }
 }
 
-/// One of two threads of a pool was woken, and is told to take nothing.
+/// One of two threads of a pool was woken, and is taken offline.
 #[test]
-fn a_pool_wakes_one_that_takes() {
-    explore("a pool wakes one that takes", Some(3), || {
+fn a_pool_wakes_an_online_thread() {
+    explore("a pool wakes an online thread", Some(3), || {
         let p = Arc::new(Pool::new());
-        for _ in 0..2 {
-            p.join();
-        }
+        let (first, second) = (p.join(), p.join());
         p.set_online(2);
         let q = p.clone();
-        let stays = thread::spawn(move || q.take(0, |_| ()));
+        let stays = thread::spawn(move || q.take(&first, |_| (), |_| ()));
         let q = p.clone();
-        // Ends when it is let take something again.
-        let leaves = thread::spawn(move || q.take(1, |_| ()));
+        // Ends when it is online again.
+        let leaves = thread::spawn(move || q.take(&second, |_| (), |_| ()));
         let q = p.clone();
         let telling = thread::spawn(move || q.set_online(1));
         assert!(p.put(7, Priority::Normal, || false));
         telling.join().expect("runs");
         assert!(p.put(8, Priority::Normal, || false));
-        // One of them is taken by the thread that stays, at least; both by different ones otherwise.
+        // The thread that stays takes at least one of them; otherwise different threads take them.
         p.set_online(2);
         let mut got = [stays.join().expect("runs"), leaves.join().expect("runs")];
         got.sort_unstable();
@@ -481,31 +491,33 @@ fn a_pool_wakes_one_that_takes() {
     });
 }
 
-/// A process is put into a pool, a control signal comes, and a thread of the pool takes it, or none
-/// does: the signal is handled before anything else, once, and the process is taken once.
+/// A process is queued in a pool, a control signal arrives, and a thread of the pool takes the
+/// process, or none does. The signal is handled before anything else, once, and the process is
+/// taken once.
 #[test]
-fn a_signal_calls_from_a_pool() {
+fn a_signal_takes_a_process_out_of_a_pool() {
     for threads in [0, 1] {
-        explore("a signal calls from a pool", None, move || {
+        explore("a signal takes a process out of a pool", None, move || {
             let p = Arc::new(Pool::new());
-            p.join();
+            let seat = p.join();
             let state = Arc::new(State::free());
             state.publish_queued(Priority::Normal, false);
             let _ = state.start_running();
             let handled = Arc::new(AtomicUsize::new(0));
-            // On a scheduler: the process has left its place, and comes back to it.
+            // On a scheduler: the process has left its place in the pool, and returns to it.
             let (s, q, n) = (state.clone(), p.clone(), handled.clone());
             let leaves = move || {
                 s.raise();
                 let taken = s.start_fetching();
                 assert!(taken.raised && taken.dirty == Some(false));
-                // The sender may come late: the owner has left and has handled it already.
+                // The sender may be late: the owner has left the pool and has handled the signal
+                // already.
                 if taken.signals {
                     n.fetch_add(1, Ordering::Relaxed);
                 }
                 s.settle_control();
                 let prio = s.requeue_dirty(false);
-                assert!(q.put(7, prio, || s.calls_from_pool()));
+                assert!(q.put(7, prio, || s.must_leave_pool()));
             };
             let (s, q, leaves_too) = (state.clone(), p.clone(), leaves.clone());
             let sender = thread::spawn(move || match s.wake_for(true) {
@@ -515,7 +527,7 @@ fn a_signal_calls_from_a_pool() {
             });
             let (s, q, n) = (state.clone(), p.clone(), handled.clone());
             let takes = move || {
-                assert_eq!(q.take(0, |_| ()), 7);
+                assert_eq!(q.take(&seat, |_| (), |_| ()), 7);
                 let taken = s.start_running();
                 assert!(!taken.raised && taken.dirty == Some(false));
                 if s.take_signals() {
@@ -524,7 +536,7 @@ fn a_signal_calls_from_a_pool() {
             };
             let taker = (threads == 1).then(|| thread::spawn(takes.clone()));
             let prio = state.requeue_dirty(false);
-            if !p.put(7, prio, || state.calls_from_pool()) {
+            if !p.put(7, prio, || state.must_leave_pool()) {
                 leaves();
             }
             sender.join().expect("runs");
@@ -538,7 +550,7 @@ fn a_signal_calls_from_a_pool() {
                 );
                 takes();
             }
-            // Or it came to a process that runs.
+            // Or it has reached a running process.
             let late = state.take_signals();
             assert_eq!(handled.load(Ordering::Relaxed) + usize::from(late), 1);
             assert!(p.is_empty());
@@ -546,10 +558,10 @@ fn a_signal_calls_from_a_pool() {
     }
 }
 
-/// Somebody begins to work while the thread that parks is about to.
+/// A caller adds work while the parking thread is about to park.
 #[test]
-fn who_parks_is_woken() {
-    explore("who parks is woken", None, || {
+fn a_parked_thread_is_woken() {
+    explore("a parked thread is woken", None, || {
         let parker = Arc::new(Parker::new());
         let works = Arc::new(AtomicUsize::new(0));
         let (n, w) = (parker.clone(), works.clone());

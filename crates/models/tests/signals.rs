@@ -1,5 +1,5 @@
-//! The queue of signals in transit, and the table that leads to it: each signal comes to the process that it was sent to,
-//! whole, once and in order, or back to its sender.
+//! Models the queue of signals in transit, and the table that leads to it. Each signal reaches the
+//! process to which it was sent, whole, once and in order, or it goes back to its sender.
 
 #[path = "../../kernel/src/message/queue.rs"]
 #[allow(dead_code)]
@@ -37,7 +37,7 @@ fn signal(to: u32, number: u32) -> *mut Signal {
     Box::into_raw(s)
 }
 
-/// Frees a chain; the numbers in it.
+/// Frees a chain and returns the numbers in it.
 fn read(mut chain: *mut Link, me: u32) -> Vec<u32> {
     let mut v = Vec::new();
     while !chain.is_null() {
@@ -51,7 +51,8 @@ fn read(mut chain: *mut Link, me: u32) -> Vec<u32> {
     v
 }
 
-/// Two senders and a receiver, which takes what is there now and then and closes the queue at last.
+/// Two senders, and a receiver that takes the pending signals now and then and closes the queue at
+/// last.
 #[test]
 fn signals_arrive_whole_and_in_order() {
     explore("signals arrive whole and in order", Some(3), || {
@@ -64,7 +65,7 @@ fn signals_arrive_whole_and_in_order() {
                     let mut sent = 0;
                     for n in 0..2 {
                         let s = signal(7, 10 * from + n);
-                        // SAFETY: a fresh signal, still ours where it is refused.
+                        // SAFETY: a fresh signal, still ours if it is refused.
                         unsafe {
                             match q.push(&mut (*s).link, || true) {
                                 Ok(()) => sent += 1,
@@ -126,13 +127,13 @@ fn table() -> Arc<Slots<Memory>> {
     t
 }
 
-/// Sends as `signal::send` does; whether it was accepted.
+/// Sends as `signal::send` does; returns whether the signal was accepted.
 fn send(t: &Slots<Memory>, to: u32, number: u32) -> bool {
     let Some(cell) = t.find(to) else {
         return false;
     };
     let s = signal(to, number);
-    // SAFETY: a fresh signal, still ours where it is refused.
+    // SAFETY: a fresh signal, still ours if it is refused.
     unsafe {
         let q = &t.cells.queues[cell as usize];
         let ok = q
@@ -154,7 +155,7 @@ fn exit(t: &Slots<Memory>, cell: u32, me: u32) -> usize {
     got
 }
 
-/// A process ends, and its cell is another's at once, while somebody sends to it.
+/// A process ends, and its cell is reused at once, while another process sends to it.
 #[test]
 fn no_signal_comes_to_the_next_process_of_a_cell() {
     explore(
@@ -185,10 +186,10 @@ fn no_signal_comes_to_the_next_process_of_a_cell() {
     );
 }
 
-/// Somebody guesses the pid of a process that is being made in a cell that was never used.
+/// A process sends to a guessed pid, of a process that is being made in a cell that was never used.
 #[test]
-fn what_is_sent_too_early_is_refused() {
-    explore("what is sent too early is refused", Some(4), || {
+fn an_early_signal_is_refused() {
+    explore("an early signal is refused", Some(4), || {
         let t = table();
         let to = t.clone();
         let sender = thread::spawn(move || {
@@ -207,10 +208,10 @@ fn what_is_sent_too_early_is_refused() {
     });
 }
 
-/// The table grows while somebody looks a process up, and while somebody lists all.
+/// The table grows while one thread looks a process up, and another lists all.
 #[test]
-fn who_lives_is_found_while_the_table_grows() {
-    explore("who lives is found while the table grows", Some(3), || {
+fn a_process_is_found_while_the_table_grows() {
+    explore("a process is found while the table grows", Some(3), || {
         let t = table();
         // Processes 0, 3 and 5; the last is in slot 1 of 4, and will be in slot 5 of 8.
         for _ in 0..2 {

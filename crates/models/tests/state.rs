@@ -1,4 +1,5 @@
-//! The state word of a process: one of its owners at a time, in one run queue at a time, and no wake-up is lost.
+//! Models the state word of a process: it has one owner at a time, is in one run queue at a time,
+//! and no wake-up is lost.
 
 #[path = "../../kernel/src/message/queue.rs"]
 #[allow(dead_code)]
@@ -17,18 +18,18 @@ use state::{Age, Priority, State, Timeout, Wait, Wake};
 /// A process, its queue of signals, its timers, and a run queue of one place.
 struct Cell {
     state: State,
-    /// The owner's part: how much it has received, and how many timeouts.
+    /// The owner's part: number of received signals, and of timeouts.
     owned: UnsafeCell<[usize; 2]>,
     in_transit: InTransit,
     /// Timers fire under the lock of their shard.
     timeouts: Mutex<usize>,
-    /// Times that it waits to be run.
+    /// How often it is queued.
     queued: Mutex<usize>,
     ready: Condvar,
 }
 
 impl Cell {
-    /// The cell of a process that is not published yet.
+    /// Makes the cell of a process that is not published yet.
     fn reserved() -> Arc<Cell> {
         let c = Cell {
             state: State::free(),
@@ -53,7 +54,7 @@ impl Cell {
         assert_eq!(*q, 1, "it is in one queue at most");
         self.ready.notify_all();
     }
-    /// Becomes the owner; whether signals have come.
+    /// Becomes the owner; returns whether signals have arrived.
     fn dequeue(&self) -> bool {
         let mut q = self.queued.lock().expect("is not poisoned");
         while *q == 0 {
@@ -76,7 +77,7 @@ impl Cell {
         assert!(unsafe { self.in_transit.push(s, || true) }.is_ok());
         self.wake(self.state.wake());
     }
-    /// Empties the queue: how many there were.
+    /// Empties the queue and returns the number of signals.
     fn take(&self) -> usize {
         let mut n = 0;
         let mut s = self.in_transit.take();
@@ -92,13 +93,14 @@ impl Cell {
         *t += 1;
         self.wake(self.state.wake_by_timeout());
     }
-    /// The owner's turn: takes what has come. Loom reports a second owner.
+    /// The owner's time slice: takes the signals that have arrived. Loom reports a second owner.
     fn work(&self, signals: bool) -> usize {
         self.owned.with_mut(|p| {
             if signals || self.state.take_signals() {
                 let mut s = self.in_transit.take();
                 while !s.is_null() {
-                    // SAFETY: made by `send`, and taken once. Loom checks that nobody else has the count.
+                    // SAFETY: made by `send`, and taken once. Loom checks that nobody else has the
+                    // count.
                     unsafe {
                         s = Box::from_raw(s).next;
                         (*p)[0] += 1;
@@ -113,7 +115,7 @@ impl Cell {
             unsafe { (*p).iter().sum() }
         })
     }
-    /// A scheduler that runs it until it has got so much.
+    /// A scheduler that runs the process until it has received `all`.
     fn run_until(&self, all: usize, grew: bool) {
         loop {
             let mut signals = self.dequeue();
@@ -130,7 +132,8 @@ impl Cell {
     }
 }
 
-/// Two senders, the timer service, and one scheduler: what was sent is received, or the model would wait for ever.
+/// Two senders, the timer service, and one scheduler: everything that was sent is received, or the
+/// model would wait for ever.
 #[test]
 fn no_wake_up_is_lost() {
     explore("no wake-up is lost", Some(3), || {
@@ -146,10 +149,10 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// A timeout that says that all has been looked at is right: what was sent before has not come just now.
+/// A timeout is only reported when all messages that were sent before it have been looked at.
 #[test]
-fn what_came_before_a_timeout_is_looked_at() {
-    explore("what came before a timeout is looked at", Some(3), || {
+fn a_message_before_a_timeout_is_looked_at() {
+    explore("a message before a timeout is looked at", Some(3), || {
         let c = Cell::new();
         let (sent, before) = (Arc::new(Mutex::new(false)), Arc::new(Mutex::new(false)));
         let (a, s) = (c.clone(), sent.clone());
@@ -189,11 +192,11 @@ fn what_came_before_a_timeout_is_looked_at() {
     });
 }
 
-/// Whoever finds the bit set writes nothing: what was pushed is taken all the same, though the receiver, when it clears the
-/// bit, hasn't seen the push and has emptied the queue just before.
+/// A sender that finds the bit set writes nothing. Its signal is taken nevertheless, even if the
+/// receiver has just emptied the queue without seeing it when it clears the bit.
 #[test]
-fn a_push_behind_a_bit_that_is_set_is_taken() {
-    explore("a push behind a bit that is set is taken", Some(3), || {
+fn a_push_while_the_bit_is_set_is_taken() {
+    explore("a push while the bit is set is taken", Some(3), || {
         let c = Cell::new();
         let (a, b) = (c.clone(), c.clone());
         let a = thread::spawn(move || a.send());
@@ -205,7 +208,7 @@ fn a_push_behind_a_bit_that_is_set_is_taken() {
     });
 }
 
-/// Two schedulers pass it to and fro through the queue while it is sent to.
+/// Two schedulers pass the process to and fro through the queue while others send to it.
 #[test]
 fn it_has_one_owner_at_a_time() {
     explore("it has one owner at a time", Some(3), || {
@@ -215,7 +218,7 @@ fn it_has_one_owner_at_a_time() {
         let slice = thread::spawn(move || {
             let signals = b.dequeue();
             let got = b.work(signals);
-            // Its time is up, or it has nothing to do.
+            // Its time slice is over, or it has nothing to do.
             if b.state.try_wait(false) == Wait::Awake {
                 let _ = b.state.requeue();
                 b.enqueue();
@@ -229,7 +232,7 @@ fn it_has_one_owner_at_a_time() {
     });
 }
 
-/// Upkeep takes a process that waits, and gives it back, while it is sent to.
+/// Upkeep takes a waiting process, and gives it back, while others send to it.
 #[test]
 fn upkeep_gives_it_back() {
     explore("upkeep gives it back", Some(3), || {
@@ -253,10 +256,10 @@ fn upkeep_gives_it_back() {
     });
 }
 
-/// Somebody who has its pid sends to it while it is being made.
+/// Another process sends to it while it is being made.
 #[test]
-fn what_comes_before_it_is_published_counts() {
-    explore("what comes before it is published counts", None, || {
+fn a_signal_before_publication_counts() {
+    explore("a signal before publication counts", None, || {
         let c = Cell::reserved();
         let a = c.clone();
         let sender = thread::spawn(move || a.send());

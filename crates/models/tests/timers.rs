@@ -1,5 +1,5 @@
-//! The timer service: whoever starts a timer may rely on the thread to look by then, and whoever doesn't find a timer any more may
-//! rely on what it did.
+//! Models the timer service. When a timer has been started, the thread will look at it in time.
+//! When a timer is not found any more, its effect is visible.
 
 #[path = "../../kernel/src/timer/alarm.rs"]
 #[allow(dead_code)]
@@ -18,14 +18,14 @@ use loom::thread;
 use shard::RefNumbers;
 use sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A shard of timers: deadlines in the place of a wheel.
+/// A shard of timers: deadlines instead of a wheel.
 struct Shard {
     due: Due,
     deadlines: Mutex<Vec<u64>>,
 }
 
 struct Service {
-    /// Held by the one who fires.
+    /// Held by the thread that fires.
     firing: Mutex<()>,
     alarm: Alarm,
     shards: [Shard; 2],
@@ -43,7 +43,7 @@ impl Service {
     fn new() -> Arc<Service> {
         Arc::new(Service {
             firing: Mutex::new(()),
-            // It has slept until something that is over by now.
+            // It has slept until a time that is over by now.
             alarm: Alarm(AtomicU64::new(5)),
             shards: std::array::from_fn(|_| Shard {
                 due: Due::new(),
@@ -63,7 +63,7 @@ impl Service {
             self.sleep.lock().expect("is not poisoned").token = true;
         }
     }
-    /// Fires what is due in a shard, whoever calls.
+    /// Fires the due timers of a shard, on any thread.
     fn fire(&self, shard: usize, now: u64) {
         let s = &self.shards[shard];
         if s.due.tick() <= now {
@@ -72,7 +72,7 @@ impl Service {
             s.due.set(d.iter().min().copied());
         }
     }
-    /// The thread, until it sleeps and nobody has woken it so far.
+    /// Runs the thread until it sleeps and has not been woken.
     fn serve(&self, now: u64) {
         loop {
             self.alarm.looking();
@@ -93,7 +93,8 @@ impl Service {
             }
         }
     }
-    /// All timers are started: the thread is awake, or will be when the first is due.
+    /// Checks, when all timers have been started, that the thread is awake, or will be when the
+    /// first is due.
     fn check(&self) {
         let s = self.sleep.lock().expect("is not poisoned");
         let all = self.shards.iter().flat_map(|s| {
@@ -126,10 +127,10 @@ fn the_thread_is_awake_when_the_first_is_due() {
     });
 }
 
-/// A scheduler fires what is due where the thread is late, and starts another timer.
+/// A scheduler fires due timers because the thread is late, and starts another timer.
 #[test]
-fn schedulers_may_fire_what_is_late() {
-    explore("schedulers may fire what is late", Some(3), || {
+fn schedulers_may_fire_late_timers() {
+    explore("schedulers may fire late timers", Some(3), || {
         let s = Service::new();
         s.start(0, 5);
         s.start(0, 40);
@@ -149,8 +150,8 @@ fn schedulers_may_fire_what_is_late() {
     });
 }
 
-/// A shard of timers that send messages, and how many have come to each of two mailboxes. The counts are read and written without an
-/// order of their own: it comes with the timers.
+/// A shard of timers that send messages, and the number of messages in each of two mailboxes. The
+/// counts are accessed without an order of their own: the timers provide it.
 struct World {
     shard: shard::Shard<usize>,
     mailboxes: [AtomicUsize; 2],
@@ -167,7 +168,7 @@ impl World {
             mailboxes: std::array::from_fn(|_| AtomicUsize::new(0)),
         })
     }
-    /// Fires what is due.
+    /// Fires the due timers.
     fn fire(&self) {
         let mut due = Vec::new();
         self.shard
@@ -185,7 +186,8 @@ impl World {
     }
 }
 
-/// Who cancels a timer that is being fired finds it, and then nothing comes, or finds its message.
+/// A process cancels a timer that is being fired. It finds the timer, and then no message arrives,
+/// or it finds its message.
 #[test]
 fn a_timer_that_is_not_found_has_sent_its_message() {
     explore(
@@ -207,7 +209,7 @@ fn a_timer_that_is_not_found_has_sent_its_message() {
     );
 }
 
-/// The same for who reads a timer, and then cancels it.
+/// The same for a process that reads a timer, and then cancels it.
 #[test]
 fn a_timer_that_is_not_read_has_sent_its_message() {
     explore(
@@ -231,10 +233,11 @@ fn a_timer_that_is_not_read_has_sent_its_message() {
     );
 }
 
-/// The place of a timer of a process that has ended goes to another timer, while the former is being fired.
+/// The slot of a timer of a process that has ended is reused by another timer, while the former is
+/// being fired.
 #[test]
-fn a_place_that_is_used_again_is_told_apart() {
-    explore("a place that is used again is told apart", Some(3), || {
+fn a_reused_slot_is_distinguished() {
+    explore("a reused slot is distinguished", Some(3), || {
         let w = World::new();
         w.shard.start(KEY, OWNER, 1, 0);
         let a = w.clone();
@@ -252,8 +255,8 @@ fn a_place_that_is_used_again_is_told_apart() {
 
 /// A timer that is held stays, and fires the next time.
 #[test]
-fn what_is_held_fires_later() {
-    explore("what is held fires later", None, || {
+fn a_held_timer_fires_later() {
+    explore("a held timer fires later", None, || {
         let w = World::new();
         w.shard.start(KEY, 0, 1, 0);
         let a = w.clone();

@@ -1,4 +1,4 @@
-//! The lock for resizing a table of ETS: one thread holds it, and the others go on without.
+//! Models the lock for resizing a table of ETS: one thread holds it, and the others go on without.
 
 #[path = "../../ets/src/try_lock.rs"]
 mod try_lock;
@@ -11,7 +11,7 @@ use try_lock::TryLock;
 
 struct Table {
     resizing: TryLock,
-    /// The value that only the one with the right touches: loom reports a second one.
+    /// The value that only the holder touches: loom reports a second one.
     size: UnsafeCell<usize>,
 }
 

@@ -1,7 +1,8 @@
-//! The row of a native: its name, how it may be called, and the function that does it.
+//! The row of a native: its name, how it may be called, and the function that implements it.
 //!
-//! Natives stand in tables, one for each file that has any. Whoever puts the runtime together knows all tables and installs
-//! them once, before anything is loaded; all others find a native here by its name.
+//! Natives are listed in tables, one for each file that has any. The crate that assembles the
+//! runtime knows all tables and installs them once, before anything is loaded. Everything else
+//! looks a native up here by its name.
 
 use crate::cx::{BifResult, Context, Env, Sees};
 use crate::hashing::Hashing;
@@ -17,41 +18,44 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How a native may be called and what it may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Allowed in guards too: has no side effect and never traps.
+    /// Allowed in guards too: it has no side effect and never traps.
     Guard,
     /// An ordinary native.
     Plain,
-    /// Blocks on the operating system: run on the dirty I/O pool.
+    /// Blocks on the operating system: runs on the dirty I/O pool.
     DirtyIo,
-    /// Computes long without being able to yield: run on the dirty CPU pool.
+    /// Computes for long without being able to yield: runs on the dirty CPU pool.
     DirtyCpu,
 }
 
-/// The function of a native: the context, and the address of as many arguments as the row says.
+/// The function of a native. It gets the context, and the address of as many arguments as the row
+/// says.
 ///
 /// # Safety
-/// The context is one of a thread that runs processes, seen as what it is ([`Context::env_ptr`]); the arguments are terms of
-/// the process that runs.
+/// The context must be that of a thread that runs processes, under its own type
+/// ([`Context::env_ptr`]). The arguments must be terms of the running process.
 pub type Call = unsafe fn(*mut Env, *const Term) -> BifResult;
 
-/// The context as what the native knows it as.
+/// Returns the context under the type that the native takes.
 ///
 /// # Safety
-/// `cx` is from [`Context::env_ptr`] of a `Context<P>`, or `P` is unknown.
+/// `cx` must come from [`Context::env_ptr`] of a `Context<P>`, or `P` must be
+/// [`Unknown`](crate::cx::Unknown).
 #[inline(always)]
 pub unsafe fn known_as<'a, P>(cx: *mut Env) -> &'a mut Context<P> {
     // SAFETY: by the contract; the layout is the same.
     unsafe { &mut *cx.cast() }
 }
 
-/// Whether a native touches nothing of the process but its heap: by the type of context that it takes.
+/// Whether a native touches nothing of the process but its heap, which follows from the type of
+/// context that it takes.
 pub const fn is_blind<P: Sees, const N: usize>(
     _: fn(&mut Context<P>, [Term; N]) -> BifResult,
 ) -> bool {
     !P::PROCESS
 }
 
-/// One native.
+/// A native.
 pub struct Bif {
     pub module: &'static str,
     pub name: &'static str,
@@ -60,27 +64,28 @@ pub struct Bif {
     /// The properties of its whole module.
     pub home: &'static BifModule,
     pub traits: Traits,
-    /// It only makes terms, and touches nothing else of the process: others may act for that meanwhile. See
-    /// [`open`](crate::reschedule::open).
+    /// It only makes terms and touches nothing else of the process, so others may act for the
+    /// process meanwhile. See [`open`](crate::reschedule::open).
     pub blind: bool,
     /// Calls it with the `arity` arguments at that address.
     pub call: Call,
 }
 
-/// In the place of some natives code enters another function: which, if any.
+/// Decides which natives code enters through another function, and returns that function.
 static INSTEAD: OnceLock<fn(&Bif) -> Option<Call>> = OnceLock::new();
 
-/// Says by which function natives are entered. To be called before anything is loaded.
+/// Sets the function that decides how natives are entered. Must be called before anything is
+/// loaded.
 pub fn enter_by(instead: fn(&Bif) -> Option<Call>) {
     let _ = INSTEAD.set(instead);
 }
 
 impl Bif {
-    /// Whether the release that is stood in for has it.
+    /// Whether the OTP release in use has it.
     pub fn is_there(&self) -> bool {
         release::has(self.traits.releases) && release::has(self.home.releases)
     }
-    /// The function that code is to call.
+    /// Returns the function that code calls.
     pub fn entry(&self) -> Call {
         let instead = INSTEAD.get().and_then(|f| f(self));
         instead.unwrap_or(self.call)
@@ -90,43 +95,44 @@ impl Bif {
 /// The special properties of a native.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traits {
-    /// On much data it is called again on a dirty CPU thread. See [`reschedule`](crate::reschedule).
+    /// With much data it is called again on a dirty CPU thread. See
+    /// [`reschedule`](crate::reschedule).
     pub long: bool,
-    /// It stands in for Erlang code in the file of its module: nobody is told that it is native.
+    /// It replaces Erlang code in the file of its module, and is not reported as native.
     pub in_place: bool,
-    /// It only raises what it is told to: the stack trace starts where it was called.
+    /// It only raises its argument: the stack trace starts where it was called.
     pub raises: bool,
-    /// One of the dirty I/O pool that a scheduler calls first: what doesn't block it does there, else it says
-    /// [`Fail::Dirty`](crate::cx::Fail::Dirty).
+    /// A native of the dirty I/O pool that a scheduler calls first. There it does the work that
+    /// doesn't block, or else returns [`Fail::Dirty`](crate::cx::Fail::Dirty).
     pub here: bool,
-    /// It makes other code current, takes code away or patches it: who has made anything of code, and holds it in hand across a call
-    /// of natives, lets it go before this one.
+    /// It makes other code current, removes code or patches it. A caller that holds something made
+    /// from code must drop it before calling such a native.
     pub changes_code: bool,
-    /// The shared thing that it reads (`reads(Key)`) or writes (`writes(Key)`). Calls of such natives are
-    /// the scheduling points of the race finder.
+    /// The shared state that it reads (`reads(Key)`) or writes (`writes(Key)`). Calls of such
+    /// natives are the scheduling points of the race finder.
     pub touches: Option<Touches>,
-    /// It writes what it touches.
+    /// It writes that state.
     pub writes: bool,
     /// It sends its second argument to its first.
     pub sends: bool,
     /// It makes a process or a port, or starts a timer.
     pub makes: bool,
-    /// It writes, but may find that it has nothing to write, as whoever asks for a lock does.
+    /// It is a write that may find nothing to write, like a request for a lock.
     pub may_do_nothing: bool,
     /// It sends a signal to a process that its arguments do not name.
     pub signals_unnamed: bool,
-    /// Its result comes from outside the program: a replay is given the recorded one.
+    /// Its result comes from outside the program: a replay uses the recorded one.
     pub recorded: bool,
-    /// How it reaches what is outside the program.
+    /// How it reaches the world outside the program.
     pub outside: Option<Outside>,
-    /// Machine code has a template for it.
+    /// The template that machine code uses instead of a call.
     pub template: Option<Template>,
     /// The releases that have it (`since(28)`, `before(26)`).
     pub releases: Feature,
 }
 
 impl Traits {
-    /// An ordinary one.
+    /// An ordinary native.
     pub const NONE: Traits = Traits {
         long: false,
         in_place: false,
@@ -146,7 +152,7 @@ impl Traits {
     };
 }
 
-/// Sets one of the [`Traits`] as the row of a native writes it.
+/// Sets one of the [`Traits`], as written in the row of a native.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! native_trait {
@@ -174,9 +180,10 @@ macro_rules! native_trait {
     };
 }
 
-/// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
-/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. Special properties follow in
-/// brackets, as [`Traits`] names them: `Plain "lists":"member"/2 = member_2 [long template(Member)];`
+/// Defines the rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`. The implementation is
+/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or takes `Cx`. Special properties follow
+/// in brackets, under the names of [`Traits`]: `Plain "lists":"member"/2 = member_2 [long
+/// template(Member)];`
 #[macro_export]
 macro_rules! bifs {
     ($($kind:ident $m:literal : $n:literal / $a:literal = $f:path $([$($trait:ident $(($arg:tt))?)*])?;)*) => {
@@ -214,16 +221,18 @@ macro_rules! bifs {
     };
 }
 
-/// The arguments of a native, each read by itself. Who calls has often just written them one by one: a load of two at once, as a copy
-/// of the array would be, waits until both stores have left the processor's buffer, some twelve cycles.
+/// Reads the arguments of a native one by one. The caller has often just written them one by one. A
+/// load of two at once, such as a copy of the array, waits until both stores have left the
+/// processor's store buffer, some twelve cycles.
 ///
 /// # Safety
-/// There are `N` terms at `args`.
+/// There must be `N` terms at `args`.
 #[inline(always)]
 pub unsafe fn arguments<const N: usize>(args: *const Term) -> [Term; N] {
     let mut all = [NIL; N];
     for (i, a) in all.iter_mut().enumerate() {
-        // SAFETY: by the contract of this function. What is volatile is not joined to larger loads.
+        // SAFETY: by the contract of this function. Volatile reads are not merged into larger
+        // loads.
         *a = unsafe { args.add(i).read_volatile() };
     }
     all
@@ -231,24 +240,25 @@ pub unsafe fn arguments<const N: usize>(args: *const Term) -> [Term; N] {
 
 static SCHEDULERS: AtomicUsize = AtomicUsize::new(1);
 
-/// Schedulers that there are: those of the command line, or more where the program has asked for more. What is kept for each
-/// of them is as large.
+/// Returns the number of schedulers: that of the command line, or more if the program has asked for
+/// more. Data that is kept for each scheduler has this size.
 pub fn schedulers() -> usize {
     SCHEDULERS.load(Ordering::Relaxed)
 }
 
-/// There are at least so many schedulers from now on.
+/// Raises the number of schedulers to at least `n`.
 pub fn count_schedulers(n: usize) {
     SCHEDULERS.fetch_max(n, Ordering::Relaxed);
 }
 
-/// By the words of module and name, and the arity.
+/// Row number and row, by the words of module and name, and the arity.
 type Natives = HashMap<(u64, u64, u32), (u32, &'static Bif), Hashing>;
 
 static NATIVES: OnceLock<Natives> = OnceLock::new();
 
-/// Makes the natives of these tables known that the release has which is stood in for: a row's index in their concatenation is
-/// its number. To be called before anything is loaded; later calls change nothing.
+/// Installs the natives of these tables that the OTP release in use has. The number of a row is its
+/// index in their concatenation. Must be called before anything is loaded; later calls change
+/// nothing.
 pub fn install(tables: &[&'static [Bif]]) {
     #[cfg(debug_assertions)]
     crate::coverage::natives(
@@ -271,7 +281,7 @@ pub fn install(tables: &[&'static [Bif]]) {
 
 static RAISING: OnceLock<Box<[(u64, u32)]>> = OnceLock::new();
 
-/// Whether a native of module `erlang` only raises what it is told to ([`Traits::raises`]).
+/// Whether a native of module `erlang` only raises its argument ([`Traits::raises`]).
 pub fn raises(f: Term, arity: u32) -> bool {
     let all = RAISING.get_or_init(|| {
         let rows = NATIVES.get().into_iter().flatten();
@@ -287,7 +297,7 @@ fn key_of(b: &Bif) -> (u64, u64, u32) {
     (word(b.module), word(b.name), u32::from(b.arity))
 }
 
-/// All natives that are installed, sorted by module, name and arity.
+/// Returns all installed natives, sorted by module, name and arity.
 pub fn all() -> Vec<&'static Bif> {
     let mut all: Vec<&Bif> = NATIVES
         .get()
@@ -299,7 +309,7 @@ pub fn all() -> Vec<&'static Bif> {
     all
 }
 
-/// The native of that name, with its row number.
+/// Returns the native of that name, with its row number.
 pub fn native(m: Term, f: Term, arity: u32) -> Option<(u32, &'static Bif)> {
     NATIVES.get()?.get(&(m.raw(), f.raw(), arity)).copied()
 }

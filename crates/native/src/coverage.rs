@@ -1,6 +1,7 @@
-//! Which ops and BIFs have run, in builds with debug assertions: `PURLIN_COVERAGE=FILE` appends a line to the file when one
-//! runs for the first time, `op NAME` or `bif MODULE:NAME/ARITY`. The first to write to an empty file names all rows there
-//! are, each after `row `. `scripts/coverage.sh` makes a table of it.
+//! Records which ops and natives have run, in builds with debug assertions. `PURLIN_COVERAGE=FILE`
+//! appends a line to the file when one runs for the first time: `op NAME` or `bif
+//! MODULE:NAME/ARITY`. The first process to write to an empty file lists all rows, each after `row
+//! `. `scripts/coverage.sh` turns the file into a table.
 
 use purlin_isa::ops::{OPS, Op};
 use purlin_term::sync::Mutex;
@@ -10,10 +11,11 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `MODULE:NAME/ARITY` of all natives that the release has.
+/// `MODULE:NAME/ARITY` of all natives of the release.
 static NATIVES: OnceLock<Vec<String>> = OnceLock::new();
 
-/// These natives are all that there are. To be told before the first runs; later calls change nothing.
+/// Sets the list of all natives. Must be called before the first one runs; later calls change
+/// nothing.
 pub fn natives(names: impl Iterator<Item = String>) {
     NATIVES.get_or_init(|| names.collect());
 }
@@ -42,7 +44,7 @@ fn rows() -> String {
     out
 }
 
-/// Notes that something runs; `seen` tells whether it has been noted.
+/// Records that something runs; `seen` says whether it has been recorded already.
 pub fn note(seen: &AtomicBool, what: Arguments) {
     if seen.load(Ordering::Relaxed) || seen.swap(true, Ordering::Relaxed) {
         return;
@@ -54,7 +56,7 @@ pub fn note(seen: &AtomicBool, what: Arguments) {
     }
 }
 
-/// Notes that an instruction of that variant runs.
+/// Records that an instruction of that variant runs.
 pub fn op(number: u16) {
     static SEEN: [AtomicBool; OPS.len()] = [const { AtomicBool::new(false) }; OPS.len()];
     if let Some(op) = Op::of(number) {

@@ -1,16 +1,18 @@
-//! The context of a thread that runs processes: registers, the expanded heap of the process that runs, its pending
-//! exception. Natives get it and their arguments: as [`Env`] if they know of no process, else as `Cx` of crate `kernel`.
+//! The context of a thread that runs processes: registers, the heap of the running process, its
+//! pending exception. Natives get it together with their arguments: as [`Env`] if they know of no
+//! process, otherwise as `Cx` of crate `kernel`.
 //!
-//! # The contract of a native (BIF)
-//! * It makes terms through the context, which is an [`Alloc`]: nothing moves while it runs, so it may hold any number of
-//!   terms. The runtime collects after it returned, if it must.
-//! * It returns a term, or a [`Fail`] made by one of the methods here.
-//! * It keeps no `Term` beyond its return. A term that must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
-//!   the value of a magic reference.
-//! * Work proportional to user data is counted with [`Context::bump`]; a native that finds [`Context::out_of_reds`] on long work
-//!   packs its state and returns [`Context::trap`] to a continuation (a row of module `purlin`, not callable by name).
-//! * Blocking work belongs in rows of kind `DirtyIo`, long computation that cannot be cut in `DirtyCpu`: the process
-//!   is then run by a thread of that pool.
+//! # The contract of a native
+//! - It makes terms through the context, which is an [`Alloc`]. Nothing moves while it runs, so it
+//!   may hold any number of terms. The runtime collects after it has returned, if necessary.
+//! - It returns a term, or a [`Fail`] made by one of the methods here.
+//! - It keeps no `Term` after it returns. A term that must live longer goes into an
+//!   [`purlin_term::frag::OwnedTerm`], or into the value of a magic reference.
+//! - It counts work proportional to user data with [`Context::bump`]. A native that finds
+//!   [`Context::out_of_reds`] during long work packs its state and returns [`Context::trap`] to a
+//!   continuation (a row of module `purlin`, which can't be called by name).
+//! - Work that blocks belongs in rows of kind `DirtyIo`, and long computation that cannot be split
+//!   in `DirtyCpu`: a thread of that pool then runs the process.
 
 use purlin_isa::context::KEY_HINTS;
 use purlin_term::fun::Export;
@@ -20,15 +22,15 @@ use purlin_term::{Alloc, NIL, Term, am};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// X registers there are.
+/// Number of X registers.
 pub const X_REGS: usize = 1024;
-/// Most arguments of a native, and of a trap.
+/// Maximum number of arguments of a native, and of a trap.
 pub const MAX_ARGS: usize = 255;
 
 /// The result of a native.
 pub type BifResult = Result<Term, Fail>;
 
-/// Why a native gave no value. Details wait in the context.
+/// Why a native returned no value. Details are in the context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[must_use]
@@ -41,24 +43,27 @@ pub enum Fail {
     SystemLimit,
     /// `error:notsup`
     Notsup,
-    /// `error:undef`: the native is not there.
+    /// `error:undef`: the native does not exist.
     Undef,
-    /// Class and value stand in [`Context::exc`].
+    /// Class and value are in [`Context::exc`].
     Raised,
-    /// Call [`Trap::target`] with [`Trap::args`] in place of this native.
+    /// Call [`Trap::target`] with [`Trap::args`] instead of this native.
     Trap,
-    /// Put the process at the end of its run queue and call this native again with the same arguments.
+    /// Put the process at the end of its run queue and call this native again with the same
+    /// arguments.
     Again,
-    /// The process waits: it is called again, same arguments, when a signal has arrived.
+    /// The process waits. The native is called again with the same arguments when a signal has
+    /// arrived.
     Wait,
-    /// A native whose row says [`here`](crate::bif::Traits::here) wants to be called again, same arguments, on a dirty I/O thread.
+    /// A native whose row says [`here`](crate::bif::Traits::here) asks to be called again, with the
+    /// same arguments, on a dirty I/O thread.
     Dirty,
     /// The value is the first of [`Trap::args`], and the time slice ends.
     Yield,
     /// The process has ended (it exited itself); nothing follows.
     Exited,
-    /// A function of a native library wants the call that it has left with its process
-    /// ([`Scheduled`](crate::nif::Scheduled)) to be made in its place.
+    /// A function of a native library asks for the call that it has left with its process
+    /// ([`Scheduled`](crate::nif::Scheduled)) to be made instead.
     Scheduled,
 }
 
@@ -72,7 +77,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The atom that `try … catch` sees.
+    /// Returns the atom that `try … catch` sees.
     pub fn atom(self) -> Term {
         match self {
             Class::Error => am::ERROR,
@@ -82,30 +87,31 @@ impl Class {
     }
 }
 
-/// An exception under way.
+/// A pending exception.
 pub struct Exc {
     pub class: Class,
     pub value: Term,
-    /// Arguments to show in the first stack trace entry in place of the arity; NON_VALUE if none.
+    /// Arguments that the first stack trace entry shows instead of the arity; NON_VALUE if none.
     pub args: Term,
     /// `cause` for `error_info`: a term; NON_VALUE if none.
     pub cause: Term,
     /// A stack trace given by the program (`erlang:raise/3`); NON_VALUE if the runtime makes it.
     pub trace: Term,
-    /// Whether the first stack trace entry carries `error_info`.
+    /// Whether the first stack trace entry has `error_info`.
     pub error_info: bool,
-    /// Module and function that the first stack trace entry names, where the native that failed stands for another.
+    /// Module and function that the first stack trace entry names, if the native that failed stands
+    /// for another.
     pub native: Option<(Term, Term)>,
 }
 
-/// A call to be made in place of a native.
+/// A call to be made instead of a native.
 pub struct Trap {
     pub target: *const Export,
     pub argc: usize,
     pub args: [Term; 16],
 }
 
-/// Why code stopped to run.
+/// Why code stopped running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
@@ -113,36 +119,38 @@ pub enum Exit {
     Yield,
     /// Wait for a signal, then resume at `interp.pc`.
     Wait,
-    /// As `Wait`, but for at most `interp.timeout` milliseconds; then resume at `interp.timeout_pc`.
+    /// As `Wait`, but for at most `interp.timeout` milliseconds; then resume at
+    /// `interp.timeout_pc`.
     WaitTimeout,
-    /// The process has ended; the reason is `interp.reason`.
+    /// The process has ended; the exit reason is `interp.reason`.
     Exited,
-    /// Go on at `interp.pc` with `interp.live` registers, on a thread of the dirty I/O pool, where `cx.dirty` is set:
-    /// a native is called there. Then comes [`Exit::Yield`], and the process is a normal scheduler's again.
+    /// Go on at `interp.pc` with `interp.live` registers on a thread of the dirty I/O pool, where
+    /// `cx.dirty` is set, and call a native there. [`Exit::Yield`] follows, and the process returns
+    /// to a normal scheduler.
     DirtyIo,
     /// As `DirtyIo`, for the dirty CPU pool.
     DirtyCpu,
 }
 
-/// Where code left off, and why: the engine's part of a context.
+/// Where code stopped, and why: the engine's part of a context.
 pub struct State {
     /// Where to resume.
     pub pc: *const u64,
-    /// X registers that hold terms there.
+    /// Number of X registers that hold terms there.
     pub live: usize,
-    /// Milliseconds to wait, where [`Exit::WaitTimeout`] says so.
+    /// Milliseconds to wait, for [`Exit::WaitTimeout`].
     pub timeout: u64,
-    /// Where to go on when the time has passed.
+    /// Where to go on after the timeout.
     pub timeout_pc: *const u64,
-    /// Exit reason of a process that ended by an exception or normally.
+    /// Exit reason of a process that ended normally or by an exception.
     pub reason: Term,
-    /// The process ended by an error or throw that nobody caught, which is to be reported.
+    /// The process ended by an uncaught error or throw, which is to be reported.
     pub crashed: bool,
-    /// Why the process leaves, where an instruction gives no next one.
+    /// Why the process stops, if an instruction returns no next one.
     pub exit: Exit,
-    /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
+    /// A bitstring under construction by ops of OTP 24 and before: address, next bit, end.
     pub build: (*mut u8, usize, usize),
-    /// The instruction that runs has raised an exception.
+    /// The running instruction has raised an exception.
     #[cfg(debug_assertions)]
     pub raised: bool,
 }
@@ -170,86 +178,131 @@ impl Default for State {
     }
 }
 
-/// See the module head. `repr(C)`: interpreter code addresses X registers at offset 0.
+/// The context of a thread. See the head of this module. `repr(C)`: the X registers are at offset
+/// 0, where interpreter code addresses them.
 #[repr(C)]
 pub struct Context<P> {
     pub x: [Term; X_REGS],
     pub fr: [f64; X_REGS],
-    /// The heap of the process that runs; the interpreter holds `htop` and `stop` in locals while it runs code.
+    /// The heap of the running process. The interpreter holds `htop` and `stop` in locals while it
+    /// runs code.
     pub heap: Heap,
     /// Reductions left in this time slice; may go below zero.
     pub reds: i64,
-    /// The reductions that were left when the process was last charged.
+    /// Reductions that were left when the process was last charged.
     pub charged: i64,
-    /// The rest of the time slice of a process that saves its calls, beside `reds`.
+    /// The rest of the time slice of a process that saves its calls, besides `reds`.
     pub kept_reds: i64,
     pub exc: Exc,
     pub trap: Trap,
-    /// Why the function of a native library that was called last gave no value.
+    /// Why the last function of a native library returned no value.
     pub failed: Fail,
-    /// Words that were copied to other processes and not counted yet.
+    /// Words that were copied to other processes and not yet counted.
     pub words_copied: u64,
-    /// Words that may be copied, allocated, and kept by collections, and reductions that may be used, before the next sample
-    /// of who does it.
-    pub copy_budget: i64,
-    pub alloc_budget: i64,
-    pub kept_budget: i64,
-    pub work_budget: i64,
-    /// The control block of the process that runs; null while none does. Whoever sets it has taken the process to run.
+    /// Budgets of the accounts of copies, allocations and work.
+    pub budgets: Budgets,
+    /// The running process, or null. Only a thread that has taken the process to run sets it.
     pub proc: *mut P,
-    /// The pid of a process, by its control block: for those who see it as [`Unknown`].
+    /// Returns the pid of a process, for code that sees the process as [`Unknown`].
     pid_of: unsafe fn(*mut ()) -> Term,
-    /// Index of this thread among the schedulers; dirty threads come behind them.
+    /// Index of this thread among the schedulers; dirty threads come after them.
     pub sched: usize,
-    /// Whether this is a dirty thread: natives of the dirty kinds are called here and nowhere else.
+    /// Whether this is a dirty thread: natives of the dirty kinds are called only there.
     pub dirty: bool,
     /// The address that the native was called from, for stack traces.
     pub bif_pc: *const u64,
-    /// Where the interpreter left off, and why.
+    /// Where the interpreter stopped, and why.
     pub interp: State,
     /// Odd while this thread runs code. See crate `kernel`, `code::epochs`.
     pub epoch: Arc<AtomicUsize>,
-    /// Where the mark of the function that runs is written while code with marks runs: see crate `kernel`, `code::perf`.
+    /// Where code with marks writes the mark of the running function: see crate `kernel`,
+    /// `code::perf`.
     pub running: *mut u64,
-    /// Whether the process that runs may run machine code.
+    /// Whether the running process may run machine code.
     pub compiled: bool,
-    /// The machine's stack pointer where machine code was entered.
+    /// The machine's stack pointer at entry to machine code.
     pub machine_base: *mut u8,
     /// The table of return points of machine code.
     pub returns: *const u64,
-    /// Instructions until machine code leaves by chance; only where that is wanted, otherwise 0.
+    /// Instructions until machine code exits at random, in chaos mode; otherwise 0.
     pub chaos: i64,
-    /// Where machine code has found the keys that it looks for in small maps: what it looks at first the next time. Any number is right.
+    /// The index at which machine code last found a key in a flat map, where it looks first next
+    /// time. Any value is valid.
     pub key_hints: [u8; KEY_HINTS],
-    /// How often machine code was left for an instruction without any, by the hash of its address: see crate `kernel`, `code::compiled`.
-    pub left: [i16; LEFT_PLACES],
-    /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
-    pub sampled_reds: i64,
-    /// Reductions that this thread has used, and that are left until its next sample.
-    pub sampled: u64,
-    /// How often a time slice was perhaps cut in pieces.
-    pub pieces: u32,
-    pub until_sample: i64,
-    /// Samples in a row that have found nothing without machine code.
-    pub in_vain: u32,
+    /// The samples by which functions are chosen for compilation.
+    pub sampling: Sampling,
 }
 
-/// Places that count where machine code was left: a power of two. Two addresses that share one have their functions compiled sooner.
-pub const LEFT_PLACES: usize = 1 << 10;
+/// State of a thread's samples of what runs, by which functions are chosen for compilation. See
+/// crate `kernel`, `code::sampling`.
+#[repr(C)]
+pub struct Sampling {
+    /// Reductions of the time slice that are held back, so that a sample comes sooner.
+    pub held_back: i64,
+    /// Reductions that this thread has used.
+    pub used: u64,
+    /// Reductions until the next sample.
+    pub until_next: i64,
+    /// Number of time slices that might have been split for a sample.
+    pub splits: u32,
+    /// Number of samples in a row that found nothing to compile.
+    pub fruitless: u32,
+    /// Number of exits of machine code to instructions without any, by the hash of their address.
+    pub exits: [i16; EXIT_COUNTERS],
+}
 
-/// A budget of samples begins so far below zero that the first look at it comes at once, and can be told from others.
+/// Number of counters of exits: a power of two. Functions whose addresses share one are compiled
+/// sooner.
+pub const EXIT_COUNTERS: usize = 1 << 10;
+
+impl Sampling {
+    const NEW: Sampling = Sampling {
+        held_back: 0,
+        used: 0,
+        until_next: 0,
+        splits: 0,
+        fruitless: 0,
+        exits: [0; EXIT_COUNTERS],
+    };
+}
+
+/// Amounts that are left until the next sample of who copies, allocates, keeps and works. See crate
+/// `kernel`, `accounting::accounts`.
+#[repr(C)]
+pub struct Budgets {
+    /// Words copied.
+    pub copied: i64,
+    /// Words allocated.
+    pub allocated: i64,
+    /// Words kept by collections.
+    pub kept: i64,
+    /// Reductions used.
+    pub worked: i64,
+}
+
+impl Budgets {
+    const NEW: Budgets = Budgets {
+        copied: -NO_BUDGET,
+        allocated: -NO_BUDGET,
+        kept: -NO_BUDGET,
+        worked: -NO_BUDGET,
+    };
+}
+
+/// A new budget is this far below zero, so that its first use takes a look at it at once and is
+/// recognized as the first.
 pub const NO_BUDGET: i64 = 1 << 60;
 
-/// A process, as far as those need to know it who don't know what processes are.
+/// A process, as far as code that doesn't know processes needs it.
 pub trait Owner {
-    /// Its pid.
+    /// Returns its pid.
     fn pid(&self) -> Term;
 }
 
-/// No process that could be looked at.
+/// A process that can't be looked at.
 pub enum Unknown {}
 
-/// Whether natives that see the context as one of such processes may touch them.
+/// Whether natives that take a context of such processes may touch the process.
 pub trait Sees {
     const PROCESS: bool;
 }
@@ -258,24 +311,24 @@ impl Sees for Unknown {
     const PROCESS: bool = false;
 }
 
-/// A context as natives see it that know of no process. It is the same context: who knows what process runs sees it as
-/// another type, of the same layout.
+/// A context as seen by natives that know of no process. It is the same context: code that knows
+/// the process sees it under another type with the same layout.
 pub type Env = Context<Unknown>;
 
 impl<P: Owner> Context<P> {
-    /// A context for a thread. Large: keep it boxed.
+    /// Makes a context for a thread. It is large, so it stays boxed.
     pub fn boxed(sched: usize) -> Box<Context<P>> {
-        // SAFETY: by the contract of the field, a process.
+        // SAFETY: by the contract of the field, `p` is a process.
         Context::with_pid_of(sched, |p| unsafe { (*p.cast::<P>()).pid() })
     }
 }
 
 impl Env {
-    /// A context of no process, as tests of natives want it.
+    /// Makes a context without a process, for tests of natives.
     pub fn boxed(sched: usize) -> Box<Env> {
         Context::with_pid_of(sched, |_| NIL)
     }
-    /// `self()`; nil where no process runs.
+    /// Returns `self()`, or nil if no process runs.
     pub fn self_pid(&self) -> Term {
         if self.proc.is_null() {
             return NIL;
@@ -310,10 +363,7 @@ impl<P> Context<P> {
             },
             failed: Fail::Badarg,
             words_copied: 0,
-            copy_budget: -NO_BUDGET,
-            alloc_budget: -NO_BUDGET,
-            kept_budget: -NO_BUDGET,
-            work_budget: -NO_BUDGET,
+            budgets: Budgets::NEW,
             proc: std::ptr::null_mut(),
             pid_of,
             sched,
@@ -327,12 +377,7 @@ impl<P> Context<P> {
             returns: std::ptr::null(),
             chaos: 0,
             key_hints: [0; KEY_HINTS],
-            left: [0; LEFT_PLACES],
-            sampled_reds: 0,
-            sampled: 0,
-            pieces: 0,
-            until_sample: 0,
-            in_vain: 0,
+            sampling: Sampling::NEW,
         })
     }
 
@@ -365,7 +410,7 @@ impl<P> Context<P> {
     pub fn throw(&mut self, value: Term) -> Fail {
         self.raise(Class::Throw, value)
     }
-    /// `error:badarg` whose `error_info` carries a `cause`, for the modules that format errors by it.
+    /// `error:badarg` whose `error_info` has a `cause`, for the modules that format errors by it.
     pub fn badarg_cause(&mut self, cause: Term) -> Fail {
         self.error_cause(am::BADARG, cause)
     }
@@ -376,18 +421,20 @@ impl<P> Context<P> {
         self.exc.error_info = true;
         f
     }
-    /// Has `target` called with `args` (at most 16) in place of this native: its value is the native's value.
+    /// Calls `target` with `args` (at most 16) instead of this native: its value becomes the
+    /// native's value.
     pub fn trap(&mut self, target: *const Export, args: &[Term]) -> Fail {
         self.trap.target = target;
         self.trap.argc = args.len();
         self.trap.args[..args.len()].copy_from_slice(args);
         Fail::Trap
     }
-    /// The native's value, which an immediate is; others run before the process goes on.
+    /// Returns an immediate as the native's value, and yields before the process goes on.
     pub fn yield_with(&mut self, value: Term) -> Fail {
         self.trap.args[0] = value;
-        // Where reductions are handed out in parts the slice would go on with the next.
-        self.sampled_reds = 0;
+        // If reductions are handed out in parts, the slice would otherwise go on with the next
+        // part.
+        self.sampling.held_back = 0;
         Fail::Yield
     }
     /// Counts `n` reductions of work done.
@@ -395,19 +442,20 @@ impl<P> Context<P> {
     pub fn bump(&mut self, n: usize) {
         self.reds -= n as i64;
     }
-    /// The time slice ends with the native that runs, which traps. What is left of it counts for nobody.
+    /// Ends the time slice with the running native, which traps. The rest of the slice is not
+    /// charged to anyone.
     pub fn end_slice(&mut self) {
         let left = self.reds.max(0);
         self.reds -= left;
         self.charged -= left;
-        self.sampled_reds = 0;
+        self.sampling.held_back = 0;
     }
-    /// Whether the time slice is used up: long work packs up and traps.
+    /// Whether the time slice is used up: long work then packs its state and traps.
     #[inline]
     pub fn out_of_reds(&self) -> bool {
         self.reds <= 0
     }
-    /// The address of the context, for calling a native.
+    /// Returns the address of the context, for calling a native.
     #[inline]
     pub fn env_ptr(&mut self) -> *mut Env {
         (&raw mut *self).cast()
@@ -429,10 +477,11 @@ fn no_process() -> ! {
 }
 
 impl<P: Owner> Context<P> {
-    /// Control block of the process that runs. Only to be asked for where one does: without one the program ends.
+    /// Returns the running process. If there is none, the program ends.
     #[inline]
     pub fn process(&mut self) -> &mut P {
-        // SAFETY: `proc` is null, or the process that this thread has taken to run, which is there until it is given up.
+        // SAFETY: `proc` is null, or the process that this thread has taken to run, which is valid
+        // until the thread gives it up.
         match unsafe { self.proc.as_mut() } {
             Some(p) => p,
             None => no_process(),

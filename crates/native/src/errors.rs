@@ -1,11 +1,12 @@
-//! Exceptions that several natives on data raise, with all that their stack trace entries show.
+//! Exceptions that several natives on data raise, with everything that their stack trace entries
+//! show.
 
 use crate::cx::{BifResult, Context, Fail};
 use purlin_term::arith::{Arith, ArithError};
 use purlin_term::{Alloc, Term, am};
 
-/// Completes an exception raised in a native: its entry in the stack trace shows `args` and carries `error_info`, as
-/// it does for `badarg`.
+/// Completes an exception raised in a native: its entry in the stack trace shows `args` and carries
+/// `error_info`, as it does for `badarg`.
 pub fn with_args<P>(cx: &mut Context<P>, f: Fail, args: &[Term]) -> Fail {
     cx.exc.args = cx.list(args);
     cx.exc.error_info = true;
@@ -26,7 +27,7 @@ pub fn badkey<P>(cx: &mut Context<P>, args: &[Term], k: Term) -> Fail {
     with_args(cx, f, args)
 }
 
-/// The result of an arithmetic operation as that of a native.
+/// Returns the result of an arithmetic operation as that of a native.
 #[inline]
 pub fn arith(r: Arith) -> BifResult {
     r.map_err(|e| match e {

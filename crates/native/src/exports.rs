@@ -1,9 +1,10 @@
-//! Exports and fun entries: the names by which code is called, and the stubs of the runtime.
+//! Exports and fun entries, by which code calls functions, and the stubs of the runtime.
 //!
 //! # Invariants
-//! * Exports and fun entries are never freed or moved; their addresses stand in code and terms.
-//! * An export always leads to an instruction: the function's code, a stub that calls the native, or a
-//!   stub that calls the error handler.
+//! - Exports and fun entries are never freed or moved, because code and terms contain their
+//!   addresses.
+//! - An export always leads to an instruction: the function's code, a stub that calls the native,
+//!   or a stub that calls the error handler.
 
 use crate::bif::{Kind, native};
 use crate::hashing::Hashing;
@@ -19,7 +20,8 @@ use std::sync::atomic::Ordering;
 
 const SHARDS: usize = 16;
 
-/// By the indices of the atoms and the arity. Looked up at each call of a function that is named at run time.
+/// Exports by the indexes of the atoms and the arity. Each call of a function that is named at run
+/// time looks here.
 type ExportMap = HashMap<(u32, u32, u32), &'static Export, Hashing>;
 /// Module, old uniq and index, uniq, index, arity, free variables.
 type FunKey = (u32, i64, u32, [u8; 16], u32, u8, u8);
@@ -32,27 +34,28 @@ struct Code {
 
 /// Code that belongs to no module.
 pub struct Stubs {
-    /// Calls x0:x1 with the arguments in list x2, in place of the caller.
+    /// Calls x0:x1 with the arguments in list x2, as a tail call.
     pub apply: &'static [u64],
-    /// Calls fun x0 with the arguments in list x1, in place of the caller.
+    /// Calls fun x0 with the arguments in list x1, as a tail call.
     pub apply_fun: &'static [u64],
-    /// The same, where `apply/2` itself is what is called: so that a fault can tell who was called by name.
+    /// The same for a call of `apply/2` itself, so that an error can show which function was called
+    /// by name.
     pub reapply_fun: &'static [u64],
     /// `erlang:hibernate/3`.
     pub hibernate: &'static [u64],
-    /// Where a process that hibernates goes on.
+    /// Where a hibernating process goes on.
     pub hibernated: &'static [u64],
-    /// The instruction that a traced call returns to.
+    /// The return address of a traced call.
     pub return_trace: &'static [u64],
-    /// The instruction that a call whose time is measured returns to.
+    /// The return address of a call whose time is measured.
     pub return_time: &'static [u64],
-    /// The instruction that what the breakpoint of a line has called returns to.
+    /// The return address of the function that a line breakpoint has called.
     pub line_resume: &'static [u64],
-    /// Ends the process normally: what the first call of a process returns to.
+    /// The return address of the first function of a process: ends the process normally.
     pub exit: &'static [u64],
 }
 
-/// The words of an instruction whose operands are numbers and addresses.
+/// Returns the words of an instruction whose operands are numbers and addresses.
 pub fn stub(op: Op, operands: &[u64]) -> Vec<u64> {
     let operands: Vec<Value> = operands.iter().map(|&n| Value::N(n)).collect();
     match packed(op, &operands) {
@@ -61,8 +64,8 @@ pub fn stub(op: Op, operands: &[u64]) -> Vec<u64> {
     }
 }
 
-/// An instruction of the runtime that a call with so many arguments may lead to.
-fn led(op: Op, arity: u32) -> &'static [u64] {
+/// Returns an instruction of the runtime to which a call with that arity may lead.
+fn stub_of(op: Op, arity: u32) -> &'static [u64] {
     let mut words = vec![lead_word(arity)];
     words.extend(stub(op, &[]));
     &words.leak()[1..]
@@ -74,10 +77,10 @@ fn code() -> &'static Code {
         exports: std::array::from_fn(|_| RwLock::default()),
         funs: Mutex::default(),
         stubs: Stubs {
-            apply: led(Op::IApply, 3),
-            apply_fun: led(Op::IApplyFun, 2),
-            reapply_fun: led(Op::IApplyFun, 2),
-            hibernate: led(Op::Hibernate, 3),
+            apply: stub_of(Op::IApply, 3),
+            apply_fun: stub_of(Op::IApplyFun, 2),
+            reapply_fun: stub_of(Op::IApplyFun, 2),
+            hibernate: stub_of(Op::Hibernate, 3),
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),
             return_time: stub(Op::ReturnTime, &[]).leak(),
@@ -87,7 +90,7 @@ fn code() -> &'static Code {
     })
 }
 
-/// Code that belongs to no module.
+/// Returns the code that belongs to no module.
 #[inline]
 pub fn stubs() -> &'static Stubs {
     &code().stubs
@@ -103,16 +106,16 @@ fn shard(m: u32, f: u32, a: u32) -> &'static RwLock<ExportMap> {
     &code().exports[h as usize % SHARDS]
 }
 
-/// Exports that a thread remembers.
+/// Number of exports that a thread remembers.
 const RECENT_EXPORTS: usize = 256;
 
 thread_local! {
-    /// Exports that this thread looked up last, by a hash of their names. None ever goes.
+    /// Exports that this thread looked up last, by a hash of their names. Exports are never freed.
     static RECENT: [Cell<Option<&'static Export>>; RECENT_EXPORTS] =
         const { [const { Cell::new(None) }; RECENT_EXPORTS] };
 }
 
-/// The export `m:f/arity`, if somebody refers to it.
+/// Returns the export `m:f/arity`, if there is one.
 #[inline]
 pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
     let (mi, fi) = (m.atom_index(), f.atom_index());
@@ -120,9 +123,9 @@ pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> 
     map.get(&(mi, fi, arity)).copied()
 }
 
-/// The export `m:f/arity`, made if it is new. `m` and `f` are atoms.
+/// Returns the export `m:f/arity`, and makes it if there is none. `m` and `f` are atoms.
 pub fn export(m: Term, f: Term, arity: u32) -> &'static Export {
-    // Calls by name mostly are of the few that this thread has just looked up.
+    // Most calls by name go to the few functions that this thread has just looked up.
     let place = (m.atom_index().wrapping_mul(0x9E37_79B1) ^ f.atom_index()).wrapping_add(arity);
     let place = place as usize % RECENT_EXPORTS;
     if let Some(e) = RECENT.with(|r| r[place].get())
@@ -180,9 +183,9 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     e
 }
 
-/// The export that a call of `m:f/arity` in code goes by. Functions that are code of the runtime have one of their own for
-/// that: such a call is an instruction to stock, which isn't traced, while calls that come upon them by a name that was
-/// computed or by a fun are.
+/// Returns the export through which a call of `m:f/arity` in code goes. Functions that are code of
+/// the runtime have a separate export for that. To stock such a call is an instruction, which isn't
+/// traced, while calls by a computed name or by a fun are.
 pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
     static CALLED: Mutex<Vec<&'static Export>> = Mutex::new(Vec::new());
     if own_code(m, f, arity).is_none() {
@@ -199,8 +202,8 @@ pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
     }
 }
 
-/// Calls of a function that is code of the runtime, by whatever names it, arrive at `entry`; none: at that code. Nothing
-/// happens for other functions.
+/// Redirects calls of a function that is code of the runtime, under any of its exports, to `entry`;
+/// `None` restores that code. Does nothing for other functions.
 #[inline]
 pub fn lead_to(m: Term, f: Term, arity: u32, entry: Option<*const u64>) {
     if let Some(own) = own_code(m, f, arity) {
@@ -208,7 +211,8 @@ pub fn lead_to(m: Term, f: Term, arity: u32, entry: Option<*const u64>) {
     }
 }
 
-/// The functions of `erlang` that are code of the runtime: what they do to the stack no native can.
+/// Returns the code of a function of `erlang` that is code of the runtime, because no native can
+/// change the stack as it does.
 fn own_code(m: Term, f: Term, arity: u32) -> Option<*const u64> {
     if m != am::ERLANG {
         return None;
@@ -222,13 +226,14 @@ fn own_code(m: Term, f: Term, arity: u32) -> Option<*const u64> {
     }
 }
 
-/// Whether a function is the runtime's whatever the file of its module says: a native, or code of the runtime.
+/// Whether the runtime provides a function, whatever the file of its module says: a native, or code
+/// of the runtime.
 #[inline]
 pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
     native(m, f, arity).is_some() || own_code(m, f, arity).is_some()
 }
 
-/// Makes an export undefined again, for unloading. A native that is built in stays.
+/// Makes an export undefined again, for unloading. A native stays.
 #[inline]
 pub fn reset_export(e: &Export) {
     if is_builtin(e.module, e.function, e.arity) {
@@ -237,7 +242,8 @@ pub fn reset_export(e: &Export) {
     e.unlead();
 }
 
-/// The entry of a fun, made if it is new; an entry made so leads nowhere until its module is loaded.
+/// Returns the entry of a fun, and makes it if there is none. A new entry is undefined until its
+/// module is loaded.
 #[allow(clippy::too_many_arguments)]
 pub fn fun_entry(
     module: Term,
@@ -250,9 +256,9 @@ pub fn fun_entry(
     function: Term,
 ) -> &'static FunEntry {
     let mut m = code().funs.lock();
-    // Reloading the same code meets the same entries: they are told apart by the module's checksum too. A fun of another arity
-    // or with another environment than the code's, as a made-up external term may tell of it, has an entry of its own, which
-    // leads nowhere.
+    // Reloading the same code finds the same entries, which are also identified by the module's
+    // checksum. A fun whose arity or environment differs from the code's, as a forged external term
+    // may describe it, has an entry of its own, which stays undefined.
     let key = (
         module.atom_index(),
         old_uniq,
@@ -316,15 +322,15 @@ mod tests {
     #[test]
     fn a_fun_of_another_shape_has_no_code() {
         let of = |arity, free, name| fun_entry(am::OK, 1, 2, [3; 16], 2, arity, free, name);
-        let told = of(1, 2, NIL);
-        assert!(told.function().is_nil());
+        let entry = of(1, 2, NIL);
+        assert!(entry.function().is_nil());
         // Its module is loaded.
-        assert!(std::ptr::eq(of(1, 2, am::TRUE), told));
-        assert_eq!(told.function(), am::TRUE);
-        assert!(std::ptr::eq(of(1, 2, NIL), told));
-        assert_eq!(told.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, am::TRUE), entry));
+        assert_eq!(entry.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, NIL), entry));
+        assert_eq!(entry.function(), am::TRUE);
         for (arity, free) in [(0, 2), (2, 2), (1, 0), (1, 1), (1, 3), (3, 0)] {
-            assert!(!std::ptr::eq(of(arity, free, NIL), told));
+            assert!(!std::ptr::eq(of(arity, free, NIL), entry));
         }
     }
 }

@@ -1,6 +1,7 @@
-//! A quick hash for keys that the runtime itself has given out.
+//! A fast hash for keys that the runtime itself has assigned.
 
-/// For maps whose keys are numbers that the runtime itself has given out, which nobody can choose.
+/// A hasher for maps whose keys are numbers that the runtime itself has assigned, so nobody can
+/// choose them.
 pub type Hashing = std::hash::BuildHasherDefault<Mix>;
 
 /// The hash of [`Hashing`].

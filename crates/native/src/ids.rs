@@ -1,7 +1,7 @@
-//! Numbers that are given out once: references and unique integers.
+//! Numbers that are given out only once: those of references, and unique integers.
 //!
-//! Each thread takes numbers in blocks, so that making a reference touches nothing shared most of the time. Strictly
-//! monotonic integers come from one counter.
+//! Each thread takes numbers in blocks, so making a reference mostly touches nothing shared.
+//! Strictly monotonic integers come from one counter.
 
 use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, Term};
@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BLOCK: u64 = 1 << 12;
-/// The first of a reference's numbers has this many bits.
+/// Number of bits of a reference's first number.
 const FIRST_BITS: u32 = 18;
-/// So many bits of the last of them differ within a run.
+/// Number of bits of a reference's last number that differ within a run.
 const LAST_BITS: u32 = 64 - 32 - FIRST_BITS;
 
 static NEXT_REF: AtomicU64 = AtomicU64::new(0);
@@ -26,16 +26,17 @@ thread_local! {
 
 /// The values that differ from run to run.
 struct Seed {
-    /// Where the numbers of references start.
+    /// The first number of references.
     first: u64,
-    /// The bits of a reference's last number that all references of this run have.
+    /// The bits of a reference's last number that all references of this run share.
     last: u32,
 }
 
-/// The first numbers of this run.
+/// The seed of the first numbers of this run.
 static BEGUN: OnceLock<u64> = OnceLock::new();
 
-/// Has the numbers of this run depend on `nanoseconds`, not on the clock. To be called before the first is given.
+/// Derives the numbers of this run from `nanoseconds` instead of the clock. Must be called before
+/// the first is given out.
 pub fn begin_at(nanoseconds: u64) {
     let _ = BEGUN.set(nanoseconds);
 }
@@ -69,19 +70,19 @@ fn from_block(cell: &'static std::thread::LocalKey<Cell<(u64, u64)>>, next: &Ato
     })
 }
 
-/// The numbers of a new reference.
+/// Returns the numbers of a new reference.
 #[inline]
 pub fn ref_numbers() -> [u32; 3] {
     numbers_of(ref_bits())
 }
 
-/// A new reference, as the bits that [`numbers_of`] takes.
+/// Returns a new reference, as the bits that [`numbers_of`] takes.
 #[inline]
 pub fn ref_bits() -> u64 {
     seed().first.wrapping_add(from_block(&REFS, &NEXT_REF))
 }
 
-/// The numbers of a reference of this runtime: it has 64 bits.
+/// Returns the numbers of a reference of this runtime, which has 64 bits.
 #[inline]
 pub fn numbers_of(bits: u64) -> [u32; 3] {
     [
@@ -91,7 +92,7 @@ pub fn numbers_of(bits: u64) -> [u32; 3] {
     ]
 }
 
-/// The bits of these numbers; None if no reference of this runtime has them.
+/// Returns the bits of these numbers; `None` if no reference of this runtime has them.
 #[inline]
 pub fn bits_of(numbers: [u32; 3]) -> Option<u64> {
     let [a, b, c] = numbers.map(u64::from);
@@ -105,29 +106,30 @@ pub fn make_ref<A: Alloc + ?Sized>(to: &mut A) -> Term {
     to.local_ref(ref_numbers())
 }
 
-/// An integer that no other call gives, 0 or greater; in no particular order.
+/// Returns a unique integer, 0 or greater, in no particular order.
 #[inline]
 pub fn unique() -> u64 {
     from_block(&UNIQUE, &NEXT_UNIQUE)
 }
 
-/// An integer greater than every one given before; the first is 0.
+/// Returns an integer greater than every one given before; the first is 0.
 #[inline]
 pub fn unique_monotonic() -> u64 {
     NEXT_MONOTONIC.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The one that [`unique_monotonic`] has given last; -1, modulo 2^64, before the first.
+/// Returns the last result of [`unique_monotonic`]; -1, modulo 2^64, before the first.
 pub fn last_monotonic() -> u64 {
     NEXT_MONOTONIC.load(Ordering::Relaxed).wrapping_sub(1)
 }
 
-/// Sets what [`last_monotonic`] tells: the next one is greater by 1, modulo 2^64.
+/// Sets the value of [`last_monotonic`]: the next one is greater by 1, modulo 2^64.
 pub fn set_last_monotonic(n: u64) {
     NEXT_MONOTONIC.store(n.wrapping_add(1), Ordering::Relaxed);
 }
 
-/// The value of `erlang:unique_integer/1` for a number: they begin with 1 if they are to be positive, else with the least small integer.
+/// Returns the value of `erlang:unique_integer/1` for a number. Positive ones begin with 1, others
+/// with the least small integer.
 pub fn unique_integer(a: &mut dyn Alloc, n: u64, positive: bool) -> Term {
     match positive {
         true => a.uint(n.wrapping_add(1)),

@@ -1,7 +1,7 @@
-//! Natives: functions of Erlang modules that are written in Rust. The context that it runs in, how it fails, the
-//! row that says its name, the exports by which code finds it.
+//! Natives: functions of Erlang modules that are written in Rust. The context in which they run,
+//! how they fail, their rows, and the exports by which code finds them.
 //!
-//! Knows no process and no loaded code.
+//! This crate knows no process and no loaded code.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod bif;

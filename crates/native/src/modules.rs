@@ -1,31 +1,32 @@
-//! The Erlang modules that have BIFs: what is true of all BIFs of a module. One row each; rows of BIFs refer to them.
+//! The Erlang modules that have natives, and the properties that all natives of a module share.
+//! There is one row for each module; rows of natives refer to them.
 
 use purlin_term::release::{ALWAYS, Feature, since};
 use purlin_term::{Term, atom};
 use std::sync::OnceLock;
 
-/// An Erlang module that has BIFs.
+/// An Erlang module that has natives.
 pub struct BifModule {
     pub name: &'static str,
-    /// The module that explains errors of its BIFs (`error_info`), if there is one.
+    /// The module that formats errors of its natives (`error_info`), if there is one.
     pub errors: Option<&'static str>,
-    /// The library they belong to.
+    /// The library that they belong to.
     pub library: Library,
     /// The releases that have the module's natives.
     pub releases: Feature,
 }
 
-/// Where BIFs of a module come from, in the eyes of Erlang code.
+/// The library that natives of a module belong to, as Erlang code sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Library {
-    /// The emulator itself has them.
+    /// The emulator itself.
     Emulator,
     /// A native library that is part of the emulator: `load_nif/2` of the module finds it.
     Static,
 }
 
 impl BifModule {
-    /// Whether its BIFs are functions of a native library.
+    /// Whether its natives count as functions of a native library.
     pub fn is_library(&self) -> bool {
         self.library == Library::Static
     }
@@ -40,7 +41,7 @@ const fn row(name: &'static str, errors: Option<&'static str>, library: Library)
     }
 }
 
-/// Natives that came with a release.
+/// Natives that a release introduced.
 const fn from(release: u32, row: BifModule) -> BifModule {
     BifModule {
         releases: since(release),
@@ -90,17 +91,18 @@ static MODULES: &[BifModule] = &[
     from(28, row("zstd", None, Static)),
 ];
 
-/// The row of an atom, if that module has BIFs.
+/// Returns the row of an atom, if that module has natives.
 pub fn of(module: Term) -> Option<&'static BifModule> {
     Some(by_atom(module)?.1)
 }
 
-/// The module that explains errors of the BIFs of that one.
+/// Returns the module that formats errors of the natives of `module`.
 pub fn error_module(module: Term) -> Option<Term> {
     by_atom(module)?.2
 }
 
-/// By the words of their atoms, since errors of BIFs ask each time: row, and the atom of who explains its errors.
+/// Looks up a module by the word of its atom, since errors of natives do so each time. Returns its
+/// row, and the atom of the module that formats its errors.
 fn by_atom(module: Term) -> Option<&'static ByAtom> {
     static BY_ATOM: OnceLock<Box<[ByAtom]>> = OnceLock::new();
     let rows = BY_ATOM.get_or_init(|| {
@@ -117,10 +119,10 @@ fn by_atom(module: Term) -> Option<&'static ByAtom> {
 
 type ByAtom = (u64, &'static BifModule, Option<Term>);
 
-/// The row of that name.
+/// Returns the row of that name.
 ///
 /// # Panics
-/// If there is none: then a table of BIFs doesn't compile.
+/// If there is none, so that a table of natives with a wrong name doesn't compile.
 pub const fn named(name: &str) -> &'static BifModule {
     let mut i = 0;
     while i < MODULES.len() {

@@ -1,7 +1,7 @@
-//! Native values behind magic references, and atoms that are named in one place only.
+//! Native values behind magic references, and atoms that only one file names.
 //!
-//! The value of a magic reference is shared by every process that holds the reference, so it is `Sync`; what changes
-//! in it stands behind a lock of its own.
+//! Every process that holds a magic reference shares its value, so the value is `Sync`; its mutable
+//! parts have a lock of their own.
 
 use crate::ids;
 use purlin_term::layout::RefView;
@@ -9,13 +9,14 @@ use purlin_term::magic::MagicRef;
 use purlin_term::{Alloc, Term};
 use std::any::Any;
 
-/// A reference that owns `value`, which is dropped with the last copy of it.
+/// Makes a reference that owns `value`. The value is dropped with the last copy of the reference.
 pub fn make<T: Any + Send + Sync>(cx: &mut impl Alloc, value: T) -> Term {
-    // SAFETY: just made, count 0, and nobody else knows it.
+    // SAFETY: just made, with count 0, and not shared yet.
     unsafe { cx.magic_ref(MagicRef::new(ids::ref_numbers(), Box::new(value))) }
 }
 
-/// The value of type `T` behind `t`; None if `t` is no such reference. Good for the native call, like the term.
+/// Returns the value of type `T` behind `t`; `None` if `t` is no such reference. It is valid during
+/// the native call, like the term.
 pub fn get<'a, T: Any>(t: Term) -> Option<&'a T> {
     match t.as_ref_view()? {
         RefView::Magic(m) => m.value.downcast_ref::<T>(),
@@ -23,7 +24,8 @@ pub fn get<'a, T: Any>(t: Term) -> Option<&'a T> {
     }
 }
 
-/// Functions that give atoms which are looked up once: `lazy_atoms! { nomatch = "nomatch"; … }`.
+/// Defines functions that return atoms, each looked up once: `lazy_atoms! { nomatch = "nomatch"; …
+/// }`.
 #[macro_export]
 macro_rules! lazy_atoms {
     ($($v:vis $f:ident = $t:literal;)*) => {

@@ -1,13 +1,15 @@
-//! Calls of natives on so much data that they would hold a scheduler for long: they are made on a dirty CPU thread.
+//! Calls of natives on so much data that they would occupy a scheduler for long. They are made on a
+//! dirty CPU thread.
 //!
-//! The row of a native that may be called so says `long`, and the native asks [`dirty_if`] before it starts. Where the
-//! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
-//! may take its time, and where nothing collects the heap meanwhile. An error that it raises there shows its own name.
+//! The row of such a native says `long`, and the native calls [`dirty_if`] before it starts. If the
+//! answer is a trap, `purlin:long/1` calls the same native again with the same arguments, on a
+//! thread where it may take its time and where nothing collects the heap meanwhile. An error that
+//! it raises there shows its own name.
 //!
-//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is
-//! looked at, and ends when it is told to, while the native computes. One that is long about it
-//! asks now and then whether it is to go on: by [`go_on`], or what it calls asks [`ending`] itself.
-//! What it makes when it has broken off is dropped.
+//! A native that sees no process ([`Bif::blind`]) leaves the process open to others there
+//! ([`open`]): they may inspect and end the process while the native computes. A long one checks
+//! now and then whether to continue, by [`go_on`], or the function that it calls checks [`ending`]
+//! itself. The result of an abandoned call is dropped.
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
@@ -18,12 +20,12 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Parts of data (cells, elements, cache lines of bytes) that a native may work on where it is called: a few
-/// milliseconds.
+/// Maximum number of parts of data (cells, elements, cache lines of bytes) that a native handles
+/// where it is called: a few milliseconds of work.
 pub const MANY: usize = 100_000;
 
-/// How much a family of natives works on where it is called, in a unit of its own. Tests of what happens to longer
-/// calls lower it (`erts_debug:set_internal_state/2`).
+/// Maximum amount of data that a family of natives handles where it is called, in a unit of its
+/// own. Tests of longer calls lower it (`erts_debug:set_internal_state/2`).
 pub struct Limit {
     default: usize,
     /// 0: the default.
@@ -42,30 +44,31 @@ impl Limit {
             set: AtomicUsize::new(0),
         }
     }
-    /// What is not too long yet.
+    /// Returns the largest amount that is not too long.
     pub fn most(&self) -> usize {
         match self.set.load(Ordering::Relaxed) {
             0 => self.default,
             limit => limit,
         }
     }
-    /// Whether so much is too long.
+    /// Whether `n` is too long.
     pub fn exceeded(&self, n: usize) -> bool {
         n > self.most()
     }
-    /// Sets the limit (0: the default) and returns what was set.
+    /// Sets the limit (0: the default) and returns the previous setting.
     pub fn set(&self, n: usize) -> usize {
         self.set.swap(n, Ordering::Relaxed)
     }
 }
 
-/// The row of `m:f` with so many arguments, if it may be called on a dirty thread.
+/// Returns the row of `m:f` with that arity, if it may be called on a dirty thread.
 fn row(m: Term, f: Term, arity: usize) -> Option<&'static Bif> {
     let (_, row) = bif::native(m, f, u32::try_from(arity).ok()?)?;
     row.traits.long.then_some(row)
 }
 
-/// Leaves for a dirty thread if `long` says so and this isn't one. `long` is not asked where there is no choice.
+/// Moves the call to a dirty thread if `long` says so and this isn't one. `long` is only evaluated
+/// if there is a choice.
 #[inline]
 pub fn dirty_if<P>(
     cx: &mut Context<P>,
@@ -80,7 +83,8 @@ pub fn dirty_if<P>(
     Err(leave(cx, m, f, args))
 }
 
-/// Elements of a proper list that is an argument of the native `m:f(args…)`; leaves where they are too many.
+/// Returns the length of a proper list that is an argument of the native `m:f(args…)`; moves the
+/// call to a dirty thread if it is too long.
 #[inline]
 pub fn length<P>(
     cx: &mut Context<P>,
@@ -119,21 +123,21 @@ fn leave<P>(cx: &mut Context<P>, m: &str, f: &str, args: &[Term]) -> Fail {
 /// A native by its name: module, function, arity.
 pub type Name = (Term, Term, usize);
 
-/// Has others act for the process while a function runs that touches nothing of it but the context's heap. True: the process has ended
-/// meanwhile.
+/// Lets others act for the process while the given function runs, which touches nothing of the
+/// process but the context's heap. Returns true if the process has ended meanwhile.
 ///
 /// # Safety
-/// The context is that of a dirty thread, at the call of a native.
+/// The context must be that of a dirty thread, at the call of a native.
 pub type Opener = unsafe fn(*mut Env, Name, &mut dyn FnMut()) -> bool;
 
 static OPENER: OnceLock<Opener> = OnceLock::new();
 
-/// Says who opens processes to others: see [`open`].
+/// Sets the function that opens processes to others: see [`open`].
 pub fn set_opener(f: Opener) {
     let _ = OPENER.set(f);
 }
 
-/// To be asked by natives that are long about something, every few milliseconds: fails if nobody waits for them any more.
+/// Fails if nobody waits for the result any more. Long natives call it every few milliseconds.
 #[inline]
 pub fn go_on() -> Result<(), Fail> {
     match ending::is_over() {
@@ -142,7 +146,7 @@ pub fn go_on() -> Result<(), Fail> {
     }
 }
 
-/// As [`go_on`], asked at every step.
+/// As [`go_on`], but called at every step.
 #[inline]
 pub fn go_on_at(step: usize) -> Result<(), Fail> {
     match ending::is_over_at(step) {
@@ -151,8 +155,9 @@ pub fn go_on_at(step: usize) -> Result<(), Fail> {
     }
 }
 
-/// Runs a part of a native, which `name` is told for, on a dirty thread. The process is open to others meanwhile: what arrives at it is
-/// acted on, and it may end for them. On a scheduler, where natives are short, it is just run.
+/// Runs a part of a native on a dirty thread, reported under `name`. The process is open to others
+/// meanwhile: its signals are handled, and it may end. On a scheduler, where natives are short, the
+/// function just runs.
 pub fn open(cx: &mut Env, name: Name, f: impl FnOnce(&mut Env) -> BifResult) -> BifResult {
     let Some(opener) = OPENER.get().filter(|_| cx.dirty && !cx.proc.is_null()) else {
         return f(cx);
@@ -161,20 +166,20 @@ pub fn open(cx: &mut Env, name: Name, f: impl FnOnce(&mut Env) -> BifResult) -> 
     let (mut f, mut result) = (Some(f), Err(Fail::Exited));
     let mut run = || {
         if let Some(f) = f.take() {
-            // SAFETY: the context of this thread, which nobody else has.
+            // SAFETY: the context of this thread, which nothing else uses.
             result = f(unsafe { &mut *at });
         }
     };
-    // SAFETY: a dirty thread's, in a native. What runs sees no process.
+    // SAFETY: the context of a dirty thread, in a native. The function sees no process.
     let ended = unsafe { opener(at, name, &mut run) };
     if ended { Err(Fail::Exited) } else { result }
 }
 
-/// Parts that are worth a reduction.
+/// Number of parts that count as one reduction.
 const PARTS_PER_REDUCTION: usize = 16;
 
-/// Leaves for a dirty thread if `t`, which the native is to walk through, has more than [`MANY`] parts; counts
-/// reductions for the walk otherwise.
+/// Moves the call to a dirty thread if `t`, which the native traverses, has more than [`MANY`]
+/// parts; otherwise counts reductions for the traversal.
 pub fn dirty_if_large<P>(
     cx: &mut Context<P>,
     m: &str,
@@ -198,13 +203,13 @@ pub fn is_large(t: Term) -> bool {
     is_larger(t, MANY)
 }
 
-/// Whether a term has more than so many parts.
+/// Whether a term has more than `most` parts.
 pub fn is_larger(t: Term, most: usize) -> bool {
     !t.is_immed() && parts(t, false, most) > most
 }
 
-/// Leaves for a dirty thread if `t`, of which the native encodes all but the bytes of binaries that start at a byte, has more than
-/// [`MANY`] parts.
+/// Moves the call to a dirty thread if `t` has more than [`MANY`] parts. The native encodes `t`,
+/// but for the bytes of binaries that start at a whole byte.
 pub fn dirty_if_many<P>(
     cx: &mut Context<P>,
     m: &str,
@@ -217,7 +222,7 @@ pub fn dirty_if_many<P>(
     })
 }
 
-/// Whether several terms together have more than so many parts.
+/// Whether several terms together have more than `most` parts.
 pub fn are_larger(terms: impl IntoIterator<Item = Term>, most: usize) -> bool {
     let mut n = 0;
     terms.into_iter().any(|t| {
@@ -226,7 +231,8 @@ pub fn are_larger(terms: impl IntoIterator<Item = Term>, most: usize) -> bool {
     })
 }
 
-/// Parts of a term; a number above `most` where they are more than that. `kept`: binaries that start at a byte stay where they are.
+/// Counts the parts of a term; the result is above `most` if there are more. `kept`: binaries that
+/// start at a whole byte are not copied.
 fn parts(t: Term, kept: bool, most: usize) -> usize {
     let mut n = 0usize;
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
@@ -252,7 +258,7 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
                 b.bit_len / 512
             };
         } else {
-            // SAFETY: a boxed term in hand is well formed.
+            // SAFETY: a boxed term is well formed.
             unsafe {
                 let p = t.ptr();
                 n += layout::object_words(p);
@@ -274,7 +280,7 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
     n
 }
 
-/// The native that `purlin:long/1` is to call.
+/// Returns the native that `purlin:long/1` is to call.
 pub fn called(call: Term) -> Option<Name> {
     match call.as_tuple()? {
         [m, f, args @ ..] => Some((*m, *f, args.len())),
@@ -282,7 +288,7 @@ pub fn called(call: Term) -> Option<Name> {
     }
 }
 
-/// `purlin:long({Module, Function, Argument, …})`: where long calls trap to.
+/// `purlin:long({Module, Function, Argument, …})`: the target of the traps of long calls.
 fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
     let Some(&[m, f, ref args @ ..]) = call.as_tuple() else {
         return Err(Fail::Badarg);
@@ -291,7 +297,7 @@ fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let native = row(m, f, args.len()).ok_or(Fail::Badarg)?;
-    // SAFETY: as many arguments as the row's arity, by which it was found.
+    // SAFETY: there are as many arguments as the arity of the row, by which it was found.
     let run = |cx: &mut Env| unsafe { (native.call)(cx.env_ptr(), args.as_ptr()) };
     let result = match native.blind {
         true => open(cx, (m, f, args.len()), run),

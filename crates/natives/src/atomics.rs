@@ -1,8 +1,8 @@
 //! Natives of modules `atomics` and `counters`: arrays of 64-bit integers behind magic references.
 //!
-//! A counter of `counters` with `write_concurrency` has one part for each of a number of threads, each part in cache
-//! lines of its own: a thread adds to its part, and reading sums up. So parts are only changed by addition, and
-//! `put` changes one part by what is missing.
+//! A counter of `counters` with `write_concurrency` has several parts, each in cache lines of its
+//! own. A thread adds to its part, and reading sums the parts up. So parts are only changed by
+//! addition, and `put` adds the difference to one part.
 
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::RefView;
@@ -18,20 +18,20 @@ struct Atomics {
     cells: Box<[AtomicU64]>,
 }
 
-/// Integers in a cache line.
+/// Number of integers in a cache line.
 const LINE: usize = 8;
 #[repr(align(64))]
 struct Line([AtomicU64; LINE]);
 
-/// An array of `counters`. The lines of the first eight counters come first, one for each part. There is a part for
-/// each scheduler, and one that `put` changes.
+/// An array of `counters`. The lines of the first eight counters come first, one for each part.
+/// There is a part for each scheduler, and one that `put` changes.
 struct Counters {
     len: usize,
     parts: usize,
     lines: Box<[Line]>,
 }
 
-/// The value behind a magic reference, if it is such a one.
+/// Returns the value behind a magic reference, if it has that type.
 fn value<T: Any>(t: Term) -> Result<&'static T, Fail> {
     match t.as_ref_view() {
         Some(RefView::Magic(m)) => m.value.downcast_ref().ok_or(Fail::Badarg),
@@ -39,7 +39,7 @@ fn value<T: Any>(t: Term) -> Result<&'static T, Fail> {
     }
 }
 
-/// How long an array is to be.
+/// Returns the length of a new array.
 fn length(t: Term, max: u64) -> Result<usize, Fail> {
     match (arith::to_u64(t), t.as_big()) {
         (Some(0), _) => Err(Fail::Badarg),
@@ -49,22 +49,23 @@ fn length(t: Term, max: u64) -> Result<usize, Fail> {
     }
 }
 
-/// An element of an array: bytes that are all zero are one.
+/// An element of an array for which zeroed bytes are a valid value.
 ///
 /// # Safety
-/// It is.
+/// They must be.
 unsafe trait Zero {}
 // SAFETY: any bits are a number.
 unsafe impl Zero for AtomicU64 {}
 // SAFETY: as above.
 unsafe impl Zero for Line {}
 
-/// So many zeros; None where there is no memory for them. Pages of a long array take none before something is written there.
+/// Returns `n` zeros; `None` if there is no memory for them. Pages of a long array take memory only
+/// when they are written.
 fn zeroed<T: Zero>(n: usize) -> Option<Box<[T]>> {
     let l = Layout::array::<T>(n).ok().filter(|l| l.size() > 0)?;
-    // SAFETY: the layout has bytes.
+    // SAFETY: the layout is not empty.
     let p = unsafe { alloc_zeroed(l) } as *mut T;
-    // SAFETY: `n` values of zeros, allocated as a box of them is.
+    // SAFETY: `n` zeroed values, allocated like a box of them.
     (!p.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, n)) })
 }
 
@@ -74,7 +75,7 @@ fn reference(cx: &mut Env, value: Box<dyn Any + Send + Sync>) -> Term {
     unsafe { cx.magic_ref(m) }
 }
 
-/// The cell that a one-based index names.
+/// Returns the cell for a one-based index.
 fn cell(r: Term, i: Term) -> Result<(&'static Atomics, &'static AtomicU64), Fail> {
     let a: &Atomics = value(r)?;
     let i = arith::to_u64(i).ok_or(Fail::Badarg)?.wrapping_sub(1);
@@ -83,7 +84,7 @@ fn cell(r: Term, i: Term) -> Result<(&'static Atomics, &'static AtomicU64), Fail
         None => Err(Fail::Badarg),
     }
 }
-/// A value to be stored, as bits.
+/// Returns a value to store, as bits.
 fn stored(a: &Atomics, t: Term) -> Result<u64, Fail> {
     match a.signed {
         true => arith::to_i64(t).map(|v| v as u64),
@@ -91,7 +92,7 @@ fn stored(a: &Atomics, t: Term) -> Result<u64, Fail> {
     }
     .ok_or(Fail::Badarg)
 }
-/// A value to be added, as bits: any that fits 64 bits with or without sign.
+/// Returns a value to add, as bits: any that fits into 64 bits, signed or unsigned.
 fn added(t: Term) -> Result<u64, Fail> {
     arith::to_i64(t)
         .map(|v| v as u64)
@@ -172,7 +173,7 @@ fn counters_new_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
     let lines = zeroed(len.div_ceil(LINE) * parts).ok_or(Fail::SystemLimit)?;
     Ok(reference(cx, Box::new(Counters { len, parts, lines })))
 }
-/// All parts of the counter that a one-based index names.
+/// Returns all parts of the counter for a one-based index.
 fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, Fail> {
     let c: &'static Counters = value(r)?;
     let i = arith::to_u64(i).ok_or(Fail::Badarg)?.wrapping_sub(1);

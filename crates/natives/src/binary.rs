@@ -1,6 +1,7 @@
 //! Natives of module `binary`: searching, splitting, parts, numbers.
 //!
-//! Several patterns are searched for as stock does: the earliest match, and of those that start together the longest.
+//! A search for several patterns has the result of stock: the earliest match, and the longest of
+//! those that start together.
 
 use super::iolist::{self, part_range};
 use super::native_state;
@@ -32,31 +33,33 @@ lazy_atoms! {
 /// A search prepared by `compile_pattern/1`, or for one call.
 enum Pattern<'a> {
     One(memmem::Finder<'a>),
-    /// For so little that to prepare a search costs more than the search.
+    /// For so few bytes that preparing the search would cost more than the search.
     Plain(Cow<'a, [u8]>),
-    /// Several, as [`Pattern::Plain`]: an automaton takes some microseconds to make.
+    /// Several words, as [`Pattern::Plain`]: building an automaton takes some microseconds.
     Few(Few<'a>),
     Many(AhoCorasick),
-    /// Several, of which some are long: an automaton may take time as the square of the length of one that is like itself.
+    /// Several words, of which some are long. Building an automaton may take time quadratic in the
+    /// length of a repetitive word.
     Long(Vec<memmem::Finder<'a>>),
 }
 
 /// A few short words.
 struct Few<'a> {
-    /// By their first bytes; of those that begin alike the longest first.
+    /// Sorted by first byte, and those with the same first byte by descending length.
     words: Vec<Cow<'a, [u8]>>,
-    /// For each byte that words begin with, where those stand: the first, and the first behind them.
+    /// For each first byte, the range of its words: the first, and the first after them.
     groups: SmallVec<[(u8, u8); 8]>,
-    /// By bytes: one more than the number of their group, or 0.
+    /// For each byte one more than the number of its group, or 0.
     group_of: [u8; 256],
 }
 
-/// Bytes of a word from which several are not made an automaton, and words up to which they are not; of more one has to be eight times as
-/// long.
+/// Minimum length of a word for which several words get no automaton, and the number of words up to
+/// which that holds; with more words the length must be eight times as large.
 const LONG_BYTES: usize = 256;
 const MOST_LONG: usize = 64;
 
-/// Words, bytes of each, and bytes to be searched, up to which several words are [`Few`].
+/// Limits up to which several words are [`Few`]: number of words, bytes of each, and bytes to
+/// search.
 const FEW_WORDS: usize = 64;
 const FEW_BYTES: usize = 16;
 const FEW_BELOW_BYTES: usize = 16 * 1024;
@@ -83,12 +86,12 @@ impl<'a> Few<'a> {
         }
         f
     }
-    /// The byte that the words of a group begin with.
+    /// Returns the first byte of the words of a group.
     fn first(&self, group: usize) -> u8 {
         let words = self.groups.get(group).map(|g| g.0 as usize);
         words.and_then(|k| self.words[k].first()).map_or(0, |b| *b)
     }
-    /// The first place in `hay` where a word may begin.
+    /// Returns the first place in `hay` where a word may begin.
     fn start(&self, hay: &[u8]) -> Option<usize> {
         match self.groups.len() {
             1 => memchr::memchr(self.first(0), hay),
@@ -116,15 +119,15 @@ impl<'a> Few<'a> {
     }
 }
 
-/// Bytes in which a word may begin that are searched between two looks whether anybody waits for
-/// it.
+/// Bytes of start positions that are searched between two checks whether the result is still
+/// wanted.
 const PART: usize = 8 << 20;
 
-/// Bytes to be searched below which nothing is prepared.
+/// Minimum number of bytes to search for which a search is prepared.
 const PLAIN_BELOW_BYTES: usize = 64;
 
 impl<'a> Pattern<'a> {
-    /// One word, of which so many bytes will be searched.
+    /// Prepares one word for a search of `hay` bytes.
     fn one(word: Cow<'a, [u8]>, hay: usize) -> Pattern<'a> {
         match word {
             _ if hay < PLAIN_BELOW_BYTES => Pattern::Plain(word),
@@ -145,8 +148,8 @@ impl<'a> Pattern<'a> {
             Pattern::Long(v) => Pattern::Long(v.into_iter().map(|f| f.into_owned()).collect()),
         }
     }
-    /// The first match in `hay` at or behind `from`: its start and length. `next` is for the search alone, whose matches come one after
-    /// the other: where each of the long words comes next.
+    /// Returns the first match in `hay` at or after `from`: its start and length. `next` belongs to
+    /// the search, whose matches come in order: where each of the long words occurs next.
     fn find(&self, hay: &[u8], from: usize, next: &mut Vec<usize>) -> Option<(usize, usize)> {
         match self {
             Pattern::One(f) => f
@@ -172,8 +175,8 @@ impl<'a> Pattern<'a> {
             }
         }
     }
-    /// As [`Pattern::find`], in one part of `hay` after the other, so that a long search notices
-    /// that nobody waits for it any more.
+    /// As [`Pattern::find`], but in successive parts of `hay`, so that a long search notices that
+    /// its result is no longer wanted.
     fn find_in_parts(
         &self,
         hay: &[u8],
@@ -186,7 +189,7 @@ impl<'a> Pattern<'a> {
         let behind = self.longest();
         let mut part = from;
         loop {
-            // All words that begin in this part are seen whole.
+            // The range contains all words that begin in this part.
             let end = hay.len().min(part + PART + behind);
             match self.find(&hay[..end], part, next) {
                 Some(m) if m.0 < part + PART || end == hay.len() => return Ok(Some(m)),
@@ -196,7 +199,7 @@ impl<'a> Pattern<'a> {
             reschedule::go_on()?;
         }
     }
-    /// Bytes of the longest word.
+    /// Returns the length of the longest word in bytes.
     fn longest(&self) -> usize {
         match self {
             Pattern::One(f) => f.needle().len(),
@@ -214,7 +217,8 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// A pattern from a binary or a non-empty list of binaries, none empty. `hay` is how much will be searched.
+/// Makes a pattern from a binary or a non-empty list of binaries, none empty. `hay` is the number
+/// of bytes to search.
 fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
     if let Some(b) = t.as_binary() {
         return (!b.is_empty()).then(|| Pattern::one(b, hay));
@@ -257,7 +261,7 @@ fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
     }
 }
 
-/// Calls `f` with the pattern that `t` is: compiled before, or compiled now.
+/// Calls `f` with the pattern `t`, which is compiled already, or is compiled now.
 fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern<'_>) -> R) -> Result<R, Fail> {
     if let Some(&[tag, r]) = t.as_tuple() {
         let p = native_state::get::<Pattern<'static>>(r)
@@ -315,7 +319,7 @@ fn pair(cx: &mut Env, (at, n): (usize, usize)) -> Term {
     cx.tuple(&[a, b])
 }
 
-/// All matches that `opts` ask for (the first, or all), in order.
+/// Returns the matches for which `opts` ask (the first, or all), in order.
 fn search(
     cx: &mut Env,
     subject: Term,
@@ -325,7 +329,7 @@ fn search(
 ) -> Result<Vec<(usize, usize)>, Fail> {
     let s = bytes(subject)?;
     if o.scope.0 + o.scope.1 == 0 {
-        // As in stock nobody looked at the pattern then.
+        // As in stock the pattern was not looked at then.
         if release::has(EMPTY_SUBJECTS_NEED_PATTERNS) {
             with_pattern(pat, 0, |_| ())?;
         }
@@ -349,7 +353,7 @@ fn search(
         }
         Ok(v)
     })??;
-    // What lies behind the one that was wanted was not looked at.
+    // Data after the wanted match was not looked at.
     let seen = match found.last() {
         Some((at, n)) if !all => at + n - o.scope.0,
         _ => o.scope.1,
@@ -360,11 +364,11 @@ fn search(
 
 /// Bytes that are searched for one reduction.
 const BYTES_PER_REDUCTION: usize = 512;
-/// Bytes in which the first match of a long search is looked for before it leaves for a dirty thread: who takes lines off a large
-/// binary finds each of them near.
+/// Number of bytes in which a long search looks for its first match before it moves to a dirty
+/// thread: a program that takes lines off a large binary finds each of them near.
 const NEAR: usize = 1 << 16;
 
-/// Bytes of the longest word of a pattern: one that isn't compiled is not compiled for that.
+/// Returns the length of the longest word of a pattern in bytes, without compiling the pattern.
 fn longest(pattern: Term) -> Result<usize, Fail> {
     if pattern.as_tuple().is_some() {
         return with_pattern(pattern, 0, |p| p.longest());
@@ -373,7 +377,7 @@ fn longest(pattern: Term) -> Result<usize, Fail> {
     Ok(pattern.list_iter().map(len).max().unwrap_or(len(pattern)))
 }
 
-/// The first match that `opts` ask for, in the native `binary:f(args…)`.
+/// Returns the first match for which `opts` ask, in the native `binary:f(args…)`.
 fn first(
     cx: &mut Env,
     f: &str,
@@ -385,7 +389,7 @@ fn first(
         let scope = (o.scope.0, NEAR.min(reschedule::BINARY.most()));
         let near = Options { scope, ..*o };
         if let Some(&(at, n)) = search(cx, s, p, &near, false)?.first()
-            // A longer word that begins there as well may end behind.
+            // A longer word that begins there as well may extend beyond.
             && at + longest(p)? <= scope.0 + scope.1
         {
             return Ok(Some((at, n)));
@@ -395,12 +399,12 @@ fn first(
     Ok(search(cx, s, p, o, false)?.first().copied())
 }
 
-/// Matches after which a long search looks whether it is to go on.
+/// Matches after which a long search checks whether to continue.
 const LOOK_EVERY: usize = 1 << 14;
-/// A byte counts as so many where all matches are wanted, of which there may be one a byte.
+/// Factor by which a byte counts more if all matches are wanted, since there may be one per byte.
 const ALL: usize = 16;
 
-/// Leaves for a dirty thread where `size` bytes are too many to work on here.
+/// Moves the call to a dirty thread if `size` bytes are too many to handle here.
 fn leave_if_long(cx: &mut Env, f: &str, args: &[Term], size: usize) -> Result<(), Fail> {
     dirty_if(cx, "binary", f, args, || reschedule::BINARY.exceeded(size))
 }
@@ -495,7 +499,7 @@ fn at_2(_: &mut Env, [s, i]: [Term; 2]) -> BifResult {
     }
 }
 
-/// Byte `i` of a binary that has it.
+/// Returns byte `i` of a binary that has it.
 fn byte_at(s: Term, i: usize) -> Term {
     let one = s.as_bits().map(|b| purlin_term::layout::Bits {
         // SAFETY: the caller checked the index.
@@ -521,7 +525,7 @@ fn last_1(_: &mut Env, [s]: [Term; 1]) -> BifResult {
 }
 
 fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
-    // Before, stock looked at the last bits when there was something to copy.
+    // Before, stock checked the last bits only if there was something to copy.
     if n == Term::small(0) && s.as_bits().is_some() && !release::has(COPIES_WHOLE_BYTES) {
         return Ok(cx.binary(&[]));
     }
@@ -541,7 +545,7 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
         if b.is_empty() {
             return;
         }
-        // So many copies between two looks whether anybody waits for them.
+        // Number of bytes copied between two checks whether the result is still wanted.
         let some = (ending::BYTES / b.len()).max(1) * b.len();
         for part in out.chunks_mut(some) {
             if let [one] = *b {
@@ -569,7 +573,7 @@ fn list_to_bin_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     iolist::to_binary(cx, t).map_err(|_| Fail::Badarg)
 }
 
-/// Bytes of a number that are taken from or put into a binary where the native is called.
+/// Maximum number of bytes of a number that are converted where the native is called.
 const NUMBER_BYTES: usize = 1 << 20;
 
 /// Whether `t` asks for little-endian.
@@ -641,7 +645,7 @@ fn common(cx: &mut Env, t: Term, suffix: bool) -> BifResult {
     let mut n = first.len();
     for b in rest {
         reschedule::go_on()?;
-        // Bytes that are the same in these, at the front or at the end.
+        // Number of equal bytes at the front or at the end.
         let alike = |x: &[u8], y: &[u8]| match suffix {
             true => {
                 let pairs = x.iter().rev().zip(y.iter().rev());
@@ -691,7 +695,7 @@ fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     }
     let whole = t.whole();
     let n = match whole.block() {
-        // SAFETY: the block of a term in hand.
+        // SAFETY: the block of a live term.
         Some(block) => unsafe { RcBin::kept_bytes(block) },
         None => whole.as_bits().unwrap_or(bits).bit_len.div_ceil(8),
     };

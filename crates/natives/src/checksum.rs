@@ -1,7 +1,8 @@
 //! Checksums of I/O lists: CRC-32, Adler-32 and MD5.
 //!
-//! MD5 is written out here because the state between `md5_update/2` calls is a term that programs keep: 4 words, the
-//! count of bytes, and the unfinished block of 64 bytes, 88 bytes in all as in stock.
+//! MD5 is implemented here because the state between `md5_update/2` calls is a term that programs
+//! keep: 4 words, the count of bytes, and the unfinished block of 64 bytes, 88 bytes in all as in
+//! stock.
 
 use super::iolist::{IoWalk, Piece};
 use super::reschedule::{self, MANY, dirty_if, is_larger};
@@ -10,18 +11,20 @@ use crate::cx::{BifResult, Env, Fail};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
-/// Bytes after which a sum that is long looks whether it is to go on.
+/// Bytes after which a long sum checks whether to continue.
 const LONG_BYTES: usize = 1 << 20;
-/// Parts of an I/O list, of a cache line each, whose MD5 is made where the native is called: a few milliseconds.
+/// Maximum number of parts of an I/O list, of a cache line each, whose MD5 is computed where the
+/// native is called: a few milliseconds.
 const MOST_MD5: usize = MANY / 8;
 
-/// Calls `f` with the bytes of an I/O list, piece by piece, empty binaries too, and counts the work.
+/// Calls `f` with the bytes of an I/O list, piece by piece, including empty binaries, and counts
+/// the work.
 fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> {
     let mut w = IoWalk::new(data);
     let mut buf = Vec::with_capacity(1024);
     let mut n = 0;
     let mut f = |bytes: &[u8]| {
-        // An empty one counts too: a sum is brought into its range.
+        // An empty one counts too: the sum is reduced to its range.
         if bytes.is_empty() {
             f(bytes);
         }
@@ -72,7 +75,7 @@ fn crc32(start: u32, bytes: &[u8]) -> u32 {
 }
 fn adler32(start: u32, bytes: &[u8]) -> u32 {
     if bytes.is_empty() {
-        // Two sums to this modulus, also where they were given beyond it.
+        // Two sums to this modulus, even if the given ones are beyond it.
         const MODULUS: u32 = 65521;
         return (((start >> 16) % MODULUS) << 16) | ((start & 0xFFFF) % MODULUS);
     }
@@ -88,7 +91,7 @@ fn sum(cx: &mut Env, start: u32, data: Term, f: fn(u32, &[u8]) -> u32) -> BifRes
     Ok(Term::small(c as i64))
 }
 
-/// Leaves for a dirty thread where `data` has more parts than `most`.
+/// Moves the call to a dirty thread if `data` has more than `most` parts.
 fn leave_if_long(
     cx: &mut Env,
     name: &str,
@@ -131,15 +134,15 @@ fn adler32_combine_3(_: &mut Env, [a, b, n]: [Term; 3]) -> BifResult {
     Ok(Term::small(c as u32 as i64))
 }
 
-/// MD5 under way (RFC 1321).
+/// State of an MD5 computation (RFC 1321).
 struct Md5 {
     state: [u32; 4],
-    /// Bytes taken so far.
+    /// Number of bytes so far.
     count: u64,
     block: [u8; 64],
 }
 
-/// Bytes of a serialised [`Md5`].
+/// Size of a serialised [`Md5`] in bytes.
 const MD5_STATE: usize = 88;
 
 impl Md5 {
@@ -188,7 +191,7 @@ impl Md5 {
             [4, 11, 16, 23],
             [6, 10, 15, 21],
         ];
-        /// The whole part of `2^32 * abs(sin(i + 1))`.
+        /// The integer part of `2^32 * abs(sin(i + 1))`.
         static K: OnceLock<[u32; 64]> = OnceLock::new();
         let k = K.get_or_init(|| {
             std::array::from_fn(|i| (((i + 1) as f64).sin().abs() * 4_294_967_296.0) as u32)
@@ -269,7 +272,7 @@ bifs! {
     Plain "erlang":"md5_final"/1 = md5_final_1;
 }
 
-/// The MD5 digest of `bytes`.
+/// Returns the MD5 digest of `bytes`.
 #[cfg(test)]
 fn md5(bytes: &[u8]) -> [u8; 16] {
     let mut m = Md5::new();

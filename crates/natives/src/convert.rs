@@ -1,5 +1,5 @@
-//! Natives of module `erlang` that turn atoms, integers and floats into text and back, and the readers of numbers
-//! of module `string`.
+//! Natives of module `erlang` that convert atoms, integers and floats to text and back, and the
+//! number readers of module `string`.
 
 use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
@@ -18,7 +18,7 @@ lazy_atoms! {
     big = "big";
 }
 
-/// An atom of that name; ends the runtime where the table is full, as it is documented to.
+/// Returns the atom of that name. Ends the runtime if the table is full, as documented.
 fn new_atom(name: &str) -> BifResult {
     match atom::try_intern(name) {
         Ok(t) => Ok(t),
@@ -27,12 +27,12 @@ fn new_atom(name: &str) -> BifResult {
     }
 }
 
-/// The characters of a list of code points, as long as an atom may be.
+/// Returns the characters of a list of code points, which is as long as an atom may be.
 fn atom_chars(l: Term) -> Result<String, Fail> {
     let mut s = String::new();
     let mut it = l.list_iter();
     for (n, x) in it.by_ref().enumerate() {
-        // Bytes behind the longest atom are not looked at.
+        // Characters beyond the longest atom are not looked at.
         if n == MAX_CHARS {
             return Err(Fail::SystemLimit);
         }
@@ -89,7 +89,7 @@ fn atom_to_binary_2(cx: &mut Env, [a, enc]: [Term; 2]) -> BifResult {
     }
 }
 
-/// The text of a binary that is to name an atom.
+/// Returns the text of a binary that names an atom.
 fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
     let bytes = b.as_binary().ok_or(Fail::Badarg)?;
     match encoding(enc)? {
@@ -99,7 +99,8 @@ fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
             }
             Ok(bytes.iter().map(|&c| c as char).collect())
         }
-        // More bytes than an atom can have are not looked at; the character after the last that it may have isn't either.
+        // If there are more bytes than an atom can have they are not looked at; nor is the
+        // character after the last that it may have.
         Encoding::Utf8 if bytes.len() > 4 * MAX_CHARS => Err(Fail::SystemLimit),
         Encoding::Utf8 => match std::str::from_utf8(&bytes) {
             Ok(s) => Ok(s.to_owned()),
@@ -121,15 +122,16 @@ fn binary_to_existing_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
     atom::existing(&s).ok_or(Fail::Badarg)
 }
 
-/// Text of integers longer than this is converted on a dirty thread, and so are integers of as many digits of 64 bits
-/// as it may have characters by the shortest way of writing them.
+/// Maximum length of the text of integers that is converted on a scheduler; longer text is
+/// converted on a dirty thread. For an integer, six bits count as a character, as in the largest
+/// base.
 const LONG_TEXT: usize = 20_000;
 fn is_long_integer(n: Term) -> bool {
     n.as_big()
         .is_some_and(|(_, d)| d.len() * 64 / 6 > LONG_TEXT)
 }
 
-/// A base of numbers.
+/// Returns a base of numbers.
 fn base(t: Term) -> Result<u32, Fail> {
     match t.as_small() {
         Some(v @ 2..=36) => Ok(v as u32),
@@ -139,7 +141,7 @@ fn base(t: Term) -> Result<u32, Fail> {
 
 fn integer_text(cx: &mut Env, n: Term, base: u32) -> Result<String, Fail> {
     let s = arith::print(n, base).ok_or(Fail::Badarg)?;
-    // Digits of a long number cost more than the cells that hold them.
+    // The digits of a long number cost more than the cons cells that hold them.
     cx.bump(s.len() / 16);
     Ok(s)
 }
@@ -186,10 +188,11 @@ fn parse_integer(cx: &mut Env, text: &[u8], base: u32) -> BifResult {
     })
 }
 
-/// Digits that are sure to be a small integer in any base, and to take no reductions.
+/// Number of digits that always fit into a small integer, in any base, and cost no reductions.
 const FEW_DIGITS: usize = 11;
 
-/// The integer that a list starts with, if there is one, and what follows it. `None`: it has more than a few digits.
+/// Returns the integer at the start of a list, if there is one, and the rest. `None`: it has more
+/// than a few digits.
 fn few_digits(l: Term, base: u32) -> Option<Option<(Term, Term)>> {
     let mut rest = l;
     let mut negative = false;
@@ -223,7 +226,7 @@ fn few_digits(l: Term, base: u32) -> Option<Option<(Term, Term)>> {
     None
 }
 
-/// What a character is worth as a digit.
+/// Returns the value of a character as a digit.
 #[inline(always)]
 fn digit(c: i64, base: u32) -> Option<i64> {
     let d = match c {
@@ -235,7 +238,7 @@ fn digit(c: i64, base: u32) -> Option<i64> {
     (d < i64::from(base)).then_some(d)
 }
 
-/// The sign and the digits that a list starts with, and what follows them. None: there is no digit.
+/// Returns the sign and the digits at the start of a list, and the rest. `None`: there is no digit.
 fn leading_integer(l: Term, base: u32) -> Option<(SmallVec<[u8; 24]>, Term)> {
     let mut text = SmallVec::new();
     let mut rest = l;
@@ -294,8 +297,9 @@ fn binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
     parse_integer(cx, &text, base)
 }
 
-/// Whether text that is no number, or too large a one, is for Erlang's code to judge (`big`): it has more digits than stock's
-/// emulator converts at once, which are as many as are sure to be a small integer.
+/// Whether Erlang code must decide about text that is no number, or too large a one (`big`): it has
+/// more digits than stock's emulator converts at once, which are those that always fit into a small
+/// integer.
 fn judged_in_erlang(text: &[u8], base: u32) -> bool {
     let digits = match text {
         [b'+' | b'-', digits @ ..] => digits,
@@ -306,7 +310,8 @@ fn judged_in_erlang(text: &[u8], base: u32) -> bool {
     digits.len() - zeros > most
 }
 
-/// The base of `erlang:list_to_integer` since OTP 26: the number and the rest behind it, or an atom that says why not.
+/// The core of `erlang:list_to_integer` since OTP 26: returns the number and the rest of the list,
+/// or an atom with the reason of a failure.
 fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     if l.is_nil() {
         return Ok(no_integer());
@@ -335,7 +340,7 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
         n => Ok(cx.tuple(&[n?, rest])),
     }
 }
-/// As the one of lists; a binary has to be a number to its end.
+/// The same for binaries; a binary must be a number to its end.
 fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
     let (Some(text), Ok(base)) = (b.as_binary(), base(radix)) else {
         return Ok(am::BADARG);
@@ -374,8 +379,8 @@ fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     }
 }
 
-/// The float that `text` spells: sign, digits, point or comma, digits, and maybe an exponent. It ends with a zero byte, if there is
-/// one.
+/// Parses the float `text`: sign, digits, point or comma, digits, and perhaps an exponent. It ends
+/// at a zero byte, if there is one.
 fn parse_float(text: &[u8]) -> Option<f64> {
     let text = text.split(|b| *b == 0).next()?;
     let digits = |at: usize| text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
@@ -411,7 +416,7 @@ fn parse_float(text: &[u8]) -> Option<f64> {
     f.is_finite().then_some(f)
 }
 
-/// The elements of a proper list of bytes.
+/// Returns the elements of a proper list of bytes.
 pub(super) fn bytes_of(l: Term) -> Option<Vec<u8>> {
     let mut it = l.list_iter();
     let mut v = Vec::new();
@@ -430,7 +435,7 @@ fn binary_to_float_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     Ok(cx.float(f.ok_or(Fail::Badarg)?))
 }
 
-/// The characters that may come next in text that is to start with a float.
+/// The characters that may come next in text that starts with a float.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Sign,
@@ -454,7 +459,7 @@ fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     }
     let mut text: Vec<u8> = Vec::new();
     let mut rest = l;
-    // Where an `e` stood: it is not part of the float unless an exponent follows.
+    // The position of an `e`: it is not part of the float unless an exponent follows.
     let mut before_e = (0, l);
     let mut expect = Sign;
     while let Some((h, t)) = rest.as_cons() {
@@ -504,12 +509,12 @@ fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     }
 }
 
-/// The longest text of a float.
+/// Maximum length of the text of a float.
 const MAX_FLOAT_CHARS: usize = 255;
-/// More decimals than this are computed exactly.
+/// Maximum number of decimals for the fast method; more are computed exactly.
 const MAX_FAST_DECIMALS: i64 = 18;
 
-/// The text of a float. Room for a little more than may be: what is longer is refused.
+/// The text of a float. It has room for a little more than allowed: longer text is refused.
 struct FloatText {
     bytes: [u8; MAX_FLOAT_CHARS + 1],
     len: usize,
@@ -525,7 +530,7 @@ impl FloatText {
     fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
-    /// The digits of `n`, with zeros before them up to that width.
+    /// Appends the digits of `n`, with leading zeros up to that width.
     fn push_digits(&mut self, mut n: u64, width: usize) -> Option<()> {
         let mut digits = [b'0'; 20];
         let mut at = digits.len();
@@ -550,8 +555,8 @@ impl std::fmt::Write for FloatText {
     }
 }
 
-/// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
-/// may have moved: that is what programs have always seen.
+/// Appends `d.ddd` with that many decimals. With few decimals the fraction is rounded as a product
+/// of floats, in which halves may have moved, as in stock.
 fn fixed(text: &mut FloatText, f: f64, decimals: i64, compact: bool) -> Option<()> {
     let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
     if exact {
@@ -584,7 +589,7 @@ fn fixed(text: &mut FloatText, f: f64, decimals: i64, compact: bool) -> Option<(
     if text.len > MAX_FLOAT_CHARS {
         return None;
     }
-    // Without decimals, a number that large loses the zeros before the point: so it is in OTP 25.
+    // Without decimals, a number that large loses the zeros before the point, as in OTP 25.
     if compact && (exact || text.as_bytes().contains(&b'.')) {
         let zeros = text.as_bytes().iter().rev().take_while(|c| **c == b'0');
         let n = text.len - zeros.count();
@@ -603,7 +608,7 @@ lazy_atoms! {
     a_short = "short";
 }
 
-/// A float as text by the options of `float_to_list/2`.
+/// Writes a float as text with the options of `float_to_list/2`.
 fn float_text(text: &mut FloatText, f: Term, options: Term) -> Option<()> {
     enum Form {
         Short,
@@ -639,7 +644,7 @@ fn float_text(text: &mut FloatText, f: Term, options: Term) -> Option<()> {
         Form::Fixed(n) => fixed(text, f, n, compact),
         Form::Scientific(n) if n > MAX_FLOAT_CHARS as i64 => None,
         Form::Scientific(n) => {
-            // A negative number of digits means the usual number, as it does in C.
+            // A negative number of digits means the default number, as in C.
             let n = if n < 0 { 6 } else { n as usize };
             write_float_scientific(text, f, n).ok()?;
             (text.len <= MAX_FLOAT_CHARS).then_some(())

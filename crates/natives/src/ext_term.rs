@@ -1,4 +1,4 @@
-//! Natives of module `erlang` on the external term format.
+//! Natives of module `erlang` for the external term format.
 
 use super::errors::with_args;
 use super::reschedule::{MANY, dirty_if, dirty_if_large, is_larger};
@@ -10,7 +10,7 @@ use purlin_term::etf::{VERSION, tag};
 use purlin_term::release::{self, LOCAL_ENCODING, SIZES_BY_ALL_OPTIONS};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
-/// The level of compression that `compressed` means.
+/// The compression level of `compressed`.
 const DEFAULT_LEVEL: u32 = 6;
 
 /// Options of `term_to_binary/2`.
@@ -39,7 +39,7 @@ fn encode_options(list: Term) -> Result<encode::Options, Fail> {
     Ok(o)
 }
 
-/// Options of `external_size/2`, where they are no more than the version.
+/// Options of `external_size/2` in releases that only accept the version.
 fn size_options(list: Term) -> Result<encode::Options, Fail> {
     let mut o = encode::Options::default();
     let mut it = list.list_iter();
@@ -72,7 +72,8 @@ fn term_to_binary_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     })?;
     to_binary(cx, t, o)
 }
-/// Parts of a term that are encoded where the native is called. To compress them takes many times as long.
+/// Returns the maximum number of parts of a term that are encoded where the native is called.
+/// Compression takes many times as long.
 fn most_parts(o: &encode::Options) -> usize {
     match o.compressed {
         0 => MANY,
@@ -96,16 +97,17 @@ fn term_to_iovec_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
         is_larger(t, most)
     })?;
     if o.compressed > 0 {
-        // A binary, and no list of one: as stock has it.
+        // A binary, and not a list of one, as in stock.
         return to_binary(cx, t, o);
     }
     to_iovec(cx, t, o)
 }
-/// Binaries this large are part of the result of `term_to_iovec` as they are: those that lie off the heap in stock.
+/// Minimum size of binaries that are part of the result of `term_to_iovec` without a copy: those
+/// that are off the heap in stock.
 const SHARED_BYTES: usize = 65;
 fn to_iovec(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
     if o.local {
-        // The hash is one of all bytes.
+        // The hash covers all bytes.
         let b = to_binary(cx, t, o)?;
         return Ok(cx.list(&[b]));
     }
@@ -142,15 +144,15 @@ fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     Ok(Term::small(n as i64))
 }
 
-/// Whether there are many bytes to decode: as they are, or as they say they will be when inflated.
+/// Whether there are many bytes to decode, as given or as declared after inflation.
 fn is_long_external(b: Term) -> bool {
     let bytes = b.as_bits().map_or(0, |b| b.bit_len / 8);
     inflated_bytes(b).max(bytes) > MANY_BYTES
 }
-/// Bytes that are decoded where the native is called.
+/// Maximum number of bytes that are decoded where the native is called.
 const MANY_BYTES: usize = 4 * MANY;
 
-/// How many bytes there will be when it is inflated, if it is compressed.
+/// Returns the declared inflated size, if the term is compressed.
 fn inflated_bytes(b: Term) -> usize {
     match b.as_binary().as_deref() {
         Some(&[VERSION, tag::COMPRESSED, a, b, c, d, ..]) => {
@@ -181,7 +183,7 @@ fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
     }
     let mut whole = None;
     if used && !cx.dirty && is_long_external(b) && inflated_bytes(b) <= MANY_BYTES {
-        // One of many, mostly: it ends near.
+        // Usually it is one of many terms and ends near.
         whole = from_binary(cx, b, safe, NEAR).ok();
     }
     if whole.is_none() {
@@ -198,14 +200,16 @@ fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
     }
     Ok(t)
 }
-/// Bytes in which the end of a term is looked for before a long decoding leaves for a dirty thread.
+/// Number of bytes in which the end of a term is looked for before a long decoding moves to a dirty
+/// thread.
 const NEAR: usize = 1 << 14;
 
 fn bad_option(cx: &mut Env, args: &[Term]) -> Fail {
     let f = cx.badarg_cause(am::BADOPT);
     with_args(cx, f, args)
 }
-/// The term at the start of the first `most` bytes of a binary, and how many bytes it takes. The bytes behind it are left.
+/// Returns the term at the start of the first `most` bytes of a binary, and its encoded size.
+/// Ignores the bytes after it.
 fn from_binary(cx: &mut Env, b: Term, safe: bool, most: usize) -> Result<(Term, usize), Fail> {
     let all = b.as_binary().ok_or(Fail::Badarg)?;
     let bytes = &all[..all.len().min(most)];

@@ -1,4 +1,4 @@
-//! Natives of module `erlang` on funs.
+//! Natives of module `erlang` for funs.
 
 use super::identifiers::text_of;
 use crate::cx::{BifResult, Env, Fail};
@@ -7,7 +7,7 @@ use purlin_term::layout::{FUN_WORDS, FunWords, Target};
 use purlin_term::release::{self, FUNS_COUNT_AS_ONE};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
-/// Most arguments of a function.
+/// Maximum number of arguments of a function.
 const MAX_ARGS: i64 = 255;
 
 fn make_fun_3(cx: &mut Env, [m, f, a]: [Term; 3]) -> BifResult {
@@ -36,7 +36,7 @@ fn fun_to_list_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
     Ok(text_of(cx, f))
 }
 
-/// The name of a local fun's function; nil while its module isn't loaded.
+/// Returns the name of a local fun's function; nil while its module isn't loaded.
 fn local_name(e: &purlin_term::fun::FunEntry) -> Term {
     if e.address().is_null() {
         NIL

@@ -1,11 +1,12 @@
-//! Natives of module `erlang` that turn pids, ports and references into text. The way back leads by the table of nodes.
+//! Natives of module `erlang` that convert pids, ports and references to text. The opposite
+//! direction needs the table of nodes.
 
 use super::convert::bytes_of;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Alloc, NIL, Term};
 
-/// A term's text as a list.
+/// Returns a term's text as a list.
 pub(super) fn text_of(cx: &mut Env, t: Term) -> Term {
     let s = format_term(t, Style::Display, usize::MAX);
     cx.byte_list(s.as_bytes(), NIL)
@@ -30,9 +31,9 @@ fn ref_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(text_of(cx, t))
 }
 
-/// The numbers in text such as `<0.5.0>` between `open` and `>`, with points between them.
+/// Parses the numbers in text such as `<0.5.0>` between `open` and `>`, separated by points.
 pub fn numbers(l: Term, open: &str, most: usize) -> Option<Vec<u64>> {
-    // What is longer is not read.
+    // Longer text is not read.
     if l.list_iter().nth(most).is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Natives that turn I/O lists into binaries and back.
+//! Natives that convert I/O lists to binaries and back.
 
 use super::reschedule::{MANY, dirty_if};
 use crate::bifs;
@@ -13,12 +13,13 @@ use purlin_term::{Alloc, NIL, Term, ending};
 const BYTES_PER_REDUCTION: usize = 256;
 /// Elements of a list that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 32;
-/// Bits that count as one of the parts of which [`MANY`] are too many for a scheduler, as an element does.
+/// Bits that count as one part, like an element of a list. More than [`MANY`] parts are too many
+/// for a scheduler.
 const BITS_PER_PART: usize = 512;
-/// Such parts that count as one reduction.
+/// Number of parts that count as one reduction.
 const PARTS_PER_REDUCTION: usize = 16;
 
-/// A binary of `n` bytes that `fill` writes; it is given zeroed bytes.
+/// Makes a binary of `n` bytes that `fill` writes, starting from zeroed bytes.
 pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
     if n <= HEAP_BIN_LIMIT.min(heap_bin_limit()) {
         let mut buf = [0u8; HEAP_BIN_LIMIT];
@@ -26,7 +27,8 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
         return cx.binary(&buf[..n]);
     }
     let bin = RcBin::alloc(n);
-    // SAFETY: a fresh block of n bytes; they are initialised before the slice is made; its count goes to the term.
+    // SAFETY: a fresh block of n bytes; they are initialised before the slice is made; the term
+    // takes over its count.
     unsafe {
         let p = RcBin::bytes(bin);
         let mut at = 0;
@@ -35,7 +37,7 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
             std::ptr::write_bytes(p.add(at), 0, part);
             at += part;
         }
-        // Where nobody waits for it any more, nobody reads it.
+        // If the result is no longer wanted, nobody reads it.
         if at == n {
             fill(std::slice::from_raw_parts_mut(p, n));
         }
@@ -63,22 +65,24 @@ fn put_bits(out: &mut [u8], at: usize, b: &Bits) {
     }
 }
 
-/// One binary with the bytes of an I/O list.
+/// Returns one binary with the bytes of an I/O list.
 pub fn to_binary(cx: &mut Env, t: Term) -> Result<Term, BadIoList> {
     let n = size(t)?;
     Ok(to_binary_of(cx, t, n))
 }
 
-/// One binary with the bytes of an I/O list, which are `n`.
+/// Returns one binary with the `n` bytes of an I/O list.
 fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     cx.bump(n / BYTES_PER_REDUCTION + 1);
-    // Measured before: what is no I/O list didn't come so far.
+    // Already measured, so it is an I/O list.
     build_binary(cx, n, |out| {
         let _ = write_to(t, out);
     })
 }
 
-/// Bits that a list for the native `erlang:name(t)` has, at most as many as a machine word counts (no binary is that large); leaves for a dirty thread where that is much, or many elements.
+/// Returns the size in bits of a list for the native `erlang:name(t)`, at most as many as a machine
+/// word counts (no binary is that large). Moves the call to a dirty thread if that is much, or if
+/// there are many elements.
 fn measured(
     cx: &mut Env,
     name: &str,
@@ -96,7 +100,7 @@ fn measured(
         }
     }
     dirty_if(cx, "erlang", name, &[t], || true)?;
-    // There is nowhere to leave for.
+    // This is a dirty thread already.
     bit_size(walk(t)).map(clamped).map_err(bad)
 }
 
@@ -130,7 +134,7 @@ fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         Some(found) => found,
         None => {
             dirty_if(cx, "erlang", "iolist_size", &[t], || true)?;
-            // There is nowhere to leave for.
+            // This is a dirty thread already.
             (bit_size(IoWalk::new(t)).map_err(bad)?, MANY)
         }
     };
@@ -237,7 +241,8 @@ fn split_binary_2(cx: &mut Env, [b, at]: [Term; 2]) -> BifResult {
     }
 }
 
-/// Offset and length in bytes of the part `pos`, `len` (which may be negative) of something of `size` bytes.
+/// Returns offset and length in bytes of the part `pos`, `len` (which may be negative) of `size`
+/// bytes.
 pub(crate) fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, usize)> {
     let (pos, len) = (pos.as_small()?, len.as_small()?);
     let (from, n) = if len < 0 {
@@ -253,7 +258,7 @@ pub(crate) fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, us
 
 /// `binary_part/3`, shared with module `binary`.
 pub(crate) fn binary_part_3(cx: &mut Env, [b, pos, len]: [Term; 3]) -> BifResult {
-    // Whole bytes in front of what a bitstring has left over are a part like any other.
+    // Whole bytes before the odd bits of a bitstring are a part like any other.
     let bits = b.as_bits().ok_or(Fail::Badarg)?;
     if bits.bit_len & 7 != 0 && release::has(COPIES_WHOLE_BYTES) {
         return Err(Fail::Badarg);

@@ -1,6 +1,6 @@
-//! Natives that only compute: on terms, bytes, numbers and what is behind a magic reference.
+//! Natives that only compute: on terms, bytes, numbers and values behind magic references.
 //!
-//! Knows no process, no loaded code, no port and no table.
+//! This crate knows no process, no loaded code, no port and no table.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod atomics;
@@ -28,7 +28,7 @@ mod zstd;
 use purlin_native::bif::Bif;
 use purlin_native::{bif, bifs, cx, errors, exports, ids, lazy_atoms, native_state, reschedule};
 
-/// The tables of natives here.
+/// The tables of natives of this crate.
 pub const TABLES: &[&[Bif]] = &[
     atomics::BIFS,
     binary::BIFS,

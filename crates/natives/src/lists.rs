@@ -1,4 +1,5 @@
-//! Natives on lists: those of module `lists`, and `hd`, `tl`, `length`, `++` and `--` of module `erlang`.
+//! Natives for lists: those of module `lists`, and `hd`, `tl`, `length`, `++` and `--` of module
+//! `erlang`.
 
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
@@ -16,14 +17,14 @@ fn tl_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     l.as_cons().map(|c| c.1).ok_or(Fail::Badarg)
 }
 
-/// Elements of a proper list.
+/// Returns the number of elements of a proper list.
 pub fn length(l: Term) -> Option<usize> {
     list_length(l).map(|(n, _)| n)
 }
 
-/// Cells that are counted for a reduction.
+/// Number of cons cells that are counted for one reduction.
 const CELLS_PER_REDUCTION: usize = 32;
-/// Cells that are counted in any case, before others have their turn.
+/// Number of cons cells that are counted in any case, before others run.
 const LEAST_CELLS: usize = 4096;
 
 fn length_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
@@ -35,7 +36,7 @@ fn length_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     go_on(cx, l, c)
 }
 
-/// `purlin:length(List, Start, Front, Rest, Cells)`: goes on to count a list, of which so much is counted ([`Count`]).
+/// `purlin:length(List, Start, Front, Rest, Cells)`: continues to count a list ([`Count`]).
 fn length_5(cx: &mut Env, [l, start, front, rest, cells]: [Term; 5]) -> BifResult {
     let number = |t: Term| t.as_small().and_then(|n| usize::try_from(n).ok());
     let (Some(front), Some(cells)) = (number(front), number(cells)) else {
@@ -57,7 +58,8 @@ fn length_5(cx: &mut Env, [l, start, front, rest, cells]: [Term; 5]) -> BifResul
     }
 }
 
-/// Counts for as long as the time slice lasts. Who calls `length/1` in a guard has what it traps to called by the instruction itself.
+/// Counts for as long as the time slice lasts. If `length/1` is called in a guard, the instruction
+/// itself calls the target of this trap.
 fn go_on(cx: &mut Env, l: Term, mut c: Count) -> BifResult {
     let most = match cx.proc.is_null() || cx.dirty {
         true => usize::MAX,
@@ -87,7 +89,7 @@ fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
     }
     let p = cx.alloc(2 * n);
     let mut res = tail;
-    // SAFETY: 2n fresh words, each cell written whole; the list has n elements.
+    // SAFETY: 2n fresh words, of which each cons cell is written whole; the list has n elements.
     unsafe {
         for (i, h) in l.list_iter().enumerate() {
             let c = p.add(2 * i);
@@ -104,7 +106,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
     let mut it = l.list_iter();
     let mut n = 0;
     let mut found = false;
-    // An immediate equals itself alone.
+    // An immediate only equals itself.
     if e.is_immed() {
         for x in it.by_ref() {
             n += 1;
@@ -138,7 +140,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
     }
 }
 
-/// The first tuple in `l` whose element `pos` is `==` to `key`.
+/// Returns the first tuple in `l` whose element `pos` is `==` to `key`.
 fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<Option<Term>, Fail> {
     let at = match pos.as_small() {
         Some(v) if v >= 1 => v as usize - 1,
@@ -146,7 +148,8 @@ fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<O
     };
     let mut it = l.list_iter();
     let mut n = 0;
-    // Atoms, nil and local pids and ports are `==` to themselves alone; a small may be `==` to a float.
+    // Atoms, nil and local pids and ports are only `==` to themselves; a small integer may be `==`
+    // to a float.
     let plain = key.is_immed() && !key.is_small();
     for t in it.by_ref() {
         n += 1;
@@ -190,7 +193,7 @@ pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     }
     cx.bump(n / 16);
     let p = cx.alloc(2 * n);
-    // SAFETY: 2n fresh words, each cell written whole; the list has n elements.
+    // SAFETY: 2n fresh words, of which each cons cell is written whole; the list has n elements.
     unsafe {
         for (i, h) in a.list_iter().enumerate() {
             reschedule::go_on_at(i)?;
@@ -206,7 +209,7 @@ pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     }
 }
 
-/// A term in the order that tells `1` from `1.0`, for trees.
+/// A term in the order that distinguishes `1` from `1.0`, for trees.
 struct Key(Term);
 impl PartialEq for Key {
     fn eq(&self, o: &Key) -> bool {
@@ -228,12 +231,13 @@ impl Ord for Key {
     }
 }
 
-/// Right-hand lists up to this long are searched one by one.
+/// Maximum length of right-hand lists that are searched linearly.
 const SHORT: usize = 16;
-/// Pairs of elements of `A -- B` up to which looking at each takes less than a tree of those of `B`.
+/// Number of pairs of elements of `A -- B` up to which comparing each pair takes less time than a
+/// tree of the elements of `B`.
 const FEW_PAIRS: usize = 1024;
 
-/// `A -- B`: for each element of `B`, its first occurrence in `A` goes.
+/// `A -- B`: removes the first occurrence in `A` of each element of `B`.
 pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     let la = reschedule::length(cx, a, "erlang", "--", &[a, b])?;
     let lb = reschedule::length(cx, b, "erlang", "--", &[a, b])?;
@@ -242,7 +246,7 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     }
     cx.bump((la + lb) / 8);
     let mut kept: smallvec::SmallVec<[Term; SHORT]> = smallvec::SmallVec::with_capacity(la);
-    // From here on nothing is left to remove: the rest of `a` is shared.
+    // From here on nothing is left to remove: the result shares the rest of `a`.
     let mut rest = a;
     let mut steps = 0;
     if lb <= SHORT || la.saturating_mul(lb) <= FEW_PAIRS {
@@ -251,7 +255,7 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
             steps += 1;
             reschedule::go_on_at(steps)?;
             let found = match h.is_immed() {
-                // It equals itself alone.
+                // It only equals itself.
                 true => todo.iter().position(|&x| x == h),
                 false => todo.iter().position(|&x| x == h || eq_exact(x, h)),
             };

@@ -1,4 +1,5 @@
-//! Natives on maps: those of module `maps`, and `map_size`, `map_get`, `is_map_key` of module `erlang`.
+//! Natives for maps: those of module `maps`, and `map_size`, `map_get`, `is_map_key` of module
+//! `erlang`.
 
 use super::errors::{badkey, badmap};
 use super::reschedule::{self, MANY, dirty_if};

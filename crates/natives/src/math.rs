@@ -1,11 +1,12 @@
-//! Module `math`: the C library's functions, so that results equal stock's to the last bit; `badarg` where an argument
-//! is no number, `badarith` where it is too large for a float or the result is not finite.
+//! Module `math`: the C library's functions, so that results equal stock's to the last bit. The
+//! error is `badarg` if an argument is no number, and `badarith` if it is too large for a float or
+//! the result is not finite.
 
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::arith::to_f64;
 use purlin_term::{Alloc, Term};
 
-/// The functions that Rust's standard library does not hand through to C unchanged.
+/// The functions that Rust's standard library does not pass through to C unchanged.
 mod c {
     unsafe extern "C" {
         pub safe fn cos(x: f64) -> f64;
@@ -35,7 +36,7 @@ mod c {
     }
 }
 
-/// An argument as a float.
+/// Returns an argument as a float.
 fn number(x: Term) -> Result<f64, Fail> {
     if !x.is_number() {
         return Err(Fail::Badarg);

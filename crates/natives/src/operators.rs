@@ -1,5 +1,5 @@
-//! The operators of the language as functions of module `erlang`: arithmetic, comparison, boolean; and the natives
-//! that round.
+//! The operators of the language as functions of module `erlang`: arithmetic, comparison, boolean;
+//! and the natives that round.
 
 use super::errors::arith;
 use super::reschedule::dirty_if;
@@ -44,7 +44,8 @@ arith2_long! {
     div_2 = num::int_div, Quotient, "div";
     rem_2 = num::int_rem, Quotient, "rem";
 }
-/// Leaves for a dirty thread with what takes long, where the operator is applied: an instruction takes its value here.
+/// Moves a long operation to a dirty thread, if the operator is applied as a function: an
+/// instruction needs its value here.
 #[cold]
 fn leave(cx: &mut Env, name: &str, args: &[Term]) -> Result<(), Fail> {
     let export = crate::exports::export(am::ERLANG, atom::intern(name), 2);
@@ -69,7 +70,7 @@ fn plus_1(cx: &mut Env, [x]: [Term; 1]) -> BifResult {
     if x.as_float()
         .is_some_and(|f| f == 0.0 && f.is_sign_negative())
     {
-        // Stock's instruction adds an integer of zero; only where it is applied it is a native.
+        // Stock's instruction adds a zero; only an applied operator is a native.
         let export = crate::exports::export(am::ERLANG, am::PLUS, 1);
         let stub = export.stub.as_ptr() as *const u64;
         if cx.bif_pc != stub {

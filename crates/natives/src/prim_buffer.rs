@@ -1,6 +1,8 @@
-//! Natives of module `prim_buffer`: a queue of bytes behind a magic reference, used by the library's file buffering.
+//! Natives of module `prim_buffer`: a queue of bytes behind a magic reference, which the library's
+//! file buffering uses.
 //!
-//! One process at a time uses a buffer (it takes the buffer's own lock first); the mutex keeps misuse harmless.
+//! One process at a time uses a buffer (it takes the buffer's own lock first); the mutex makes
+//! misuse harmless.
 
 use super::iolist::{self, IoSlice, IoVec};
 use super::native_state;
@@ -18,7 +20,7 @@ lazy_atoms! {
 
 struct Buffer {
     data: Mutex<IoVec>,
-    /// Held by `try_lock`.
+    /// Whether `try_lock` holds it.
     locked: AtomicBool,
 }
 

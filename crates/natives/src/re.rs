@@ -1,12 +1,13 @@
 //! Natives of module `re`, on PCRE2.
 //!
-//! A compiled pattern is `{re_pattern, Groups, Unicode, UseCrLf, Bin}` as in stock; `Bin` here is the pattern's text
-//! with its options, and the machine form comes out of a cache. That way it may be stored, sent to other nodes of this
-//! runtime and read back. Since OTP 28 a reference stands for it, which means nothing to another node. Error texts are
-//! stock's where PCRE2 words the same fault differently.
+//! A compiled pattern is `{re_pattern, Groups, Unicode, UseCrLf, Bin}` as in stock. Here `Bin` is
+//! the pattern's text with its options, and the machine form comes from a cache. So a pattern may
+//! be stored, sent to other nodes with this runtime, and read back. Since OTP 28 a reference stands
+//! for it, which means nothing to another node. Error texts are stock's where PCRE2 words the same
+//! fault differently.
 //!
-//! Calls that work on lists or that ask for `global` continue in the Erlang half of the module
-//! (`re:urun/3`, `re:ucompile/2`, `re:grun/3`).
+//! Calls with lists or with `global` continue in the Erlang half of the module (`re:urun/3`,
+//! `re:ucompile/2`, `re:grun/3`).
 
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
@@ -27,6 +28,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
+use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
@@ -62,25 +64,25 @@ fn continue_at(cx: &mut Env, module: Term, function: Term, args: &[Term]) -> Fai
     cx.trap(target, args)
 }
 
-/// Kilobytes of backtracking memory one match may take.
+/// Maximum backtracking memory of a match, in kilobytes.
 const HEAP_LIMIT_KB: u32 = 512 * 1024;
-/// As [`HEAP_LIMIT_KB`], of a match on a scheduler, which keeps that memory for its next one. One that takes more begins anew on a
-/// dirty thread.
+/// As [`HEAP_LIMIT_KB`], for a match on a scheduler, which keeps that memory for its next one. A
+/// match that needs more starts over on a dirty thread.
 const SHORT_HEAP_LIMIT_KB: u32 = 1024;
-/// Steps from one place in the subject that a match may take on a scheduler. One that takes more begins anew on a dirty
-/// thread: PCRE2 can't stop and go on, and some patterns take as many steps as they are given. Where the subject is long there
-/// are many places to begin at, so fewer steps are left for each.
+/// Maximum number of steps of a match on a scheduler from one place in the subject. A match that
+/// needs more starts over on a dirty thread: PCRE2 can't pause, and some patterns take as many
+/// steps as they get. A long subject has many places to begin at, so fewer steps are left for each.
 const SHORT_STEPS: std::ops::RangeInclusive<usize> = 1_000..=20_000;
 const SHORT_STEPS_IN_ALL: usize = 2_000_000;
-/// The reductions that those steps count as, at most.
+/// The maximum number of reductions for those steps.
 const SHORT_REDUCTIONS: usize = 1_000;
 
-/// Steps that a match in a subject of so many bytes may take on a scheduler.
+/// Returns the maximum number of steps of a match in a subject of `bytes` bytes on a scheduler.
 fn short_steps(bytes: usize) -> u32 {
     (SHORT_STEPS_IN_ALL / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32
 }
 
-/// Compiled patterns kept; the cache is emptied when it is full.
+/// Number of compiled patterns that are kept; a full cache is emptied.
 const CACHE_SIZE: usize = 1024;
 /// Start of a serialised pattern.
 const MAGIC: &[u8; 4] = b"PRE1";
@@ -102,7 +104,7 @@ impl Source {
         v.extend_from_slice(&self.text);
         v
     }
-    /// The fixed part of a serialised pattern, and the text.
+    /// Returns the fixed part of a serialised pattern, and the text.
     fn parts(b: &[u8]) -> Option<(&[u8], &[u8])> {
         b.strip_prefix(MAGIC)?.split_at_checked(6)
     }
@@ -117,7 +119,7 @@ impl Source {
     }
 }
 
-/// Options that `compile/2` can set: whatever else a stored pattern claims is dropped.
+/// Options that `compile/2` can set: anything else that a stored pattern claims is dropped.
 const COMPILE_OPTIONS: u32 = sys::PCRE2_ANCHORED
     | sys::PCRE2_NO_START_OPTIMIZE
     | sys::PCRE2_CASELESS
@@ -137,16 +139,16 @@ const COMPILE_OPTIONS: u32 = sys::PCRE2_ANCHORED
 struct Code {
     code: *mut sys::pcre2_code_8,
     groups: u32,
-    /// By option; by the pattern's own word, too.
+    /// By option, or by a setting in the pattern.
     unicode: bool,
     utf: bool,
     dupnames: bool,
     use_crlf: bool,
-    /// Group numbers by name, in the order of names.
+    /// Group numbers by name, sorted by name.
     names: Vec<(Vec<u8>, usize)>,
-    /// Its matches come to a callout before each item of the pattern.
+    /// Its matches reach a callout before each item of the pattern.
     calls_out: bool,
-    /// The source of one that doesn't, of which such a form can be made.
+    /// The source of a pattern without callouts, from which such a form can be made.
     source: Source,
 }
 
@@ -162,8 +164,8 @@ impl Drop for Code {
     }
 }
 
-/// Character tables for ISO 8859-1, which patterns without `unicode` are matched in: lower case, other case, ten class
-/// bitmaps, and types, as PCRE2 lays them out.
+/// Character tables for ISO 8859-1, in which patterns without `unicode` are matched: lower case,
+/// other case, ten class bitmaps, and types, in PCRE2's layout.
 fn latin1_tables() -> &'static [u8; 1088] {
     static T: OnceLock<Box<[u8; 1088]>> = OnceLock::new();
     T.get_or_init(|| {
@@ -208,21 +210,22 @@ fn latin1_tables() -> &'static [u8; 1088] {
     })
 }
 
-/// Where PCRE's memory for the pattern that it reads ends: it takes no more groups within groups.
+/// The limit of PCRE's memory for parsing: more nested groups are refused.
 const MOST_NESTED: u32 = 798;
 
-/// Bytes of the native stack that compiling a pattern may take.
+/// Maximum number of bytes of the native stack that compiling a pattern may take.
 const MOST_STACK: usize = 768 << 10;
 
-/// Whether the stack is used up: `first` is an address in the frame that compiling began in.
+/// Whether the stack is used up: `first` is an address in the frame in which compiling began.
 extern "C" fn nests_too_deep(_depth: u32, first: *mut std::ffi::c_void) -> c_int {
     let here = 0u8;
     let used = first.addr().wrapping_sub(std::ptr::from_ref(&here).addr());
     c_int::from(used > MOST_STACK)
 }
 
-/// PCRE2 looks for the first character of a match by a set in which `\w` has no letters beyond ASCII in UTF-8, whatever the
-/// tables say. Patterns that need them do without: this option says so.
+/// PCRE2 looks for the first character of a match by a set in which `\w` has no letters beyond
+/// ASCII in UTF-8, whatever the tables say. Sets the option that turns this off for patterns that
+/// need such letters.
 fn with_letters_beyond_ascii(text: &[u8], options: u32, plain: bool) -> u32 {
     let utf = options & sys::PCRE2_UTF != 0 || text.starts_with(b"(*UTF");
     let needed = !plain && utf && options & sys::PCRE2_UCP == 0;
@@ -240,6 +243,78 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     // SAFETY: callers pass the type that PCRE2 documents for `what`.
     unsafe { sys::pcre2_pattern_info_8(code, what, (&raw mut v).cast()) };
     v
+}
+
+/// Compiles the text of a pattern with these options. The result is null if PCRE2 finds a fault,
+/// with its number and offset in `err` and `at`. The native stack is measured from the frame of
+/// `err`.
+fn pcre2_compile(
+    src: &Source,
+    text: &[u8],
+    options: u32,
+    plain: bool,
+    err: &mut c_int,
+    at: &mut usize,
+) -> Result<*mut sys::pcre2_code_8, Fault> {
+    // SAFETY: the context lives for the call; the tables are static; the text is a slice with
+    // its length.
+    unsafe {
+        let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
+        if ctx.is_null() {
+            return Err(("failed to get memory".into(), 0));
+        }
+        let most = match plain {
+            true => sys::PCRE2_NEWLINE_NUL,
+            false => sys::PCRE2_NEWLINE_ANYCRLF,
+        };
+        if u32::from(src.newline) > most {
+            sys::pcre2_compile_context_free_8(ctx);
+            return Err(("inconsistent NEWLINE options".into(), 0));
+        }
+        let nl = if src.newline == 0 {
+            sys::PCRE2_NEWLINE_LF
+        } else {
+            src.newline as u32
+        };
+        sys::pcre2_set_newline_8(ctx, nl);
+        let first_frame = std::ptr::from_ref::<c_int>(err).addr();
+        sys::pcre2_set_compile_recursion_guard_8(
+            ctx,
+            Some(nests_too_deep),
+            ptr::without_provenance_mut(first_frame),
+        );
+        sys::pcre2_set_parens_nest_limit_8(ctx, if plain { 10_000 } else { MOST_NESTED });
+        if !plain {
+            // PCRE2's own tables know the letters of ASCII.
+            sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
+            // Lookbehind has a fixed length, and `\K` is allowed in assertions.
+            sys::pcre2_set_max_varlookbehind_8(ctx, 0);
+            let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
+            sys::pcre2_set_compile_extra_options_8(ctx, extra);
+        }
+        if src.bsr != 0 {
+            sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
+        }
+        let code = sys::pcre2_compile_8(text.as_ptr(), text.len(), options, err, at, ctx);
+        sys::pcre2_compile_context_free_8(ctx);
+        Ok(code)
+    }
+}
+
+/// Returns the names of a compiled pattern's groups, with their numbers.
+fn names_of(code: *mut sys::pcre2_code_8) -> Vec<(Vec<u8>, usize)> {
+    let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
+    let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
+    let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
+    let mut names = Vec::with_capacity(count);
+    for i in 0..count {
+        // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the
+        // name, NUL-ended.
+        let e = unsafe { std::slice::from_raw_parts(table.add(i * size), size) };
+        let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
+        names.push((name.to_vec(), (e[0] as usize) << 8 | e[1] as usize));
+    }
+    names
 }
 
 impl Code {
@@ -260,7 +335,7 @@ impl Code {
         };
         // Since OTP 28 patterns are PCRE2's own.
         let plain = release::has(PATTERNS_OF_PCRE2);
-        // PCRE is given a string in C: it sees nothing of what stands behind a zero.
+        // PCRE gets a C string, and sees nothing after a zero.
         let end = src.text.iter().position(|&c| c == 0 && !plain);
         let given = &src.text[..end.unwrap_or(src.text.len())];
         // Text that is no UTF-8 is refused before anything else is looked at.
@@ -271,61 +346,14 @@ impl Code {
             None => None,
         };
         let text = read.as_ref().map_or(given, |r| &r.text);
-        // SAFETY: the context lives for the call; the tables are static; the text is a slice with its length.
-        let code = unsafe {
-            let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
-            if ctx.is_null() {
-                return Err(("failed to get memory".into(), 0));
-            }
-            let most = match plain {
-                true => sys::PCRE2_NEWLINE_NUL,
-                false => sys::PCRE2_NEWLINE_ANYCRLF,
-            };
-            if u32::from(src.newline) > most {
-                sys::pcre2_compile_context_free_8(ctx);
-                return Err(("inconsistent NEWLINE options".into(), 0));
-            }
-            let nl = if src.newline == 0 {
-                sys::PCRE2_NEWLINE_LF
-            } else {
-                src.newline as u32
-            };
-            sys::pcre2_set_newline_8(ctx, nl);
-            let first_frame = std::ptr::from_ref(&err).addr();
-            sys::pcre2_set_compile_recursion_guard_8(
-                ctx,
-                Some(nests_too_deep),
-                ptr::without_provenance_mut(first_frame),
-            );
-            sys::pcre2_set_parens_nest_limit_8(ctx, if plain { 10_000 } else { MOST_NESTED });
-            if !plain {
-                // PCRE2's own know the letters of ASCII.
-                sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
-                // Lookbehind has a fixed length, and \K may stand in assertions.
-                sys::pcre2_set_max_varlookbehind_8(ctx, 0);
-                let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
-                sys::pcre2_set_compile_extra_options_8(ctx, extra);
-            }
-            if src.bsr != 0 {
-                sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
-            }
-            let code = sys::pcre2_compile_8(
-                text.as_ptr(),
-                text.len(),
-                src.options | with_letters_beyond_ascii(text, src.options, plain),
-                &mut err,
-                &mut at,
-                ctx,
-            );
-            sys::pcre2_compile_context_free_8(ctx);
-            code
-        };
+        let flags = src.options | with_letters_beyond_ascii(text, src.options, plain);
+        let code = pcre2_compile(src, text, flags, plain, &mut err, &mut at)?;
         if code.is_null() {
             if let Some(r) = &read {
                 at = r.place(err, at, given.len());
             }
             if plain {
-                // Later versions name no place where memory for what is read ends.
+                // Later versions name no place if the memory for parsing is used up.
                 let at = if err == 186 {
                     0
                 } else {
@@ -337,21 +365,12 @@ impl Code {
             return Err((error_text(if open { 111 } else { err }), at));
         }
         if let Some(at) = read.as_ref().and_then(|r| r.endless) {
-            // SAFETY: made just now, and kept by nobody.
+            // SAFETY: made just now, and not stored.
             unsafe { sys::pcre2_code_free_8(code) };
             return Err((re_syntax::ENDLESS.into(), at));
         }
-        let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
-        let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
-        let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
-        let mut names = Vec::with_capacity(count);
-        for i in 0..count {
-            // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the name, NUL-ended.
-            let e = unsafe { std::slice::from_raw_parts(table.add(i * size), size) };
-            let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
-            names.push((name.to_vec(), (e[0] as usize) << 8 | e[1] as usize));
-        }
-        // Stock looks at what was asked for by option or at the pattern's start.
+        let names = names_of(code);
+        // Stock looks at settings by option or at the pattern's start.
         let nl = info(code, sys::PCRE2_INFO_NEWLINE, 0u32);
         Ok(Code {
             code,
@@ -368,15 +387,15 @@ impl Code {
             source: src.clone(),
         })
     }
-    /// The form of it for a match that may be long: it notices at its callouts that nobody waits
-    /// for it any more. A pattern that is too large with them has none.
+    /// Returns the form of it for a match that may be long: its callouts notice that the result is
+    /// no longer wanted. A pattern that is too large with callouts has none.
     fn calling_out(self: &Arc<Code>) -> Arc<Code> {
         let mut src = self.source.clone();
         src.options |= sys::PCRE2_AUTO_CALLOUT;
         compiled(&src).unwrap_or_else(|_| self.clone())
     }
 
-    /// The distinct names (all entries unless `dupnames`).
+    /// Returns the distinct names (all entries unless `dupnames`).
     fn name_list(&self) -> Vec<&[u8]> {
         let mut v: Vec<&[u8]> = self.names.iter().map(|(n, _)| &n[..]).collect();
         if self.dupnames {
@@ -386,7 +405,7 @@ impl Code {
     }
 }
 
-/// Text of a compile error, in stock's words where the fault is the same.
+/// Returns the text of a compile error, in stock's words if the fault is the same.
 fn error_text(code: c_int) -> String {
     let stock = match code {
         107 => "invalid escape sequence in character class",
@@ -429,7 +448,7 @@ fn error_text(code: c_int) -> String {
     text_of_pcre2(code)
 }
 
-/// PCRE2's own text of a compile error.
+/// Returns PCRE2's own text of a compile error.
 fn text_of_pcre2(code: c_int) -> String {
     let mut buf = [0u8; 256];
     // SAFETY: the buffer's size is passed.
@@ -437,7 +456,8 @@ fn text_of_pcre2(code: c_int) -> String {
     String::from_utf8_lossy(&buf[..usize::try_from(n).unwrap_or(0).min(buf.len())]).into_owned()
 }
 
-/// Where stock's version, which is a later one, sees a fault that this one sees at `at`: behind what is wrong, not before it.
+/// Returns where stock's version, a later one, sees a fault that this one sees at `at`: after the
+/// faulty text, not before it.
 fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     let behind = |end: &[u8]| {
         let rest = text.get(at..)?;
@@ -447,12 +467,13 @@ fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     let escaped_digit =
         || at > 0 && text[at - 1] == b'\\' && text.get(at).is_some_and(u8::is_ascii_digit);
     match err {
-        // Ranges, quantifiers, letters behind `(?`, `)`, conditions, names, digits of both kinds, `\c`, delimiters.
+        // Ranges, quantifiers, letters after `(?`, `)`, conditions, names, digits of both kinds,
+        // `\c`, delimiters.
         108 | 109 | 111 | 122 | 128 | 144 | 164 | 167 | 168 | 182 => (at + 1).min(text.len()),
         // A reference by its number alone, and `\N{name}`.
         115 if escaped_digit() => at + 1,
         137 if text.get(at) == Some(&b'{') => at + 1,
-        // A class of POSIX's by itself.
+        // A POSIX class outside of a class.
         112 => behind(b":]").unwrap_or(at),
         // `\N{U+41}`
         193 => behind(b"}").unwrap_or(at),
@@ -460,7 +481,7 @@ fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     }
 }
 
-/// The compiled form of `src`, from the cache if it is there.
+/// Returns the compiled form of `src`, from the cache if it is there.
 fn compiled(src: &Source) -> Result<Arc<Code>, Fault> {
     static CACHE: OnceLock<Mutex<HashMap<Source, Arc<Code>>>> = OnceLock::new();
     let cache = CACHE.get_or_init(Default::default);
@@ -483,9 +504,9 @@ struct Options {
     run: u32,
     newline: u8,
     bsr: u8,
-    /// Something only `run` takes was given.
+    /// An option that only `run` takes was given.
     run_only: bool,
-    /// Something only `compile` takes was given.
+    /// An option that only `compile` takes was given.
     compile_only: bool,
     /// The compiled pattern is to be exported.
     export: bool,
@@ -617,7 +638,7 @@ fn badopt(cx: &mut Env) -> Fail {
     cx.badarg_cause(am::BADOPT)
 }
 
-/// The compiled code that the reference in a pattern stands for.
+/// The compiled code behind the reference in a pattern.
 struct Compiled(Vec<u8>);
 
 fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
@@ -642,7 +663,7 @@ fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
 /// The mark of an exported pattern of this runtime.
 const EXPORTED_HERE: &[u8] = b"re-PCRE2-purlin";
 
-/// A pattern with all that another runtime needs to make it anew.
+/// Returns a pattern with everything that another runtime needs to compile it again.
 fn exported_term(cx: &mut Env, src: &Source, opts: Term) -> Term {
     let head = cx.binary(EXPORTED_HERE);
     let text = cx.binary(&src.text);
@@ -650,7 +671,7 @@ fn exported_term(cx: &mut Env, src: &Source, opts: Term) -> Term {
     cx.tuple(&[re_exported_pattern(), head, text, opts, bin])
 }
 
-/// Makes an exported pattern one that can be used: one of another runtime is compiled anew.
+/// Makes an exported pattern usable: one of another runtime is compiled again.
 fn import_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let (head, text, opts, bin) = match t.as_tuple() {
         Some(&[tag, h, t, o, b]) if tag == re_exported_pattern() => (h, t, o, b),
@@ -710,7 +731,7 @@ fn compile_1(cx: &mut Env, [pat]: [Term; 1]) -> BifResult {
     compile_2(cx, [pat, NIL])
 }
 
-/// The fields of a compiled pattern's term: its binary, and whether it is for Unicode.
+/// Returns the fields of a compiled pattern's term: its binary, and whether it is for Unicode.
 fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
     match t.as_tuple()? {
         &[tag, n, u, c, bin] if tag == re_pattern() => {
@@ -729,9 +750,9 @@ fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
     }
 }
 
-/// The compiled form of what the binary of a pattern's term says, with these newlines and line ends where they are not 0, if the
-/// release allows for others than it was compiled with. What
-/// this thread has used last is found without a look at the cache that all share.
+/// Returns the compiled form of a pattern's binary. Its newlines and line ends are replaced by
+/// these if they are not 0 and the release allows it. The last pattern of this thread is found
+/// without the shared cache.
 fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
     thread_local! {
         static LAST: RefCell<Option<(Vec<u8>, Arc<Code>)>> = const { RefCell::new(None) };
@@ -760,14 +781,14 @@ fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
     })
 }
 
-/// The result for one group of a match.
+/// A group in the result of a match.
 enum Group {
     Number(i64),
     /// The first of these groups that took part.
     AnyOf(Vec<usize>),
 }
 
-/// The result of a match.
+/// The result that is wanted of a match.
 enum Wanted {
     Nothing,
     /// All groups from that one on.
@@ -840,21 +861,21 @@ fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
     Some((w, kind))
 }
 
-/// Ranges of the groups of a match; None for groups that took no part.
+/// Ranges of the groups of a match; `None` for groups that took no part.
 type Groups = SmallVec<[Option<(usize, usize)>; 8]>;
 
 /// The working memory of PCRE2 in a match: match data and context.
 struct Bench {
-    /// The compiled pattern that the match data was made for.
+    /// The compiled pattern for which the match data was made.
     code: Arc<Code>,
     data: *mut sys::pcre2_match_data_8,
     ctx: *mut sys::pcre2_match_context_8,
 }
 
 impl Bench {
-    /// None: there is no memory for it.
+    /// Returns `None` if there is no memory for it.
     fn new(code: &Arc<Code>) -> Option<Bench> {
-        // SAFETY: the pattern is there; what is made is freed once, when this is dropped.
+        // SAFETY: the pattern is valid; the new objects are freed once, when this is dropped.
         let (data, ctx) = unsafe {
             (
                 sys::pcre2_match_data_create_from_pattern_8(code.code, ptr::null_mut()),
@@ -879,7 +900,7 @@ impl Drop for Bench {
 }
 
 unsafe extern "C" {
-    /// Has a match with this context call `f` with `data` at each callout; a negative answer ends
+    /// Makes a match with this context call `f` with `data` at each callout; a negative result ends
     /// the match with that error.
     fn pcre2_set_callout_8(
         ctx: *mut sys::pcre2_match_context_8,
@@ -888,7 +909,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// A match has come to a callout: it ends where nobody waits for it any more.
+/// A callout of a match: ends it if the result is no longer wanted.
 extern "C" fn at_callout(_: *mut c_void, _: *mut c_void) -> c_int {
     match ending::is_over() {
         true => sys::PCRE2_ERROR_CALLOUT,
@@ -896,8 +917,8 @@ extern "C" fn at_callout(_: *mut c_void, _: *mut c_void) -> c_int {
     }
 }
 
-/// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; what the match is made with is kept for the
-/// next one of this pattern.
+/// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; the working
+/// memory is kept for the next match of this pattern.
 fn exec(
     code: &Arc<Code>,
     subject: &[u8],
@@ -912,7 +933,8 @@ fn exec(
     if !check {
         flags |= sys::PCRE2_NO_UTF_CHECK;
     }
-    // A limit that was set once stays, so one of steps is set each time, and none that might not be.
+    // A limit that was set once stays. So the limit of steps is set each time, and other limits
+    // disable reuse.
     let keeps = short && o.match_limit.is_some() && o.depth_limit.is_none();
     let spare = if keeps { SPARE.take() } else { None };
     let bench = spare
@@ -920,9 +942,9 @@ fn exec(
         .or_else(|| Bench::new(code))
         .ok_or(sys::PCRE2_ERROR_NOMEMORY)?;
     let (data, ctx) = (bench.data, bench.ctx);
-    // SAFETY: match data and context are there, made for this pattern, and nobody else's; the subject is a slice with its
-    // length; the vector has `rc` pairs after a match. The UTF check is skipped only for valid UTF-8 from a character's
-    // first byte on (see `known_utf8`).
+    // SAFETY: match data and context are valid, made for this pattern, and unshared; the subject is
+    // a slice with its length; the vector has `rc` pairs after a match. The UTF check is skipped
+    // only for valid UTF-8 from a character's first byte on (see `known_utf8`).
     let found = unsafe {
         let heap = if short {
             SHORT_HEAP_LIMIT_KB
@@ -951,7 +973,7 @@ fn exec(
         if rc > 0 {
             let v = sys::pcre2_get_ovector_pointer_8(data);
             let v = std::slice::from_raw_parts(v, 2 * rc as usize);
-            // `\K` in a look-ahead can put a start behind its end.
+            // `\K` in a look-ahead can put a start after its end.
             Ok(v.chunks_exact(2)
                 .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1])))
                 .collect())
@@ -965,8 +987,8 @@ fn exec(
     found
 }
 
-/// Where the character begins and ends that `offset` is in the midst of; None at a character's first byte, or if `bytes`
-/// aren't UTF-8.
+/// Returns where the character begins and ends that contains `offset`; `None` at a character's
+/// first byte, or if `bytes` aren't UTF-8.
 fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
     if bytes.get(offset)? & 0xC0 != 0x80 || std::str::from_utf8(bytes).is_err() {
         return None;
@@ -979,9 +1001,10 @@ fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
     ))
 }
 
-/// What a match comes to that begins within a character, or where the text before it is none.
+/// Returns the result of a match that begins within a character, or after text that is no UTF-8.
 fn fails_within(bytes: &[u8]) -> BifResult {
-    // In a time slice stock looks at so many characters, and it has forgotten that one was cut when it goes on.
+    // Stock looks at this many characters in a time slice, and has forgotten that one was cut when
+    // it continues.
     const LONG: usize = 39_900;
     let long = || std::str::from_utf8(bytes).is_ok_and(|s| s.chars().count() >= LONG);
     match release::has(NO_MATCH_WITHIN_CHARACTERS) && bytes.len() >= LONG && long() {
@@ -990,9 +1013,9 @@ fn fails_within(bytes: &[u8]) -> BifResult {
     }
 }
 
-/// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character of the first
-/// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
-/// that one. The text before is seen whole.
+/// Matches from within the character at `at..end`. PCRE, which checks nothing twice, takes the
+/// remaining bytes of it for a character with the first one's number. PCRE2 may only be given
+/// characters, so it is given that one. The text before is seen whole.
 fn exec_within(
     code: &Arc<Code>,
     bytes: &[u8],
@@ -1013,18 +1036,18 @@ fn exec_within(
         p if p >= end => offset,
         p => p.min(at),
     };
-    // What ends where the character does, and began before, was looked back at.
+    // A range that ends with the character, and began before it, was looked back at.
     let range =
         |(a, b): (usize, usize)| (place(a), if a < end && b == end { end } else { place(b) });
     Ok(found?.into_iter().map(|g| g.map(range)).collect())
 }
 
-/// Subjects above this many bytes are remembered as valid UTF-8.
+/// Minimum size of subjects that are remembered as valid UTF-8, in bytes.
 const REMEMBER_FROM: usize = 4096;
 
-/// Whether `bytes`, the data of `subject`, are known to be UTF-8 with a character starting at `offset`: so that many
-/// matches in one long subject (`global`) check it once. The subject is held until another takes its place, which is
-/// what makes remembering it sound.
+/// Whether `bytes`, the data of `subject`, are known to be UTF-8 with a character starting at
+/// `offset`, so that many matches in one long subject (`global`) check it once. The subject is kept
+/// alive until another replaces it, so remembering it is sound.
 fn known_utf8(subject: Term, bytes: &[u8], offset: usize) -> bool {
     thread_local! {
         static LAST: RefCell<Option<IoSlice>> = const { RefCell::new(None) };
@@ -1073,15 +1096,14 @@ fn group_term(
     }
 }
 
-/// Steps of a match on a dirty thread up to which it does without callouts, which make it take
-/// twice as long: as many as PCRE2 allows where nothing is asked for. They take a sixth of a
-/// second.
+/// Maximum number of steps of a match on a dirty thread without callouts, which make it take twice
+/// as long. It is PCRE2's default limit, and takes a sixth of a second.
 const STEPS_WITHOUT_CALLOUTS: u32 = 10_000_000;
 
-/// Where a match is made.
+/// Where a match runs.
 #[derive(Clone, Copy, PartialEq)]
 enum At {
-    /// On a scheduler: one that turns out to be long is made elsewhere.
+    /// On a scheduler: one that turns out to be long starts over elsewhere.
     Scheduler,
     DirtyThread,
 }
@@ -1090,10 +1112,15 @@ fn run(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool) -> BifRe
     run_at(cx, subject, pat, opts, first, At::Scheduler)
 }
 
-fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
-    let Some(mut o) = options(opts) else {
-        return Err(badopt(cx));
-    };
+/// Returns the compiled form of the pattern of a match, or the result of the match if that is a
+/// fault of the pattern. Fails if the Erlang half of the module continues.
+fn to_run(
+    cx: &mut Env,
+    subject: Term,
+    pat: Term,
+    opts: Term,
+    o: &Options,
+) -> Result<ControlFlow<Term, Arc<Code>>, Fail> {
     let lists = o.capture.is_some_and(|(_, k)| k == am::LIST) && !o.global;
     let code = match pat.as_tuple() {
         Some(t) if t.len() == 5 => {
@@ -1125,7 +1152,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
                 Err(f) if o.report_errors => {
                     let t = fault_term(cx, f);
                     let t = cx.tuple(&[am::COMPILE, t]);
-                    return Ok(cx.err(t));
+                    return Ok(ControlFlow::Break(cx.err(t)));
                 }
                 Err(_) => return Err(Fail::Badarg),
             };
@@ -1137,6 +1164,60 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             code
         }
     };
+    Ok(ControlFlow::Continue(code))
+}
+
+/// Returns the result of a match that ended with PCRE2's error `e`.
+fn no_match(cx: &mut Env, e: c_int, report_errors: bool, bytes: &[u8]) -> BifResult {
+    match e {
+        sys::PCRE2_ERROR_MATCHLIMIT if report_errors => Ok(cx.err(match_limit())),
+        sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT if report_errors => {
+            Ok(cx.err(match_limit_recursion()))
+        }
+        sys::PCRE2_ERROR_NOMATCH
+        | sys::PCRE2_ERROR_MATCHLIMIT
+        | sys::PCRE2_ERROR_DEPTHLIMIT
+        | sys::PCRE2_ERROR_HEAPLIMIT
+        | sys::PCRE2_ERROR_RECURSELOOP => Ok(nomatch()),
+        sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1 => Err(Fail::Badarg),
+        sys::PCRE2_ERROR_BADUTFOFFSET => fails_within(bytes),
+        // PCRE has another error for an offset beyond the end, which stock doesn't know.
+        sys::PCRE2_ERROR_BADOFFSET if release::has(PATTERNS_OF_PCRE2) => Err(Fail::Badarg),
+        sys::PCRE2_ERROR_CALLOUT => Err(Fail::Exited),
+        _ => {
+            let f = cx.error(am::INTERNAL_ERROR);
+            cx.exc.error_info = true;
+            Err(f)
+        }
+    }
+}
+
+/// Returns the wanted groups of a match; `None` if none are wanted.
+fn picked(found: Groups, want: Wanted) -> Option<Groups> {
+    let picked = match want {
+        Wanted::Nothing => return None,
+        Wanted::From(n) => found.into_iter().skip(n).collect(),
+        Wanted::These(v) => v
+            .iter()
+            .map(|g| match g {
+                Group::Number(n) => usize::try_from(*n)
+                    .ok()
+                    .and_then(|n| found.get(n).copied().flatten()),
+                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
+            })
+            .collect(),
+    };
+    Some(picked)
+}
+
+fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
+    let Some(mut o) = options(opts) else {
+        return Err(badopt(cx));
+    };
+    let code = match to_run(cx, subject, pat, opts, &o)? {
+        ControlFlow::Continue(code) => code,
+        ControlFlow::Break(result) => return Ok(result),
+    };
     let (want, kind) = wanted(&code, o.capture).ok_or(Fail::Badarg)?;
     let owned;
     let bytes: &[u8] = match subject.as_bits().and_then(|b| b.as_bytes()) {
@@ -1147,13 +1228,14 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         }
     };
     let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
-    // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
+    // PCRE2 only looks at data after the offset; PCRE looks at all of it.
     let before = bytes.get(..o.offset).unwrap_or_default();
     let looks_at_all = !release::has(PATTERNS_OF_PCRE2);
     if looks_at_all && first && code.unicode && std::str::from_utf8(before).is_err() {
         return fails_within(bytes);
     }
-    // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
+    // `global` advances byte by byte if the pattern, not the options, says that the subject is
+    // UTF-8.
     let within = match !first && code.utf {
         true => within_character(bytes, o.offset),
         false => None,
@@ -1168,7 +1250,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         Some(character) => exec_within(code, bytes, character, o, cut),
         None => exec(code, bytes, o, check, cut),
     };
-    // More steps than that begin anew.
+    // A match with more steps starts over.
     let without = STEPS_WITHOUT_CALLOUTS;
     let may_be_for_nobody = !cut && ending::may_come() && asked.is_some_and(|n| n > without);
     if may_be_for_nobody {
@@ -1179,7 +1261,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         o.match_limit = asked;
         found = attempt(&code.calling_out(), &mut o);
     }
-    // What lies behind the match was not looked at, unless it was checked.
+    // Data after the match was not looked at, unless it was checked.
     let seen = match &found {
         Ok(g) if !(check && code.utf) => g.first().copied().flatten().map_or(0, |whole| whole.1),
         _ => bytes.len(),
@@ -1192,44 +1274,10 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             let args = [subject, pat, opts, Term::bool(first)];
             return Err(continue_at(cx, purlin(), re_long(), &args));
         }
-        Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
-        Err(sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if o.report_errors => {
-            return Ok(cx.err(match_limit_recursion()));
-        }
-        Err(
-            sys::PCRE2_ERROR_NOMATCH
-            | sys::PCRE2_ERROR_MATCHLIMIT
-            | sys::PCRE2_ERROR_DEPTHLIMIT
-            | sys::PCRE2_ERROR_HEAPLIMIT
-            | sys::PCRE2_ERROR_RECURSELOOP,
-        ) => return Ok(nomatch()),
-        Err(sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1) => {
-            return Err(Fail::Badarg);
-        }
-        Err(sys::PCRE2_ERROR_BADUTFOFFSET) => return fails_within(bytes),
-        // PCRE has another error for an offset behind the end, which stock doesn't know.
-        Err(sys::PCRE2_ERROR_BADOFFSET) if release::has(PATTERNS_OF_PCRE2) => {
-            return Err(Fail::Badarg);
-        }
-        Err(sys::PCRE2_ERROR_CALLOUT) => return Err(Fail::Exited),
-        Err(_) => {
-            let f = cx.error(am::INTERNAL_ERROR);
-            cx.exc.error_info = true;
-            return Err(f);
-        }
+        Err(e) => return no_match(cx, e, o.report_errors, bytes),
     };
-    let picked: Groups = match want {
-        Wanted::Nothing => return Ok(match_()),
-        Wanted::From(n) => found.into_iter().skip(n).collect(),
-        Wanted::These(v) => v
-            .iter()
-            .map(|g| match g {
-                Group::Number(n) => usize::try_from(*n)
-                    .ok()
-                    .and_then(|n| found.get(n).copied().flatten()),
-                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
-            })
-            .collect(),
+    let Some(picked) = picked(found, want) else {
+        return Ok(match_());
     };
     let terms: SmallVec<[Term; 8]> = picked
         .into_iter()
@@ -1250,7 +1298,7 @@ fn internal_run_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     run(cx, s, p, o, is_first)
 }
 
-/// The native that `purlin:re_long/4` goes on with, by its last two arguments.
+/// Returns the native that `purlin:re_long/4` continues, by its last two arguments.
 pub fn called(options: Term, is_first: Term) -> reschedule::Name {
     let (f, arity) = match (is_first == am::TRUE, options.is_nil()) {
         (true, true) => ("run", 2),
@@ -1260,8 +1308,7 @@ pub fn called(options: Term, is_first: Term) -> reschedule::Name {
     (re(), atom::intern(f), arity)
 }
 
-/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its
-/// beginning.
+/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a long match, from its beginning.
 fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     let name = called(o, is_first);
     let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
@@ -1283,7 +1330,7 @@ fn inspect_2(cx: &mut Env, [pat, what]: [Term; 2]) -> BifResult {
 
 fn version_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let mut buf = [0u8; 64];
-    // SAFETY: PCRE2 says that the version takes at most 24 bytes.
+    // SAFETY: PCRE2 documents that the version takes at most 24 bytes.
     unsafe { sys::pcre2_config_8(sys::PCRE2_CONFIG_VERSION, buf.as_mut_ptr().cast()) };
     let n = buf.iter().position(|&b| b == 0).unwrap_or(buf.len());
     Ok(cx.binary(&buf[..n]))

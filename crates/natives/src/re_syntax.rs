@@ -1,22 +1,24 @@
-//! Patterns as PCRE reads them, for a library that is its successor.
+//! Translates the pattern syntax of PCRE to that of PCRE2, its successor.
 //!
-//! `re` is documented as PCRE; PCRE2 differs in syntax: it knows more, refuses what PCRE takes for itself (`[\w-.]`, `\j`), and
-//! stands elsewhere when it finds a fault. [`read`] walks through a pattern once and either finds what PCRE refuses, with
-//! PCRE's text and offset, or writes the pattern so that PCRE2 takes it as PCRE did. What it leaves as it is, PCRE2
-//! judges; [`Read::place`] tells the offset that PCRE gives to such a fault.
+//! `re` is documented as PCRE. PCRE2 knows more syntax, refuses text that PCRE takes literally
+//! (`[\w-.]`, `\j`), and reports faults at other offsets. [`read`] walks through a pattern once. It
+//! either finds a fault of PCRE, with PCRE's text and offset, or rewrites the pattern so that PCRE2
+//! takes it as PCRE did. PCRE2 judges whatever is left unchanged; [`Read::place`] returns the
+//! offset that PCRE gives to such a fault.
 //!
-//! Nothing here decides what matches. The walk looks at each byte once, and keeps a stack of open groups.
+//! Nothing here decides what matches. The walk looks at each byte once, and keeps a stack of open
+//! groups.
 
-/// A text of PCRE and the offset that it is given with.
+/// A text of PCRE and its offset.
 pub(crate) type Fault = (&'static str, usize);
 
-/// The options that were asked for.
+/// The requested options.
 #[derive(Clone, Copy, Default)]
 pub struct How {
     pub utf: bool,
     pub extended: bool,
     pub no_auto_capture: bool,
-    /// Two groups may have one name.
+    /// Two groups may have the same name.
     pub same_names: bool,
     /// Newlines end at a carriage return too.
     pub cr: bool,
@@ -25,17 +27,18 @@ pub struct How {
 /// A pattern for PCRE2.
 pub(crate) struct Read {
     pub text: Vec<u8>,
-    /// Where offsets of the pattern given and of `text` part: position in `text`, what to add from there on.
+    /// Where offsets of the given pattern and of `text` diverge: position in `text`, and the
+    /// difference from there on.
     shifts: Vec<(usize, isize)>,
-    /// Where groups that matter for the place of a fault begin and end.
+    /// Ranges of the groups that matter for the place of a fault.
     groups: Vec<(usize, usize)>,
     references: Vec<Reference>,
     names: Vec<Vec<u8>>,
     captures: usize,
-    /// Where the first condition ends that has more than two branches.
+    /// The end of the first condition with more than two branches.
     crowded: Option<usize>,
-    /// Where the first call stands that comes back to itself with nothing matched between. PCRE tells it when all else is
-    /// in order.
+    /// The first call that recurses to itself with nothing matched in between. PCRE reports it if
+    /// everything else is valid.
     pub endless: Option<usize>,
 }
 
@@ -43,24 +46,24 @@ pub(crate) const ENDLESS: &str = "recursive call could loop indefinitely";
 
 enum What {
     Name(Vec<u8>),
-    /// A group that is called, or asked for by a condition.
+    /// A group that is called, or that a condition asks for.
     Called(usize),
-    /// `\1`: PCRE only looks whether there is such a group when it has read all.
+    /// `\1`: PCRE only checks whether there is such a group at the end.
     Back,
-    /// Counted from where it stands; false: there is no such group.
+    /// Counted from its place; false: there is no such group.
     Relative(bool),
 }
 struct Reference {
     what: What,
-    /// The offset that PCRE tells.
+    /// The offset that PCRE reports.
     at: usize,
 }
 
-/// The finding of a part of a pattern about an alternative: that it matches a character, or that it may match none whatever
-/// follows it (a call of what hasn't been read), or nothing.
+/// The statement of a part of a pattern about an alternative: that it matches a character; that it
+/// may match none whatever follows it (a call of a group that hasn't been read); or nothing.
 type Says = Option<bool>;
 
-/// A group that is open, or the whole, as to whether it must match a character.
+/// An open group, or the whole pattern, as to whether it must match a character.
 #[derive(Default)]
 struct Level {
     asserts: bool,
@@ -70,7 +73,7 @@ struct Level {
     so_far: Says,
     last: Says,
     alternatives: usize,
-    /// How many of the alternatives before this one must match a character.
+    /// Number of earlier alternatives that must match a character.
     must: usize,
 }
 
@@ -89,13 +92,13 @@ impl Level {
     }
 }
 
-/// A group that is open.
+/// An open group.
 struct Group {
     start: usize,
     extended: bool,
     extra: bool,
     behind: bool,
-    /// A back reference stands in it, or in a group in it.
+    /// It, or a group in it, has a back reference.
     refers: bool,
 }
 
@@ -121,10 +124,11 @@ const RECURSION: &str = "(?R or (?[+-]digits must be followed by )";
 const NO_REPEAT: &str = "nothing to repeat";
 const TOO_BIG: &str = "number is too big";
 
-/// PCRE2's code for a lookbehind whose length varies within bounds, which PCRE doesn't tell from others.
+/// PCRE2's code for a lookbehind of variable but bounded length, which PCRE doesn't distinguish
+/// from others.
 pub(crate) const TOO_LONG: i32 = 200;
 
-/// Properties that PCRE knows; of PCRE2's it knows neither later ones nor other spellings.
+/// Properties that PCRE knows; it knows neither later ones of PCRE2 nor other spellings.
 const PROPERTIES: &str = " Any Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bopomofo Brahmi Braille Buginese \
 Buhid C Canadian_Aboriginal Carian Caucasian_Albanian Cc Cf Chakma Cham Cherokee Cn Co Common Coptic Cs Cuneiform Cypriot \
 Cyrillic Deseret Devanagari Duployan Egyptian_Hieroglyphs Elbasan Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati \
@@ -137,7 +141,7 @@ Pd Pe Pf Phags_Pa Phoenician Pi Po Ps Psalter_Pahlavi Rejang Runic S Samaritan S
 Sk Sm So Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil Telugu Thaana Thai \
 Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Xan Xps Xsp Xuc Xwd Yi Z Zl Zp Zs ";
 
-/// Settings that may stand at the start of a pattern.
+/// Settings that may begin a pattern.
 const SETTINGS: [&str; 12] = [
     "UTF8)",
     "UTF)",
@@ -169,37 +173,37 @@ struct Reader<'a> {
     references: Vec<Reference>,
     names: Vec<Vec<u8>>,
     captures: usize,
-    /// The groups that there are in all, once that is known.
+    /// The total number of groups, if it is known already.
     all: Option<usize>,
     /// The highest group whose recursion a condition asks for.
     recursed: usize,
     extended: bool,
     extra: bool,
-    /// Nothing stands yet in this alternative.
+    /// This alternative is still empty.
     fresh: bool,
-    /// The whole, and in it the groups that are open.
+    /// The whole, and the open groups in it.
     levels: Vec<Level>,
     /// By number: whether a group that has been read must match a character.
     must: Vec<Option<bool>>,
-    /// Numbers of the groups that have names, as in `names`.
+    /// Numbers of the named groups, in the order of `names`.
     numbers: Vec<usize>,
-    /// Behind what repeats the part before it, where a mark of how may stand.
+    /// Position after a repetition, where a mark of its kind may follow.
     repeated: usize,
     crowded: Option<usize>,
     endless: Option<usize>,
 }
 
-/// Reads a pattern. Bytes that aren't UTF-8 where they must be are left to PCRE2.
+/// Reads a pattern. Bytes that should be UTF-8 but aren't are left to PCRE2.
 pub fn read(pattern: &[u8], how: How) -> Result<Read, Fault> {
     let (r, recursed) = pass(pattern, how, None)?;
     match recursed > r.captures {
-        // Whether a group that isn't there is being recursed into, PCRE takes for a question.
+        // PCRE accepts a condition that asks about recursion into a group that does not exist.
         true => pass(pattern, how, Some(r.captures)).map(|r| r.0),
         false => Ok(r),
     }
 }
 
-/// One walk, and the highest group that it has seen a condition ask for as recursed into.
+/// Walks once. Also returns the highest group about whose recursion a condition asks.
 fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), Fault> {
     let mut r = Reader {
         p: pattern,
@@ -256,20 +260,20 @@ impl Reader<'_> {
     fn has(&self, i: usize, s: &str) -> bool {
         self.p.get(i..).is_some_and(|r| r.starts_with(s.as_bytes()))
     }
-    /// Takes over what stands up to `to`.
+    /// Copies the pattern up to `to`.
     fn copy_to(&mut self, to: usize) {
         let to = to.min(self.p.len());
         self.out.extend_from_slice(&self.p[self.i..to]);
         self.i = to;
     }
-    /// Writes `s` in place of what stands up to `to`.
+    /// Writes `s` instead of the pattern up to `to`.
     fn write_to(&mut self, to: usize, s: &[u8]) {
         self.out.extend_from_slice(s);
         self.i = to.min(self.p.len());
         let shift = self.i as isize - self.out.len() as isize;
         self.shifts.push((self.out.len(), shift));
     }
-    /// The first position from `i` on whose byte isn't one of those.
+    /// Returns the first position from `i` on whose byte isn't one of those.
     fn skip(&self, i: usize, f: impl Fn(u8) -> bool) -> usize {
         let rest = self.p.get(i..).unwrap_or_default();
         i + rest.iter().position(|&c| !f(c)).unwrap_or(rest.len())
@@ -295,7 +299,7 @@ impl Reader<'_> {
                 return;
             }
             if end == i + s.len() {
-                // No number is nought.
+                // A missing number is zero.
                 self.copy_to(end);
                 self.write_to(end, b"0");
             }
@@ -317,7 +321,7 @@ impl Reader<'_> {
                 Ok(())
             }
             b'*' | b'+' | b'?' => {
-                // There is nothing to repeat behind a repetition.
+                // A repetition can't be repeated.
                 self.fresh = true;
                 if self.repeated != i {
                     self.repeated = i + 1;
@@ -341,7 +345,7 @@ impl Reader<'_> {
                 self.group()?;
                 self.fresh |= match (self.at(i + 1), self.at(i + 2), self.at(i + 3)) {
                     (Some(b'?'), Some(b'#'), _) => fresh,
-                    // Settings, callouts and verbs; a group has been seen to by itself.
+                    // Settings, callouts and verbs; a group has been handled on its own.
                     (Some(b'?'), Some(b'-'), c) => c.is_some_and(|c| c.is_ascii_alphabetic()),
                     (Some(b'?'), Some(c), _) => b"CimsxJUX".contains(&c),
                     (Some(b'*'), ..) => self.p.get(self.i - 1) == Some(&b')'),
@@ -375,7 +379,7 @@ impl Reader<'_> {
                         return Err((NOT_FIXED, i));
                     }
                     if let Some(outer) = self.open.last_mut() {
-                        // What an assertion is as long as doesn't matter.
+                        // The length of an assertion doesn't matter.
                         outer.refers |= g.refers && !asserts;
                     }
                 }
@@ -401,7 +405,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `{1}`, `{1,}` and `{1,2}` repeat; PCRE2 takes more for a repetition, which is text.
+    /// Handles `{1}`, `{1,}` and `{1,2}`, which repeat. PCRE2 takes more forms for a repetition,
+    /// which are text.
     fn brace(&mut self, fresh: bool) -> Result<(), Fault> {
         let i = self.i;
         if let Some(end) = self.repetition(i) {
@@ -437,7 +442,7 @@ impl Reader<'_> {
         }
         Ok(())
     }
-    /// Behind the repetition that stands at `i`, if one does.
+    /// Returns the position after the repetition at `i`, if there is one.
     fn repetition(&self, i: usize) -> Option<usize> {
         let digits = |c: u8| c.is_ascii_digit();
         if self.at(i) != Some(b'{') {
@@ -463,11 +468,11 @@ impl Reader<'_> {
             g.refers = true;
         }
     }
-    /// A condition asks for it.
+    /// Records that a condition asks for it.
     fn ask(&mut self, what: What, at: usize) {
         self.references.push(Reference { what, at });
     }
-    /// A call of a group by number, 0 for the whole: whether it may come back here at once.
+    /// Records a call of a group by number, 0 for the whole: whether it may come back here at once.
     fn call(&mut self, what: What, number: usize, at: usize) {
         self.references.push(Reference { what, at });
         self.level().settle();
@@ -479,7 +484,7 @@ impl Reader<'_> {
         };
         let says = match depth {
             Some(d) => {
-                // PCRE doesn't ask in a condition, which may have asked for a recursion.
+                // PCRE doesn't check this in a condition, which may have asked for a recursion.
                 let asked = self.levels.iter().any(|l| l.condition);
                 if !asked && self.levels[d..].iter().all(|l| l.so_far != Some(true)) {
                     self.endless = self.endless.or(Some(at));
@@ -501,7 +506,7 @@ impl Reader<'_> {
         let last = self.levels.len() - 1;
         &mut self.levels[last]
     }
-    /// The end of a group: whether it was an assertion.
+    /// Ends a group; returns whether it was an assertion.
     fn close(&mut self) -> bool {
         if self.levels.len() < 2 {
             return false;
@@ -540,7 +545,7 @@ impl Reader<'_> {
         match c {
             b'Q' => {
                 self.quoted();
-                // A repetition is of its last character.
+                // A repetition applies to its last character.
                 let quoted = &self.p[i + 2..self.i];
                 let quoted = quoted.strip_suffix(b"\\E").unwrap_or(quoted);
                 for _ in 0..quoted.len().min(2) {
@@ -575,7 +580,8 @@ impl Reader<'_> {
                 }
                 self.level().last = Some(true);
                 if c >= b'8' {
-                    // No octal number either: the digit itself, which must not become one of a number before it.
+                    // No octal number either: the digit itself, which must not join a number before
+                    // it.
                     self.write_to(i + 2, &[b'\\', b'x', b'3', c]);
                 } else {
                     self.octal()?;
@@ -617,7 +623,7 @@ impl Reader<'_> {
         self.copy_to(end.map_or(self.p.len(), |n| self.i + 2 + n + 2));
     }
 
-    /// `\g` in its forms.
+    /// Handles `\g` in its forms.
     fn reference_g(&mut self) -> Result<(), Fault> {
         let i = self.i;
         let (open, from) = match self.at(i + 2) {
@@ -664,7 +670,7 @@ impl Reader<'_> {
             self.copy_to(end);
             return Ok(());
         }
-        // Where PCRE stands: at the last character.
+        // PCRE's position: at the last character.
         let at = if open == 0 { end - 1 } else { end };
         let n = self.number(digits, end);
         let calls = open == b'<' || open == b'\'';
@@ -688,7 +694,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A name from `from` on that ends with `close`.
+    /// Handles a name from `from` on that ends with `close`.
     fn name_reference(&mut self, from: usize, close: u8, refers: bool) -> Result<(), Fault> {
         let end = self.skip(from, is_word);
         if matches!(self.at(from), Some(b' ' | b'\t')) {
@@ -713,7 +719,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// An escape that stands for a character or a kind of them.
+    /// Handles an escape for a character or a class of them.
     fn character(&mut self, in_class: bool) -> Result<(), Fault> {
         let i = self.i;
         let c = self.p[i + 1];
@@ -747,7 +753,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            // Letters that mean nothing are themselves, unless option X was set.
+            // Letters without a meaning are literal, unless option X was set.
             b'i' | b'j' | b'm' | b'q' | b'y' | b'F' | b'I' | b'J' | b'M' | b'O' | b'T' | b'Y' => {
                 if self.extra {
                     return Err((NO_ESCAPE, i + 1));
@@ -761,7 +767,7 @@ impl Reader<'_> {
                 self.write_to(i + 2, &[c]);
             }
             b'c' => match self.at(i + 2) {
-                // PCRE2 wants a character that can be seen.
+                // PCRE2 requires a printable character.
                 Some(c) if c.is_ascii_control() => {
                     self.write_to(i + 3, format!("\\x{:02x}", c ^ 0x40).as_bytes());
                 }
@@ -799,14 +805,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A class of characters.
+    /// Handles a class of characters.
     fn class(&mut self) -> Result<(), Fault> {
         let i = self.i;
         if self.has(i, "[[:<:]]") || self.has(i, "[[:>:]]") {
             self.copy_to(i + 7);
             return Ok(());
         }
-        // That is no class: PCRE2 says so.
+        // That is no class: PCRE2 reports it.
         self.copy_to(i + 1);
         if self.at(self.i) == Some(b'^') {
             self.copy_to(self.i + 1);
@@ -856,14 +862,14 @@ impl Reader<'_> {
     fn is_kind(&self, i: usize) -> bool {
         self.at(i) == Some(b'\\') && self.at(i + 1).is_some_and(|c| b"dDwWsShHvVpP".contains(&c))
     }
-    /// A hyphen behind a kind of characters is one, even if it isn't the last.
+    /// Handles a hyphen after a class escape: it is literal, even if it isn't the last.
     fn hyphen_after_kind(&mut self) {
         let i = self.i;
         if self.at(i) == Some(b'-') && self.at(i + 1).is_some_and(|c| c != b']') {
             self.write_to(i + 1, b"\\-");
         }
     }
-    /// The part behind a character: perhaps a range, to another.
+    /// Handles the part after a character: perhaps a range to another.
     fn range(&mut self) -> Result<(), Fault> {
         let i = self.i;
         if self.at(i) != Some(b'-') || self.at(i + 1).is_none_or(|c| c == b']') {
@@ -883,7 +889,7 @@ impl Reader<'_> {
         }
         Ok(())
     }
-    /// The end of `[:name:]`, `[.name.]` or `[=name=]` at `i`.
+    /// Returns the end of `[:name:]`, `[.name.]` or `[=name=]` at `i`.
     fn posix_end(&self, i: usize) -> Option<usize> {
         let mark = self.at(i + 1).filter(|c| matches!(c, b':' | b'.' | b'='))?;
         let mut k = i + 2;
@@ -916,7 +922,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The number that `(?1)`, `(?-1)` and `(?+1)` call.
+    /// Returns the number that `(?1)`, `(?-1)` and `(?+1)` call.
     fn counted(&self, sign: Option<u8>, n: usize) -> usize {
         match sign {
             Some(b'-') => self.captures.wrapping_sub(n).wrapping_add(1),
@@ -924,7 +930,8 @@ impl Reader<'_> {
             None => n,
         }
     }
-    /// The number of the group of that name; one that there isn't if none has been read.
+    /// Returns the number of the group of that name; one that doesn't exist if it has not been
+    /// read.
     fn numbered(&self, name: &[u8]) -> usize {
         let n = self.names.iter().position(|n| n == name);
         n.and_then(|n| self.numbers.get(n).copied())
@@ -1006,7 +1013,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A group that begins with `(?`; `c` follows.
+    /// Handles a group that begins with `(?`; `c` follows.
     fn special(&mut self, c: Option<u8>) -> Result<(), Fault> {
         let i = self.i;
         let Some(c) = c else {
@@ -1053,7 +1060,7 @@ impl Reader<'_> {
                     return Err(("closing ) for (?C expected", end));
                 }
                 self.copy_to(end);
-                // A number that is too large: PCRE2 says so.
+                // A number that is too large: PCRE2 reports it.
                 self.copy_to(end + 1);
             }
             b'R' => {
@@ -1104,7 +1111,7 @@ impl Reader<'_> {
             return Err((LONG_NAME, end));
         }
         let name = self.p[from..end].to_vec();
-        // Alternatives that number their groups alike may name them alike: PCRE2 looks at those.
+        // Alternatives that number their groups alike may use the same names: PCRE2 checks those.
         let again = !self.how.same_names && self.names.contains(&name);
         if again && self.at(end) == Some(close) && !self.p[..i].windows(3).any(|w| w == b"(?|") {
             return Err((SAME_NAME, end));
@@ -1118,7 +1125,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `(?(` and what is asked.
+    /// Handles `(?(` and the condition.
     fn condition(&mut self) -> Result<(), Fault> {
         let i = self.i;
         let from = i + 3;
@@ -1126,7 +1133,7 @@ impl Reader<'_> {
         match self.at(from) {
             // An assertion follows.
             Some(b'?') => {
-                // An assertion may come behind a callout.
+                // An assertion may follow a callout.
                 let digits = self.skip(from + 2, |c| c.is_ascii_digit());
                 let mut asks = from;
                 if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {
@@ -1198,7 +1205,7 @@ impl Reader<'_> {
                 }
                 None
             }
-            // The whole recursion, or that of a group.
+            // Recursion of the whole, or of a group.
             Some(b'R') if name == from && text[1..].iter().all(u8::is_ascii_digit) => {
                 if self.too_big(name + 1, end) {
                     return Err((TOO_BIG, last + 1));
@@ -1221,7 +1228,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `(?i)`, `(?i-s:`
+    /// Handles `(?i)` and `(?i-s:`.
     fn options(&mut self) -> Result<(), Fault> {
         let i = self.i;
         let mut written = b"(?".to_vec();
@@ -1238,9 +1245,9 @@ impl Reader<'_> {
                     if c == b'x' {
                         extended = on;
                     }
-                    // How far that reaches is left to PCRE2.
+                    // Its scope is left to PCRE2.
                     self.how.same_names |= c == b'J';
-                    // Twice x means more to PCRE2.
+                    // A double x means more to PCRE2.
                     if written.last() != Some(&c) {
                         written.push(c);
                     }
@@ -1272,8 +1279,8 @@ impl Reader<'_> {
 }
 
 impl Read {
-    /// The offset in the pattern given of one in `text`.
-    fn given(&self, at: usize) -> usize {
+    /// Returns the offset in the given pattern for one in `text`.
+    fn original_offset(&self, at: usize) -> usize {
         let n = self.shifts.partition_point(|s| s.0 <= at);
         match n.checked_sub(1) {
             Some(n) => at.saturating_add_signed(self.shifts[n].1),
@@ -1284,12 +1291,13 @@ impl Read {
         self.groups.iter().find(|g| g.0 == start).map(|g| g.1)
     }
 
-    /// PCRE's offset of the fault `code` that PCRE2 found at `at`, in a pattern of `len` bytes.
+    /// Returns PCRE's offset of the fault `code` that PCRE2 found at `at`, in a pattern of `len`
+    /// bytes.
     pub fn place(&self, code: i32, at: usize, len: usize) -> usize {
-        let at = self.given(at);
+        let at = self.original_offset(at);
         match code {
             115 => self.missing().unwrap_or(len),
-            // Lookbehind: PCRE looks at the group when it has read it.
+            // Lookbehind: PCRE checks the group after it has read it.
             127 => self.crowded.unwrap_or(at),
             125 | 136 | TOO_LONG => self.end_of(at).unwrap_or(at),
             154 => self.end_of(at.saturating_sub(3)).unwrap_or(at),
@@ -1298,7 +1306,8 @@ impl Read {
             _ => at,
         }
     }
-    /// Where the first reference stands that leads nowhere; `None` for those that are looked at in the end.
+    /// Returns the place of the first reference that leads nowhere; `None` for those that are
+    /// checked at the end.
     fn missing(&self) -> Option<usize> {
         let relative = |r: &&Reference| matches!(r.what, What::Relative(false));
         let nowhere = |r: &&Reference| match &r.what {

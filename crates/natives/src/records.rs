@@ -1,4 +1,4 @@
-//! Natives of module `records`: native records made, changed and looked into at run time.
+//! Natives of module `records`: native records created, updated and accessed at run time.
 
 use super::errors::{badmap, with_args};
 use super::reschedule;

@@ -1,4 +1,4 @@
-//! Natives on tuples of module `erlang`.
+//! Natives of module `erlang` for tuples.
 
 use super::reschedule::{self, MANY, dirty_if, is_large};
 use crate::cx::{BifResult, Env, Fail};
@@ -6,10 +6,10 @@ use purlin_term::layout::object_words;
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 
-/// Most elements of a tuple that is made by its size, from a list or by `append_element/2`.
+/// Maximum size of a tuple that is made by its size, from a list or by `append_element/2`.
 pub(crate) const MAX_ARITY: usize = (1 << 24) - 1;
 
-/// The zero-based position that the one-based `n` names in a tuple of `len` elements.
+/// Returns the zero-based position of the one-based `n` in a tuple of `len` elements.
 #[inline]
 fn position(n: Term, len: usize) -> Result<usize, Fail> {
     match n.as_small() {
@@ -18,10 +18,10 @@ fn position(n: Term, len: usize) -> Result<usize, Fail> {
     }
 }
 
-/// A tuple of the elements that `parts` gives, which are `n`.
+/// Makes a tuple of the `n` elements of `parts`.
 fn build(cx: &mut Env, n: usize, parts: impl Iterator<Item = Term>) -> Term {
     let p = cx.alloc(1 + n);
-    // SAFETY: header and elements are written: those that there are too few of, with an immediate.
+    // SAFETY: header and elements are written; missing elements are filled with an immediate.
     unsafe {
         p.write(Term::from_raw(header(Subtag::Tuple, n)));
         let mut written = 0;
@@ -37,7 +37,7 @@ fn build(cx: &mut Env, n: usize, parts: impl Iterator<Item = Term>) -> Term {
     }
 }
 
-/// A tuple of the elements of several slices, one behind the other.
+/// Makes a tuple of the elements of several slices in order.
 fn joined<const N: usize>(cx: &mut Env, parts: [&[Term]; N]) -> Term {
     let n = parts.iter().map(|s| s.len()).sum();
     let p = cx.alloc(1 + n);
@@ -86,7 +86,7 @@ fn delete_element_2(cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
     Ok(joined(cx, [&e[..i], &e[i + 1..]]))
 }
 
-/// An arity for a new tuple.
+/// Returns an arity for a new tuple.
 fn arity(n: Term) -> Result<usize, Fail> {
     match n.as_small() {
         Some(v) if (0..=MAX_ARITY as i64).contains(&v) => Ok(v as usize),

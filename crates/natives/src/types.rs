@@ -31,13 +31,13 @@ tests! {
 fn is_function_2(_cx: &mut Env, [f, n]: [Term; 2]) -> BifResult {
     let n = match n.as_small() {
         Some(v) if v >= 0 => v,
-        // A large arity is none that a fun can have, but it is an arity.
+        // No fun can have a large arity, but it is a valid argument.
         None if n.as_big().is_some_and(|(neg, _)| !neg) => return Ok(Term::bool(false)),
         _ => return Err(Fail::Badarg),
     };
     Ok(Term::bool(f.as_fun().is_some_and(|v| v.arity as i64 == n)))
 }
-/// Whether an integer lies between two bounds.
+/// Whether an integer is between two bounds.
 fn is_integer_3(_cx: &mut Env, [x, low, high]: [Term; 3]) -> BifResult {
     if !low.is_integer() || !high.is_integer() {
         return Err(Fail::Badarg);
@@ -58,7 +58,7 @@ fn is_record_2(_cx: &mut Env, [t, tag]: [Term; 2]) -> BifResult {
         None => t.as_tuple().is_some_and(|e| e.first() == Some(&tag)),
     }))
 }
-/// A tuple is asked for its tag and size, a native record for its module and name.
+/// Tests a tuple for its tag and size, or a native record for its module and name.
 fn is_record_3(_cx: &mut Env, [t, tag, n]: [Term; 3]) -> BifResult {
     if n.is_atom() && tag.is_atom() && release::has(NATIVE_RECORDS) {
         return Ok(Term::bool(t.as_record().is_some_and(|r| r.is(tag, n))));
@@ -80,7 +80,8 @@ fn size_1(_cx: &mut Env, [x]: [Term; 1]) -> BifResult {
     };
     Ok(Term::small(n as i64))
 }
-/// The bits of a bit string. Since OTP 26 the compiler also asks a match context, for those that are left.
+/// Returns the number of bits of a bitstring. Since OTP 26 the compiler also applies it to match
+/// contexts, for the remaining bits.
 fn bit_len(x: Term) -> Result<usize, Fail> {
     x.as_bits()
         .map(|b| b.bit_len)

@@ -1,6 +1,7 @@
-//! Natives of module `unicode`: character data in Latin-1 or UTF-8 to binaries and lists.
+//! Natives of module `unicode`: from character data in Latin-1 or UTF-8 to binaries and lists.
 //!
-//! Data is walked with an explicit stack that keeps every tail, for what an error returns must nest as the input did.
+//! Data is walked with an explicit stack that keeps every tail, because the rest in an error must
+//! nest like the input.
 
 use super::reschedule::{self, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
@@ -21,8 +22,9 @@ enum Head {
     Bad,
 }
 
-/// Decodes one UTF-8 character: no overlong forms, no surrogates, nothing above U+10FFFF. What breaks off behind bytes that
-/// continue it is short, even if no end could make it a valid one.
+/// Decodes one UTF-8 character: no overlong forms, no surrogates, nothing above U+10FFFF. If the
+/// data ends after valid continuation bytes it is short, even if no end could make it a valid
+/// character.
 fn decode(s: &[u8]) -> Head {
     let b0 = s[0];
     let (n, min) = match b0 {
@@ -47,7 +49,7 @@ fn decode(s: &[u8]) -> Head {
     }
 }
 
-/// Bytes of the character that starts with `b0`, going by that byte alone.
+/// Returns the length of the character that starts with `b0`, by that byte alone.
 fn char_bytes(b0: u8) -> usize {
     match b0 {
         0xC0..=0xDF => 2,
@@ -57,15 +59,15 @@ fn char_bytes(b0: u8) -> usize {
     }
 }
 
-/// Cells and bytes of character data: integers, binaries and lists of them. What is none (None) is `badarg`, before
-/// anything is converted. Nothing is counted from an integer on that isn't small: the conversion ends there. Where it is more than `most`
-/// nobody looks at the rest.
+/// Counts cons cells and bytes of character data: integers, binaries and lists of them. Anything
+/// else (`None`) is `badarg`, before any conversion. Counting ends at an integer that isn't small,
+/// since the conversion ends there. It also stops when the count exceeds `most`.
 fn chardata_size(t: Term, most: usize) -> Option<usize> {
     let mut at = t;
     let mut stack = Vec::new();
     let mut size = 0;
     loop {
-        // Most are characters in a row.
+        // Most are consecutive characters.
         while let Some((h, t)) = at.as_cons()
             && h.is_small()
             && size <= most
@@ -103,7 +105,7 @@ fn chardata_size(t: Term, most: usize) -> Option<usize> {
     }
 }
 
-/// Steps of a long conversion after which it looks whether it is to go on.
+/// Steps of a long conversion after which it checks whether to continue.
 const LOOK_EVERY: usize = 1 << 16;
 
 /// How a conversion ended.
@@ -115,18 +117,18 @@ enum End {
     Incomplete(Vec<u8>),
 }
 
-/// Where characters go.
+/// A destination of characters.
 trait Sink {
-    /// With room for about `n` characters.
+    /// Makes one with room for about `n` characters.
     fn with_room(n: usize) -> Self;
-    /// A run of valid UTF-8.
+    /// Appends valid UTF-8.
     fn utf8(&mut self, s: &str);
-    /// One byte of Latin-1.
+    /// Appends bytes of Latin-1.
     fn latin1(&mut self, s: &[u8]);
     fn char(&mut self, c: char);
 }
 
-/// What comes, as long as anybody waits for it.
+/// Passes on the items as long as the result is wanted.
 fn unless_over<T>(all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let more = |(i, t): (usize, T)| (!ending::is_over_at(i)).then_some(t);
     all.enumerate().map_while(more)
@@ -176,14 +178,14 @@ struct Conv<'a, S> {
     cx: &'a mut Env,
     out: &'a mut S,
     latin1: bool,
-    /// Tails of the lists around the place of the walk.
+    /// Tails of the lists around the current place.
     stack: Vec<Term>,
-    /// Bytes of a character that the last binary broke off in.
+    /// Bytes of an incomplete character at the end of the last binary.
     left: Vec<u8>,
 }
 
 impl<S: Sink> Conv<'_, S> {
-    /// The rest for an error at `here`, which is what remains of the innermost list.
+    /// Returns the rest for an error at `here`, the remaining part of the innermost list.
     fn rest(&mut self, here: Term) -> Term {
         let mut r = here;
         while let Some(t) = self.stack.pop() {
@@ -197,8 +199,8 @@ impl<S: Sink> Conv<'_, S> {
         }
     }
 
-    /// Takes a binary. Some(term): an error, the rest of the binary as a term (all of it where the broken character
-    /// began in an earlier one).
+    /// Takes a binary. `Some(term)`: an error, with the rest of the binary as a term (all of it if
+    /// the broken character began in an earlier one).
     fn binary(&mut self, t: Term, bits: Bits) -> Result<Option<Term>, Fail> {
         let bytes = bits.to_bytes().ok_or(Fail::Badarg)?;
         self.cx.bump(bytes.len() / 64 + 1);
@@ -213,7 +215,8 @@ impl<S: Sink> Conv<'_, S> {
             let mut joined = self.left.clone();
             joined.extend_from_slice(&bytes[..bytes.len().min(need - had)]);
             if joined.len() < need {
-                // Whether they fit together shows when the character is complete or the data ends.
+                // Whether they are valid together shows when the character is complete or the data
+                // ends.
                 self.left = joined;
                 return Ok(None);
             }
@@ -237,7 +240,7 @@ impl<S: Sink> Conv<'_, S> {
                 // Checked just now.
                 self.out
                     .utf8(std::str::from_utf8(&s[..good]).unwrap_or_default());
-                // By its length only: what follows it is looked at together with the next binary.
+                // By its length only: the bytes after it are checked together with the next binary.
                 if s.len() - good < char_bytes(s[good]) {
                     self.left = s[good..].to_vec();
                     return Ok(None);
@@ -252,7 +255,8 @@ impl<S: Sink> Conv<'_, S> {
         }
     }
 
-    /// Takes an integer: false if it is no character of the encoding, or comes inside of a broken one.
+    /// Takes an integer; returns false if it is no character of the encoding, or is inside an
+    /// incomplete one.
     fn integer(&mut self, t: Term) -> bool {
         if !self.left.is_empty() {
             return false;
@@ -278,7 +282,8 @@ impl<S: Sink> Conv<'_, S> {
             if steps.is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
             }
-            // Most are characters in a row, which are the same in both encodings. A look is due after so many.
+            // Most are consecutive characters, which are the same in both encodings. A check is due
+            // after this many.
             while let Some((h, t)) = at.as_cons()
                 && let Some(n @ 0..0x80) = h.as_small()
                 && self.left.is_empty()
@@ -332,7 +337,7 @@ impl<S: Sink> Conv<'_, S> {
     }
 }
 
-/// Whether the encoding named by `t` is Latin-1; None if it is none that the natives know.
+/// Whether the encoding named by `t` is Latin-1; `None` if the natives don't know it.
 fn encoding(t: Term) -> Option<bool> {
     if t == am::LATIN1 {
         Some(true)
@@ -351,12 +356,12 @@ fn convert<S: Sink>(
     finish: fn(&mut Env, &S) -> Term,
 ) -> BifResult {
     let Some(latin1) = encoding(enc) else {
-        // The other encodings are the module's own work, and so is the error if there is no such encoding.
+        // The module itself handles the other encodings, and raises if there is no such encoding.
         let other = atom::intern(&format!("{name}_int"));
         let target = crate::exports::export(atom::intern("unicode"), other, 2);
         return Err(cx.trap(target, &[data, enc]));
     };
-    // On a scheduler it is enough to know that there is too much: a dirty thread goes through all of it.
+    // On a scheduler it is enough to know that there is too much: a dirty thread counts all of it.
     let most = match cx.dirty || cx.proc.is_null() {
         true => usize::MAX,
         false => reschedule::UNICODE.most(),
@@ -386,7 +391,7 @@ fn convert<S: Sink>(
 }
 
 fn characters_to_binary_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
-    // A binary alone in a list is taken as if it weren't in one, which the rest of an error shows.
+    // A binary alone in a list counts as one outside of a list, which the rest in an error shows.
     let data = match data.as_cons() {
         Some((h, t)) if t.is_nil() && h.as_bits().is_some() && encoding(enc).is_some() => h,
         _ => data,
@@ -398,7 +403,7 @@ fn characters_to_list_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
     convert::<Vec<Term>>(cx, data, enc, "characters_to_list", |cx, v| cx.list(v))
 }
 
-/// Bytes that are looked at where the native is called: a few milliseconds.
+/// Maximum number of bytes that are processed where the native is called: a few milliseconds.
 const BYTES_LOOKED_AT: usize = 16 << 20;
 
 fn bin_is_7bit_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {

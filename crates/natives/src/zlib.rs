@@ -1,7 +1,7 @@
 //! Natives of module `zlib`: streams behind magic references.
 //!
-//! A stream belongs to one process (its controller); every native checks that. The mutex around the state makes the
-//! check and the use one step.
+//! A stream belongs to one process (its controller), which every native checks. The mutex around
+//! the state makes the check and the use one step.
 
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
@@ -35,9 +35,9 @@ unsafe extern "C" {
     fn inflateGetDictionary(s: z::z_streamp, dict: *mut u8, len: *mut z::uInt) -> c_int;
 }
 
-/// Most bytes that a window, and so a dictionary, has.
+/// Maximum size of a window, and so of a dictionary, in bytes.
 const MAX_DICTIONARY: usize = 32768;
-/// Parts taken from an input vector in one call.
+/// Maximum number of parts taken from an input vector in one call.
 const ENQUEUE_PARTS: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ enum State {
     Closed,
 }
 
-/// The treatment of input behind the end of the stream, in inflating.
+/// The treatment of input after the end of the stream while inflating.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtEnd {
     Error,
@@ -115,7 +115,8 @@ impl Stream {
             controller,
         }
     }
-    /// Makes a new stream a deflating one. `bits` of the window: negative for raw data, plus 16 for gzip.
+    /// Makes a new stream a deflating one. `bits` of the window: negative for raw data, plus 16 for
+    /// gzip.
     fn start_deflate(
         &mut self,
         level: i32,
@@ -191,7 +192,7 @@ impl Drop for Stream {
 
 type Guard<'a> = MutexGuard<'a, Stream>;
 
-/// The stream behind `t`, for its controller only.
+/// Returns the stream behind `t`, for its controller only.
 fn stream<'a>(cx: &mut Env, t: Term) -> Result<Guard<'a>, Fail> {
     let s = native_state::get::<Mutex<Stream>>(t)
         .ok_or(Fail::Badarg)?
@@ -215,7 +216,7 @@ fn int(t: Term) -> Result<i32, Fail> {
         .ok_or(Fail::Badarg)
 }
 
-/// The value or error that a return code of zlib is to the caller.
+/// Returns the value or error of a return code of zlib.
 fn code(cx: &mut Env, rc: c_int) -> BifResult {
     Ok(match rc {
         z::Z_OK => am::OK,
@@ -285,7 +286,7 @@ fn inflate_init_3(cx: &mut Env, [t, bits, at_end]: [Term; 3]) -> BifResult {
     code(cx, rc)
 }
 
-/// The checksum of a dictionary.
+/// Returns the checksum of a dictionary.
 fn checksum(sum: u32) -> Term {
     match release::has(DICTIONARY_CHECKSUMS_UNSIGNED) {
         true => Term::small(i64::from(sum)),
@@ -293,7 +294,7 @@ fn checksum(sum: u32) -> Term {
     }
 }
 
-/// A dictionary: an I/O list below 2 GB.
+/// Returns a dictionary: an I/O list below 2 GB.
 fn dictionary(t: Term) -> Result<Vec<u8>, Fail> {
     iolist::to_vec(t)
         .ok()
@@ -384,13 +385,14 @@ fn inflate_end_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn deflate_params_3(cx: &mut Env, [t, level, strategy]: [Term; 3]) -> BifResult {
     let (level, strategy) = (int(level)?, int(strategy)?);
     let mut s = stream_in(cx, t, State::Deflate)?;
-    // The library has flushed all output before, so nothing may come out; one byte of room shows if it does.
+    // The library has flushed all output before, so none is expected; one byte of room shows if
+    // there is any.
     let mut room = 0u8;
     s.s.next_in = std::ptr::null_mut();
     s.s.avail_in = 0;
     s.s.next_out = &mut room;
     s.s.avail_out = 1;
-    // SAFETY: initialised for deflating; the room outlives the call and is forgotten after it.
+    // SAFETY: initialised for deflating; the room outlives the call, and is not used after it.
     let rc = unsafe { z::deflateParams(&mut *s.s, level, strategy) };
     let wrote = s.s.avail_out == 0;
     s.s.next_out = std::ptr::null_mut();
@@ -424,7 +426,8 @@ fn run(
         let b = &b[..b.len().min(max_in)];
         s.s.next_in = b.as_ptr() as *mut u8;
         s.s.avail_in = b.len() as z::uInt;
-        // SAFETY: initialised for this codec (callers check the state); buffers are slices with their lengths.
+        // SAFETY: initialised for this codec (callers check the state); buffers are slices with
+        // their lengths.
         rc = unsafe { codec(&mut *s.s, z::Z_NO_FLUSH) };
         let n = b.len() - s.s.avail_in as usize;
         consumed += n;

@@ -1,7 +1,9 @@
-//! Natives of module `zstd` (OTP 28): contexts and dictionaries of the library behind magic references.
+//! Natives of module `zstd` (OTP 28): contexts and dictionaries of the library behind magic
+//! references.
 //!
-//! A context belongs to the process that made it; every native checks that. The mutex around it makes the check and the use one
-//! step. Dictionaries are never changed, and those that a context refers to live as long as it does.
+//! A context belongs to the process that made it, which every native checks. The mutex around it
+//! makes the check and the use one step. Dictionaries never change, and live as long as a context
+//! refers to them.
 
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
@@ -28,15 +30,15 @@ lazy_atoms! {
     done = "done";
 }
 
-/// The results of the library's functions for a size that the data don't tell, and for data that are no frame.
+/// The results of the library's functions if the data does not give a size, and if it is no frame.
 const SIZE_UNKNOWN: u64 = c::ZSTD_CONTENTSIZE_UNKNOWN as u64;
 const SIZE_ERROR: u64 = c::ZSTD_CONTENTSIZE_ERROR as u64;
-/// The result of the library's functions for data of a wrong size: the error of number 72.
+/// The result of the library's functions for data of a wrong size: error number 72.
 const SRC_SIZE_WRONG: usize = 72usize.wrapping_neg();
-/// Bytes that count as a reduction.
+/// Bytes that count as one reduction.
 const REDUCTION_BYTES: usize = 1024;
 
-/// The form of a parameter's value to programs.
+/// The form of a parameter's value in programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -44,7 +46,7 @@ enum Kind {
     Strategy,
 }
 
-/// The parameters of compression by their names.
+/// The parameters of compression by name.
 const PARAMETERS: &[(&str, Parameter, Kind)] = &[
     (
         "compressionLevel",
@@ -104,7 +106,7 @@ unsafe impl Send for DDict {}
 unsafe impl Sync for DDict {}
 impl Drop for CDict {
     fn drop(&mut self) {
-        // SAFETY: made by the library, and this was the last that referred to it.
+        // SAFETY: made by the library, and this was the last reference to it.
         unsafe { c::ZSTD_freeCDict(self.0) };
     }
 }
@@ -128,7 +130,7 @@ struct Decompressor {
     /// Kept as long as the context refers to it.
     dict: Option<Arc<DDict>>,
     owner: Term,
-    /// Whether it is in the midst of a frame.
+    /// Whether it is within a frame.
     in_use: bool,
 }
 // SAFETY: all use is under the mutex.
@@ -151,7 +153,7 @@ impl Context for Compressor {
         self.owner
     }
     fn close(&mut self) {
-        // SAFETY: made by the library, or null, which it takes too; it is not used any more.
+        // SAFETY: made by the library, or null, which is allowed too; not used afterwards.
         unsafe { c::ZSTD_freeCCtx(self.at) };
         self.at = std::ptr::null_mut();
         self.dict = None;
@@ -191,7 +193,7 @@ impl Drop for Decompressor {
     }
 }
 
-/// The context behind `t`, for its process only.
+/// Returns the context behind `t`, for its process only.
 fn context<'a, T: Context>(cx: &mut Env, t: Term) -> Result<MutexGuard<'a, T>, Fail> {
     let s = native_state::get::<Mutex<T>>(t).ok_or(Fail::Badarg)?;
     let s = s.lock();
@@ -204,9 +206,9 @@ fn context<'a, T: Context>(cx: &mut Env, t: Term) -> Result<MutexGuard<'a, T>, F
     Ok(s)
 }
 
-/// The number that a function of the library gave, or its error as an exception.
+/// Returns the number that a function of the library returned, or its error as an exception.
 fn checked(cx: &mut Env, code: usize) -> Result<usize, Fail> {
-    // SAFETY: any number may be asked about, and names of errors are constants of the library.
+    // SAFETY: any number is allowed, and names of errors are constants of the library.
     let name = unsafe {
         if c::ZSTD_isError(code) == 0 {
             return Ok(code);
@@ -247,7 +249,7 @@ fn window_log_max(cx: &mut Env, key: Term) -> Result<ZSTD_dParameter, Fail> {
 
 fn init_compress_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let owner = cx.self_pid();
-    // SAFETY: nothing is asked of the caller.
+    // SAFETY: there are no preconditions.
     let at = unsafe { c::ZSTD_createCCtx() };
     if at.is_null() {
         return Err(Fail::SystemLimit);
@@ -260,7 +262,7 @@ fn init_compress_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
 }
 fn init_decompress_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let owner = cx.self_pid();
-    // SAFETY: nothing is asked of the caller.
+    // SAFETY: there are no preconditions.
     let at = unsafe { c::ZSTD_createDCtx() };
     if at.is_null() {
         return Err(Fail::SystemLimit);
@@ -338,7 +340,7 @@ fn get_compress_parameter_2(cx: &mut Env, [t, key]: [Term; 2]) -> BifResult {
     let code = checked(cx, code)?;
     Ok(match kind {
         Kind::Number => Term::small(i64::from(n)),
-        // Stock looks at what the library gave to say that all went well, which is 0.
+        // Stock uses the return code of the library's function, which is 0 for success.
         Kind::Flag => Term::bool(code != 0),
         Kind::Strategy => {
             let name = usize::try_from(n).ok().and_then(|n| STRATEGIES.get(n));
@@ -375,7 +377,8 @@ fn set_pledged_src_size_2(cx: &mut Env, [t, size]: [Term; 2]) -> BifResult {
     checked(cx, code).map(|_| am::OK)
 }
 
-/// The directive for the end of the data: a number since OTP 29; before, whether the data are the last.
+/// Returns the directive for the end of the data. It is a number since OTP 29; before, it says
+/// whether the data is the last.
 fn directive(t: Term) -> Result<Directive, Fail> {
     match (t.as_bool(), t.as_small()) {
         (Some(true), _) | (_, Some(2)) => Ok(Directive::ZSTD_e_end),
@@ -432,7 +435,7 @@ fn compress_stream_3(cx: &mut Env, [t, data, how]: [Term; 3]) -> BifResult {
     let mut s = context::<Compressor>(cx, t)?;
     let how = directive(how)?;
     let at = s.at;
-    // SAFETY: nothing is asked of the caller.
+    // SAFETY: there are no preconditions.
     let room = unsafe { c::ZSTD_CStreamOutSize() };
     let made = run(cx, data, room, how, |to, from| {
         // SAFETY: an open context, and buffers with their sizes.
@@ -446,7 +449,7 @@ fn compress_stream_3(cx: &mut Env, [t, data, how]: [Term; 3]) -> BifResult {
 fn decompress_stream_3(cx: &mut Env, [t, data, how]: [Term; 3]) -> BifResult {
     let mut s = context::<Decompressor>(cx, t)?;
     let how = directive(how)?;
-    // SAFETY: nothing is asked of the caller.
+    // SAFETY: there are no preconditions.
     let mut room = unsafe { c::ZSTD_DStreamOutSize() };
     if !s.in_use {
         let input = data.as_binary().ok_or(Fail::Badarg)?;
@@ -491,7 +494,8 @@ fn decompress_close_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn create_cdict_2(cx: &mut Env, [dict, level]: [Term; 2]) -> BifResult {
     let d = dict.as_binary().ok_or(Fail::Badarg)?;
     let level = int(level)?;
-    // SAFETY: bytes with their number, which are copied; the allocator is a constant of the library.
+    // SAFETY: bytes with their number, which are copied; the allocator is a constant of the
+    // library.
     let made = unsafe {
         let parameters = c::ZSTD_getCParams(level, 0, d.len());
         c::ZSTD_createCDict_advanced(
@@ -500,7 +504,7 @@ fn create_cdict_2(cx: &mut Env, [dict, level]: [Term; 2]) -> BifResult {
             c::ZSTD_dictLoadMethod_e::ZSTD_dlm_byCopy,
             c::ZSTD_dictContentType_e::ZSTD_dct_auto,
             parameters,
-            // What the library's header calls the default is no symbol of it.
+            // The default allocator in the library's header is not an exported symbol.
             c::ZSTD_customMem {
                 customAlloc: None,
                 customFree: None,
@@ -527,12 +531,12 @@ fn id(n: c_uint) -> BifResult {
 }
 fn dict_id_of_cdict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = native_state::get::<Arc<CDict>>(t).ok_or(Fail::Badarg)?;
-    // SAFETY: a dictionary that is there.
+    // SAFETY: a valid dictionary.
     id(unsafe { c::ZSTD_getDictID_fromCDict(d.0) })
 }
 fn dict_id_of_ddict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = native_state::get::<Arc<DDict>>(t).ok_or(Fail::Badarg)?;
-    // SAFETY: a dictionary that is there.
+    // SAFETY: a valid dictionary.
     id(unsafe { c::ZSTD_getDictID_fromDDict(d.0) })
 }
 fn dict_id_of_dict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -548,13 +552,14 @@ fn dict_id_of_frame_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn get_frame_header_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = bytes(t)?;
     let mut h = MaybeUninit::zeroed();
-    // SAFETY: bytes with their number, and a place for what is in them.
+    // SAFETY: bytes with their number, and a place for the header.
     let code = unsafe { c::ZSTD_getFrameHeader(h.as_mut_ptr(), d.as_ptr().cast(), d.len()) };
-    // Where bytes of the header are missing, the library says how many there should be, and nothing else.
+    // If bytes of the header are missing, the library only returns how many there should be.
     if checked(cx, code)? > 0 {
         checked(cx, SRC_SIZE_WRONG)?;
     }
-    // SAFETY: it was filled in; where the library left it as it was, zeros are numbers and a kind of frame.
+    // SAFETY: it was filled in; if the library left it as it was, zeros are valid numbers and a
+    // valid kind of frame.
     let h: c::ZSTD_FrameHeader = unsafe { h.assume_init() };
     let number = |n: c_uint| Term::small(i64::from(n));
     let content = match h.frameContentSize {

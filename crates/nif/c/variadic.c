@@ -1,8 +1,8 @@
 /*
- * What can't be written in stable Rust: functions that take variable arguments, and the bottom frame of threads that
- * libraries start, which `pthread_exit` unwinds through.
+ * Functions that cannot be written in stable Rust: those with variable arguments, and the bottom
+ * frame of threads that libraries start, through which `pthread_exit` unwinds.
  *
- * Each of the functions fetches its arguments and hands them to one in Rust.
+ * Each function fetches its arguments and passes them to a function in Rust.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -16,15 +16,15 @@
 typedef unsigned long term;
 typedef struct env env;
 
-/* In Rust. */
+/* Defined in Rust. */
 extern term enif_make_list_from_array(env *, const term *, unsigned);
-/* A tuple, whose elements are still to be written where the address is. */
+/* Makes a tuple. The caller writes its elements to the returned address. */
 extern term *purlin_nif_tuple(env *, unsigned, term *);
-/* A tuple of two: most are. */
+/* Makes a tuple of two elements, as most are. */
 extern term purlin_nif_pair(env *, term, term);
 extern int purlin_nif_set_option(env *, int, void *);
-/* Text of a term, in a block that the caller frees; its length goes to the third, how much of it counts as
-   filling the width to the fourth. */
+/* Returns the text of a term, in a block that the caller frees. The third argument receives its
+   length, the fourth the number of characters that count as filling the width. */
 extern char *purlin_nif_term_text(term, long, size_t *, size_t *);
 
 #define FEW 32
@@ -95,7 +95,7 @@ int enif_set_option(env *e, int option, ...)
     return r;
 }
 
-/* Where formatted text goes: a file, or as much as fits of a buffer. */
+/* The destination of formatted text: a file, or a buffer, which takes as much as fits. */
 struct sink {
     FILE *file;
     char *to;
@@ -120,7 +120,7 @@ static void pad(struct sink *s, long n)
         put(s, " ", 1);
 }
 
-/* One conversion by the C library; `call` is a call of snprintf with `b` and `room`. */
+/* One conversion by the C library. `call` is a call of snprintf with `b` and `room`. */
 #define CONVERT(...)                                            \
     do {                                                        \
         char few[128], *b = few;                                \
@@ -198,7 +198,7 @@ static void format(struct sink *s, const char *f, va_list *args)
         case 'T': {
             size_t n = 0, counted = 0;
             char *text = purlin_nif_term_text(va_arg(*args, term), precision, &n, &counted);
-            /* As stock has it: before the text only numbers count, behind it all does. */
+            /* As in stock: padding before the text counts only numbers, padding behind it all. */
             if (!left && width > (long)counted)
                 pad(s, width - (long)counted);
             if (text)
@@ -210,7 +210,8 @@ static void format(struct sink *s, const char *f, va_list *args)
         }
         case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
             if (size || longs) {
-                long long v = longs >= 2 ? va_arg(*args, long long) : (long long)va_arg(*args, long);
+                long long v = longs >= 2 ? va_arg(*args, long long)
+                                         : (long long)va_arg(*args, long);
                 spec[at++] = 'l';
                 spec[at++] = 'l';
                 spec[at++] = *f;
@@ -297,7 +298,7 @@ int enif_fprintf(FILE *file, const char *f, ...)
 
 int enif_vsnprintf(char *to, size_t room, const char *f, va_list args)
 {
-    /* The last byte is for the end of the text. */
+    /* The last byte is for the terminating zero. */
     struct sink s = {NULL, to, room ? room - 1 : 0, 0};
     va_list copy;
     va_copy(copy, args);
@@ -318,7 +319,7 @@ int enif_snprintf(char *to, size_t room, const char *f, ...)
     return n;
 }
 
-/* A thread of a library: what Rust made of it, and what it is to run. */
+/* A thread of a library: its data in Rust, and the function to run. */
 struct thread {
     void *of_rust;
     void *(*run)(void *);
@@ -335,8 +336,10 @@ static void *begin(void *arg)
     return t.run(t.arg);
 }
 
-/* Starts a thread with that much stack in bytes (0: as the system has it); an error number, or 0. */
-int purlin_nif_thread_start(pthread_t *id, void *of_rust, void *(*run)(void *), void *arg, size_t stack)
+/* Starts a thread with a stack of that many bytes (0: the system's default). Returns an error
+ * number or 0. */
+int purlin_nif_thread_start(pthread_t *id, void *of_rust, void *(*run)(void *), void *arg,
+                            size_t stack)
 {
     struct thread *t = malloc(sizeof *t);
     pthread_attr_t attr;

@@ -1,11 +1,11 @@
-//! Structures and numbers of `erl_nif.h` and `erl_drv_nif.h`, as they lie in memory.
+//! Structures and constants of `erl_nif.h` and `erl_drv_nif.h`, as they lie in memory.
 
 use crate::env::ErlNifEnv;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 pub use purlin_term::Term as ErlTerm;
 
-/// The version of the interface that is here.
+/// Major version of the interface that is implemented.
 pub const MAJOR: c_int = 2;
 /// See [`MAJOR`].
 pub const MINOR: c_int = 18;
@@ -68,8 +68,8 @@ pub struct Entry {
     pub min_erts: *const c_char,
 }
 
-/// `ErlNifBinary`, as far as it is written here. C code has one or two words more behind it, as its headers have it: libraries built
-/// with old ones keep something else in the second.
+/// `ErlNifBinary`, as far as this crate writes it. In C one or two words follow, depending on the
+/// headers; libraries built with old headers keep something else in the second.
 #[repr(C)]
 pub struct Binary {
     pub size: usize,
@@ -78,7 +78,7 @@ pub struct Binary {
     pub ref_bin: *mut purlin_term::bin::RcBin,
 }
 
-/// `ErlNifPid`, `ErlNifPort`: the word of a local one.
+/// `ErlNifPid`, `ErlNifPort`: the word of a local pid or port.
 pub type Pid = ErlTerm;
 
 pub type DtorFn = unsafe extern "C" fn(*mut ErlNifEnv, *mut c_void);
@@ -93,7 +93,8 @@ pub struct TypeInit {
     pub dtor: Option<DtorFn>,
     pub stop: Option<StopFn>,
     pub down: Option<DownFn>,
-    /// How many of the fields count; those above do if the type is opened by a function that knows no members.
+    /// Number of fields that are valid. Types opened by functions without this field use those
+    /// above.
     pub members: c_int,
     pub dyncall: Option<DynCallFn>,
 }
@@ -111,9 +112,9 @@ pub struct Monitor {
 pub struct MapIterator {
     pub map: ErlTerm,
     pub size: usize,
-    /// 0: before the first pair; `size + 1`: behind the last.
+    /// 0 before the first pair; `size + 1` behind the last.
     pub at: usize,
-    /// Keys and values, `at` being the place of the pair that it is at.
+    /// Keys and values; the current pair is number `at`.
     pub keys: *const ErlTerm,
     pub values: *const ErlTerm,
     pub spare: [*mut c_void; 2],

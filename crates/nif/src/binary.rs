@@ -1,7 +1,8 @@
-//! Binaries: bytes that C code owns, bytes that it looks at, and external terms.
+//! Binaries: bytes that C code owns, bytes that it inspects, and external terms.
 //!
-//! `ErlNifBinary` owns a counted block where `ref_bin` is not null. What was inspected lies where the term has it, or, if it
-//! doesn't start with a byte there, in a copy that lives as long as the environment.
+//! An `ErlNifBinary` whose `ref_bin` is not null owns a counted block. An inspected binary points
+//! to the bytes of the term or, if those do not start at a byte boundary, to a copy that lives as
+//! long as the environment.
 
 use crate::abi::Binary;
 use crate::env::ErlNifEnv;
@@ -11,7 +12,7 @@ use purlin_term::layout::{Bits, heap_bin_limit};
 use purlin_term::{Alloc, Term, etf, iolist};
 use std::ffi::{c_int, c_uint};
 
-/// A flag of `enif_binary_to_term`: no atoms are made.
+/// A flag of `enif_binary_to_term`: make no atoms.
 const SAFE: c_uint = 0x2000_0000;
 
 impl Binary {
@@ -22,14 +23,15 @@ impl Binary {
             ref_bin: std::ptr::null_mut(),
         }
     }
-    /// Owns `bin`, of whose bytes all count.
+    /// Makes a binary that owns `bin`, all of whose bytes are used.
     ///
     /// # Safety
-    /// `bin` has `size` bytes, and the caller's count goes to the binary.
+    /// `bin` has `size` bytes, and the caller's count passes to the binary.
     pub unsafe fn owned(bin: *mut RcBin, size: usize) -> Binary {
         Binary {
             size,
-            data: RcBin::bytes(bin),
+            // SAFETY: `bin` is alive.
+            data: unsafe { RcBin::bytes(bin) },
             ref_bin: bin,
         }
     }
@@ -39,10 +41,10 @@ impl Binary {
     }
 }
 
-/// The bytes of a binary, good for the environment's life.
+/// Returns the bytes of a binary, valid for the life of the environment.
 ///
 /// # Safety
-/// The environment is this call's, and `t` a term of it.
+/// The environment belongs to this call, and `t` is a term of it.
 #[inline(always)]
 unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     let bits = t.as_bits()?;
@@ -52,19 +54,21 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     if let Some(b) = bits.as_bytes() {
         return Some(Binary::borrowed(b.as_ptr(), b.len()));
     }
-    Some(shifted(env, bits))
+    // SAFETY: by the contract of this function.
+    unsafe { Some(shifted(env, bits)) }
 }
 
-/// The same where the bytes don't start at one.
+/// Does the same for bytes that do not start at a byte boundary.
 ///
 /// # Safety
-/// The environment is this call's, and the bits are those of a term of it.
+/// The environment belongs to this call, and the bits are those of a term of it.
 #[cold]
 #[inline(never)]
 unsafe fn shifted(env: *mut ErlNifEnv, bits: Bits) -> Binary {
     let copy = bits.shifted();
     let n = copy.len();
-    Binary::borrowed((*env).keep_bytes(copy.into()), n)
+    // SAFETY: the environment is this call's.
+    unsafe { Binary::borrowed((*env).keep_bytes(copy.into()), n) }
 }
 
 exported! {
@@ -127,7 +131,7 @@ exported! {
             b.ref_bin = std::ptr::null_mut();
         }
     }
-    /// The block becomes the term's. The bytes may be read still, as long as the term is there.
+    /// The block passes to the term. C code may still read the bytes as long as the term exists.
     fn enif_make_binary(env: *mut ErlNifEnv, bin: *mut Binary) -> Term {
         let b = &mut *bin;
         if b.ref_bin.is_null() {
@@ -165,7 +169,9 @@ exported! {
         to.write(Binary::owned(b, bytes.len()));
         1
     }
-    fn enif_binary_to_term(env: *mut ErlNifEnv, data: *const u8, size: usize, to: *mut Term, options: c_uint) -> usize {
+    fn enif_binary_to_term(
+        env: *mut ErlNifEnv, data: *const u8, size: usize, to: *mut Term, options: c_uint,
+    ) -> usize {
         if options != 0 && options != SAFE {
             return 0;
         }
@@ -174,7 +180,7 @@ exported! {
             ..etf::Options::default()
         };
         let bytes = crate::terms::slice(data, size);
-        // Compressed terms aren't taken.
+        // Compressed terms are not accepted.
         if bytes.get(1) == Some(&etf::tag::COMPRESSED) {
             return 0;
         }

@@ -1,15 +1,15 @@
-//! Environments: where terms are made, on whose behalf.
+//! Environments: the places where terms are made, and for whom.
 //!
 //! | environment | made by | its terms lie | it ends |
 //! | --- | --- | --- | --- |
-//! | of a process | a call of a library's function, `load`, `upgrade` | on the heap of the process | with the call |
-//! | of a callback | a destructor, `down`, `stop`, `unload`, a function of a tracer module | in a fragment of its own | with the call |
-//! | independent | `enif_alloc_env` | in a fragment of its own | by `enif_free_env` |
+//! | of a process | a function call, `load`, `upgrade` | on the process's heap | with the call |
+//! | of a callback | destructor, `down`, `stop`, tracer … | in its fragment | with the call |
+//! | independent | `enif_alloc_env` | in its fragment | by `enif_free_env` |
 
 use crate::library::Library;
 use crate::resource::Opening;
 use purlin_kernel::cx::{Cx, Fail};
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::nif::{NifSlot, Scheduled};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
@@ -18,17 +18,17 @@ use purlin_term::{Alloc, Term, am, copy};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// The memory that is freed with an environment's terms.
+/// Memory that is freed together with an environment's terms.
 pub enum Temporary {
-    /// Bytes that something inspected was copied to.
+    /// A copy of inspected bytes.
     Bytes(#[allow(dead_code)] Box<[u8]>),
     /// A count of a block.
     Block(*mut RcBin),
-    /// A holder of a resource.
+    /// A count of a resource.
     Resource(*mut c_void),
-    /// A vector that `enif_inspect_iovec` made; what it refers to is kept apart.
+    /// A vector that `enif_inspect_iovec` made. The memory it refers to is kept separately.
     IoVec(#[allow(dead_code)] Box<crate::abi::IoVec>),
-    /// The parts of such a vector that has no room for them in itself.
+    /// The parts of such a vector that do not fit into the vector itself.
     Parts(
         #[allow(dead_code)] Box<[libc::iovec]>,
         #[allow(dead_code)] Box<[*mut RcBin]>,
@@ -47,11 +47,11 @@ impl Drop for Temporary {
     }
 }
 
-/// See the module head. C code knows it by its address only.
+/// An environment, see the module documentation. C code knows it only by its address.
 pub struct ErlNifEnv {
-    /// The context of the process that calls; null where there is none.
+    /// The context of the calling process; null if there is none.
     pub cx: *mut Cx,
-    /// Where terms are made if not on the heap of that process.
+    /// The place for terms if they are not made on the heap of that process.
     frag: *mut Fragment,
     /// The library that is called; null in an independent environment.
     pub library: *const Library,
@@ -59,22 +59,22 @@ pub struct ErlNifEnv {
     pub module: *const u64,
     /// The function that is called; null in a callback.
     pub function: *const purlin_native::nif::NifFunction,
-    /// The process in the midst of which a callback is called, if that is told; else [`Term::NON_VALUE`].
+    /// The process during whose operation a callback is called, if known; else [`Term::NON_VALUE`].
     pub on_behalf: Term,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
     exception: Term,
-    /// The call that was asked for in place of the one under way.
+    /// The call that was scheduled in place of the present one.
     scheduled: Option<Box<Scheduled>>,
-    /// Resource types that `load` or `upgrade` opens: null in any other call.
+    /// Resource types opened by `load` or `upgrade`; null in any other call.
     pub opening: *mut Opening,
     temporary: Vec<Temporary>,
-    /// The process is lent for the call: see [`hold`].
+    /// Whether the process is lent for the call: see [`hold`].
     pub lent: bool,
-    /// There may be an exception, a call that was asked for, or something to be freed.
+    /// Whether there may be an exception, a scheduled call, or memory to free.
     left: bool,
 }
 
-/// An environment with its own place for terms.
+/// An environment with a fragment of its own.
 #[repr(C)]
 struct OwnEnv {
     env: ErlNifEnv,
@@ -82,7 +82,7 @@ struct OwnEnv {
 }
 
 impl ErlNifEnv {
-    /// For a call by the process in the context.
+    /// Makes the environment of a call by the process in the context.
     pub const fn of_process(cx: *mut Cx, library: *const Library, module: *const u64) -> ErlNifEnv {
         ErlNifEnv {
             cx,
@@ -99,19 +99,19 @@ impl ErlNifEnv {
             left: false,
         }
     }
-    /// Whether something is to be done when the function returns: see [`ErlNifEnv::finish`].
+    /// Whether [`ErlNifEnv::finish`] must be called after the function returns.
     #[inline(always)]
     pub fn has_left(&self) -> bool {
         self.left
     }
-    /// Has something freed with the environment's terms.
+    /// Frees something together with the environment's terms.
     pub fn keep(&mut self, t: Temporary) {
         self.left = true;
         self.temporary.push(t);
     }
 
-    /// The outcome of a function of a library that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
-    /// environment is empty again.
+    /// Returns the result of a library function that returned `value` and left something, see
+    /// [`ErlNifEnv::left`]. Empties the environment.
     #[cold]
     #[inline(never)]
     pub fn finish(&mut self, value: Term) -> Term {
@@ -120,7 +120,7 @@ impl ErlNifEnv {
             std::mem::replace(&mut self.exception, Term::NON_VALUE),
             self.scheduled.take(),
         );
-        // SAFETY: the environment is of a process, which this thread runs.
+        // SAFETY: the environment belongs to a process that this thread runs.
         let cx = unsafe { &mut *self.cx };
         let failed = if exception != Term::NON_VALUE {
             Some(cx.error(exception))
@@ -132,7 +132,7 @@ impl ErlNifEnv {
         } else {
             Some(Fail::Badarg)
         };
-        // Those who let go of something may have others do work, but none here.
+        // Dropping these may hand work to others, but runs none here.
         drop(std::mem::take(&mut self.temporary));
         match failed {
             Some(f) => {
@@ -143,7 +143,7 @@ impl ErlNifEnv {
         }
     }
 
-    /// Raises `reason` where the call ends.
+    /// Raises `reason` when the call ends.
     pub fn raise(&mut self, reason: Term) -> Term {
         self.exception = reason;
         self.left = true;
@@ -156,28 +156,28 @@ impl ErlNifEnv {
     pub fn badarg(&mut self) -> Term {
         self.raise(am::BADARG)
     }
-    /// The process that calls, if one does.
+    /// Returns the calling process, if there is one.
     #[inline]
     pub fn process(&mut self) -> Option<&mut Cx> {
-        // SAFETY: null, or the context of the thread that the call is on.
+        // SAFETY: null, or the context of the thread that runs the call.
         unsafe { self.cx.as_mut() }
     }
-    /// Keeps a copy of bytes as long as the environment's terms.
+    /// Keeps bytes as long as the environment's terms.
     pub fn keep_bytes(&mut self, bytes: Box<[u8]>) -> *mut u8 {
         let p = bytes.as_ptr() as *mut u8;
         self.keep(Temporary::Bytes(bytes));
         p
     }
-    /// The fragment of an independent environment, taken from it with all its terms.
+    /// Takes the fragment, with all its terms, from an independent environment.
     pub fn take_fragment(&mut self) -> Option<Fragment> {
-        // SAFETY: null, or the one behind this environment.
+        // SAFETY: null, or the fragment behind this environment.
         unsafe { self.frag.as_mut() }.map(std::mem::take)
     }
-    /// Room in its own fragment.
+    /// Allocates in its own fragment.
     #[cold]
     #[inline(never)]
     fn alloc_apart(&mut self, words: usize) -> *mut Term {
-        // SAFETY: it is there.
+        // SAFETY: callers have checked that there is one.
         unsafe { (*self.frag).alloc(words) }
     }
     fn clear(&mut self) {
@@ -191,13 +191,13 @@ impl ErlNifEnv {
 }
 
 impl ErlNifEnv {
-    /// Fresh words, where terms are made on the heap of a process and it has the room.
+    /// Allocates words if terms are made on the heap of a process and the heap has room.
     #[inline(always)]
     pub fn at_hand(&mut self, words: usize) -> Option<*mut Term> {
         if !self.frag.is_null() {
             return None;
         }
-        // SAFETY: where there is no fragment there is a process.
+        // SAFETY: without a fragment there is a process.
         unsafe { (*self.cx).heap.alloc_at_hand(words) }
     }
 }
@@ -208,7 +208,7 @@ impl Alloc for ErlNifEnv {
         if !self.frag.is_null() {
             return self.alloc_apart(words);
         }
-        // SAFETY: where there is no fragment there is a process.
+        // SAFETY: without a fragment there is a process.
         unsafe { (*self.cx).heap.alloc(words) }
     }
     #[inline]
@@ -246,7 +246,7 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
         frag: Fragment::new(),
     };
     let e = &raw mut own;
-    // SAFETY: it stays where it is until the call is over; C code gets the address of its first part.
+    // SAFETY: it stays in place until the call is over; C code gets the address of its first part.
     unsafe {
         (*e).env.frag = &raw mut (*e).frag;
         let r = f(&raw mut (*e).env);
@@ -255,16 +255,18 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
     }
 }
 
-/// While a function of the interface looks at the process of `env`, nobody else does.
+/// Gives a function of the interface exclusive access to the process of `env` while the result
+/// lives.
 ///
 /// # Safety
 /// `env` is null or an environment.
 #[inline(always)]
-pub unsafe fn hold(env: *const ErlNifEnv) -> Option<lent::Hold> {
-    (!env.is_null() && (*env).lent).then(lent::hold)
+pub unsafe fn hold(env: *const ErlNifEnv) -> Option<dirty_calls::Hold> {
+    // SAFETY: null is checked first; otherwise it is an environment.
+    unsafe { (!env.is_null() && (*env).lent).then(dirty_calls::hold) }
 }
 
-/// Has `fptr` called in the place of the call under way: see `enif_schedule_nif`.
+/// Schedules a call of `function` in place of the present call: see `enif_schedule_nif`.
 pub fn schedule(
     env: &mut ErlNifEnv,
     function: Box<crate::library::Function>,

@@ -1,7 +1,8 @@
-//! The report of a library that fails so that the emulator ends by a signal: which library, which function, on whose behalf.
+//! Reports of faults in native libraries: when the emulator is killed by a signal, which library
+//! and function failed, and for which process.
 //!
-//! The emulator ends as it would without: after the report the signal does what it does. Whoever fails may hold any lock, so the
-//! report has a few seconds.
+//! The emulator then ends as it would without a report: the signal takes its usual effect. The
+//! failing thread may hold any lock, so the report has a time limit of a few seconds.
 
 use crate::library::under_way;
 use purlin_kernel::{code, report};
@@ -21,31 +22,32 @@ const SIGNALS: [(c_int, &str); 5] = [
     (libc::SIGABRT, "SIGABRT"),
 ];
 
-/// Seconds that a report may take.
+/// Maximum number of seconds for a report.
 const SECONDS: u32 = 5;
-/// Entries of the stack that are shown.
+/// Number of stack entries that are shown.
 const DEPTH: usize = 20;
 
-/// The action where no library is at fault.
+/// The previous action, for faults outside of libraries.
 static mut BEFORE: [libc::sigaction; SIGNALS.len()] =
     // SAFETY: all zeros are the default action.
     [unsafe { std::mem::zeroed() }; SIGNALS.len()];
 
 thread_local! {
-    /// A report is under way.
+    /// Whether a report is under way.
     static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Those that are handled from the start: Rust's library handles them too, to find overflows of native stacks, and takes one that
-/// somebody has sent for a fault that comes again. The emulator would live on after the first.
+/// Signals that are handled from the start. Rust's standard library handles them too, to find
+/// native stack overflows, and takes a signal that was sent for a fault that will recur; the
+/// emulator would survive the first one.
 const FROM_START: std::ops::Range<usize> = 0..2;
 
-/// Has signals that somebody sends end the emulator, as they do on stock. Called before there are libraries.
+/// Makes signals that are sent end the emulator, as on stock. Called before there are libraries.
 pub fn begin() {
     handle(FROM_START);
 }
 
-/// Has faults in libraries reported. Only the first call does something.
+/// Turns reports of faults in libraries on. Only the first call has an effect.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| handle(FROM_START.end..SIGNALS.len()));
@@ -53,7 +55,7 @@ pub fn watch() {
 
 fn handle(which: std::ops::Range<usize>) {
     for i in which {
-        // SAFETY: the handler is of the form that the flags say.
+        // SAFETY: the handler has the signature that the flags specify.
         unsafe {
             let mut a: libc::sigaction = std::mem::zeroed();
             a.sa_sigaction = failed as *const () as usize;
@@ -63,29 +65,40 @@ fn handle(which: std::ops::Range<usize>) {
     }
 }
 
+/// Handles a signal.
+///
 /// # Safety
-/// The system calls it, as the handler of a signal.
+/// Called only by the system, as the handler of a signal.
 unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let place = SIGNALS.iter().position(|s| s.0 == signal).unwrap_or(0);
-    // Somebody has sent it: there is no instruction that would fail again. Stock ignores one of them.
-    let sent = (*info).si_code <= 0;
+    // It was sent by someone: no instruction will fail again. Stock ignores SIGFPE in that case.
+    // SAFETY: the system passes the information of the signal.
+    let sent = unsafe { (*info).si_code } <= 0;
     if sent && signal == libc::SIGFPE {
         return;
     }
     if under_way().is_some() && !TOLD.replace(true) {
-        // Locks may be held that the report needs.
-        libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        libc::alarm(SECONDS);
-        tell(SIGNALS[place].1, (*info).si_addr() as usize);
+        // The report may need locks that are held.
+        // SAFETY: the default action of the signal ends the process; `info` is as above.
+        let address = unsafe {
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::alarm(SECONDS);
+            (*info).si_addr() as usize
+        };
+        tell(SIGNALS[place].1, address);
     }
     if sent {
-        // The handler that was there before may wait for such an instruction.
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
+        // The previous handler may wait for such an instruction.
+        // SAFETY: the default action of the signal ends the process.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
         return;
     }
-    libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut());
-    // The instruction that failed does so again, and the signal does what it did before.
+    // SAFETY: the action was stored when this handler was installed, and does not change.
+    unsafe { libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut()) };
+    // The failing instruction runs again, and the signal has its previous effect.
 }
 
 fn tell(signal: &str, address: usize) {
@@ -101,7 +114,8 @@ fn tell(signal: &str, address: usize) {
         u.function,
         u.arity
     );
-    // SAFETY: null, or the context of this thread, whose process called the library, and waits for it.
+    // SAFETY: null, or the context of this thread, whose process called the library and waits for
+    // it.
     let Some(cx) = (unsafe { u.cx.as_mut() }) else {
         return report::to_stderr(&s);
     };

@@ -1,7 +1,7 @@
 //! Queues of bytes to be written, and vectors of the bytes of I/O lists.
 //!
-//! A vector refers to the bytes of blocks that it counts; what lies on a heap is copied to a block. So a queue may keep what
-//! a vector has, whatever becomes of the terms.
+//! A vector refers to bytes of blocks that it counts; bytes on a heap are copied to a block. So a
+//! queue may keep the contents of a vector independently of the terms.
 
 use crate::abi::{Binary, IOVEC_SIZE, IoVec};
 use crate::env::{ErlNifEnv, Temporary};
@@ -10,7 +10,8 @@ use purlin_term::{Alloc, NIL, Term};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 
-/// A bit of `IoVec::flags`: it has a block of its own for its parts, and is itself one that was allocated.
+/// Bits of `IoVec::flags`: the parts are in a block of their own; the vector itself was allocated
+/// here.
 const PARTS_OUTSIDE: c_int = 1;
 const ALLOCATED: c_int = 2;
 
@@ -32,9 +33,10 @@ impl Drop for Part {
 pub struct IoQueue {
     parts: VecDeque<Part>,
     size: usize,
-    /// The vectors that `enif_ioq_peek` gave addresses of.
+    /// The vectors whose address `enif_ioq_peek` returned.
     vector: Vec<libc::iovec>,
-    /// It is that of the queue as it is: who asks twice gets the same, and may use either.
+    /// Whether `vector` matches the queue. Two calls in a row return the same, and both may be
+    /// used.
     shown: bool,
 }
 
@@ -48,7 +50,7 @@ impl IoQueue {
     }
 }
 
-/// Adds the bytes behind `t`, a binary.
+/// Returns a part with the bytes of `t`, a binary.
 ///
 /// # Safety
 /// `t` is a term.
@@ -58,7 +60,8 @@ unsafe fn part_of(t: Term) -> Option<Part> {
     if let Some(bin) = t.whole().block()
         && let Some(b) = bits.as_bytes()
     {
-        RcBin::retain(bin);
+        // SAFETY: the term keeps the block.
+        unsafe { RcBin::retain(bin) };
         return Some(Part {
             bin,
             at: b.as_ptr() as *mut u8,
@@ -68,13 +71,14 @@ unsafe fn part_of(t: Term) -> Option<Part> {
     let bin = RcBin::from_bytes(&bytes);
     Some(Part {
         bin,
-        at: RcBin::bytes(bin),
+        // SAFETY: the block was just made.
+        at: unsafe { RcBin::bytes(bin) },
         n: bytes.len(),
     })
 }
 
-/// The parts of a list of binaries, of which the first `most` at most are taken; the rest of the list. None: there is something
-/// else in it.
+/// Returns the parts of the first `most` elements of a list of binaries, and the rest of the list.
+/// None if an element is not a binary.
 ///
 /// # Safety
 /// `list` is a term.
@@ -85,41 +89,46 @@ unsafe fn parts(list: Term, most: usize) -> Option<(Vec<Part>, Term)> {
         if out.len() >= most {
             break;
         }
-        out.push(part_of(h)?);
+        // SAFETY: an element of a term is a term.
+        unsafe { out.push(part_of(h)?) };
         rest = t;
     }
     (rest.is_list()).then_some((out, rest))
 }
 
-/// Frees a vector with the counts that it has.
+/// Frees a vector with its counts.
 ///
 /// # Safety
-/// It is one that was made here, and isn't used afterwards.
+/// It was made here and is not used afterwards.
 pub unsafe fn free_iovec(v: *mut IoVec) {
-    let n = (*v).iovcnt.max(0) as usize;
-    for i in 0..n {
-        let b = *(*v).ref_bins.add(i);
-        if !b.is_null() {
-            RcBin::release(b);
+    // SAFETY: the vector was filled by `fill`: its arrays have `iovcnt` elements, and it owns the
+    // counts.
+    unsafe {
+        let n = (*v).iovcnt.max(0) as usize;
+        for i in 0..n {
+            let b = *(*v).ref_bins.add(i);
+            if !b.is_null() {
+                RcBin::release(b);
+            }
         }
-    }
-    if (*v).flags & PARTS_OUTSIDE != 0 {
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            (*v).iov,
-            n,
-        )));
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            (*v).ref_bins,
-            n,
-        )));
-    }
-    (*v).iovcnt = 0;
-    if (*v).flags & ALLOCATED != 0 {
-        drop(Box::from_raw(v));
+        if (*v).flags & PARTS_OUTSIDE != 0 {
+            drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                (*v).iov,
+                n,
+            )));
+            drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                (*v).ref_bins,
+                n,
+            )));
+        }
+        (*v).iovcnt = 0;
+        if (*v).flags & ALLOCATED != 0 {
+            drop(Box::from_raw(v));
+        }
     }
 }
 
-/// Fills a vector, whose own places hold as many parts as they do.
+/// Fills a vector, in its own arrays if the parts fit.
 ///
 /// # Safety
 /// `v` may be written to, and owns nothing yet.
@@ -138,37 +147,44 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
         // The vector owns the count from now on.
         std::mem::forget(p);
     }
-    (*v).iovcnt = n as c_int;
-    (*v).size = size;
-    (*v).flags = flags;
-    if n <= IOVEC_SIZE {
-        (*v).iov = &raw mut (*v).small_iov as *mut libc::iovec;
-        (*v).ref_bins = &raw mut (*v).small_ref_bin as *mut *mut RcBin;
-        std::ptr::copy_nonoverlapping(iov.as_ptr(), (*v).iov, n);
-        std::ptr::copy_nonoverlapping(bins.as_ptr(), (*v).ref_bins, n);
-    } else {
-        (*v).iov = Box::into_raw(iov.into_boxed_slice()) as *mut libc::iovec;
-        (*v).ref_bins = Box::into_raw(bins.into_boxed_slice()) as *mut *mut RcBin;
-        (*v).flags |= PARTS_OUTSIDE;
+    // SAFETY: `v` may be written to; what is copied to its own arrays fits.
+    unsafe {
+        (*v).iovcnt = n as c_int;
+        (*v).size = size;
+        (*v).flags = flags;
+        if n <= IOVEC_SIZE {
+            (*v).iov = &raw mut (*v).small_iov as *mut libc::iovec;
+            (*v).ref_bins = &raw mut (*v).small_ref_bin as *mut *mut RcBin;
+            std::ptr::copy_nonoverlapping(iov.as_ptr(), (*v).iov, n);
+            std::ptr::copy_nonoverlapping(bins.as_ptr(), (*v).ref_bins, n);
+        } else {
+            (*v).iov = Box::into_raw(iov.into_boxed_slice()) as *mut libc::iovec;
+            (*v).ref_bins = Box::into_raw(bins.into_boxed_slice()) as *mut *mut RcBin;
+            (*v).flags |= PARTS_OUTSIDE;
+        }
     }
 }
 
-/// The environment frees the memory of a vector. The vector itself may lie where C code has its locals.
+/// Makes the environment free the memory of a vector. The vector itself may be a local variable of
+/// C code.
 ///
 /// # Safety
 /// `v` was filled by [`fill`], and nothing else frees its blocks.
 unsafe fn keep_with(env: &mut ErlNifEnv, v: *mut IoVec) {
-    let n = (*v).iovcnt.max(0) as usize;
-    for i in 0..n {
-        env.keep(Temporary::Block(*(*v).ref_bins.add(i)));
-    }
-    if (*v).flags & PARTS_OUTSIDE != 0 {
-        let iov = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).iov, n));
-        let bins = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).ref_bins, n));
-        env.keep(Temporary::Parts(iov, bins));
-    }
-    if (*v).flags & ALLOCATED != 0 {
-        env.keep(Temporary::IoVec(Box::from_raw(v)));
+    // SAFETY: the vector was filled by `fill`, and what it owns passes to the environment.
+    unsafe {
+        let n = (*v).iovcnt.max(0) as usize;
+        for i in 0..n {
+            env.keep(Temporary::Block(*(*v).ref_bins.add(i)));
+        }
+        if (*v).flags & PARTS_OUTSIDE != 0 {
+            let iov = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).iov, n));
+            let bins = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).ref_bins, n));
+            env.keep(Temporary::Parts(iov, bins));
+        }
+        if (*v).flags & ALLOCATED != 0 {
+            env.keep(Temporary::IoVec(Box::from_raw(v)));
+        }
     }
 }
 
@@ -262,7 +278,7 @@ exported! {
         }
         1
     }
-    /// Good until the queue is changed.
+    /// Valid until the queue is changed.
     fn enif_ioq_peek(q: *mut IoQueue, n: *mut c_int) -> *mut libc::iovec {
         let q = &mut *q;
         if !q.shown {
@@ -279,7 +295,9 @@ exported! {
             false => q.vector.as_mut_ptr(),
         }
     }
-    fn enif_ioq_peek_head(env: *mut ErlNifEnv, q: *mut IoQueue, size: *mut usize, to: *mut Term) -> c_int {
+    fn enif_ioq_peek_head(
+        env: *mut ErlNifEnv, q: *mut IoQueue, size: *mut usize, to: *mut Term,
+    ) -> c_int {
         let Some(p) = (*q).parts.front() else {
             return 0;
         };
@@ -290,8 +308,10 @@ exported! {
         }
         1
     }
-    /// Without an environment the vector is the caller's to free.
-    fn enif_inspect_iovec(env: *mut ErlNifEnv, most: usize, list: Term, tail: *mut Term, to: *mut *mut IoVec) -> c_int {
+    /// Without an environment the caller must free the vector.
+    fn enif_inspect_iovec(
+        env: *mut ErlNifEnv, most: usize, list: Term, tail: *mut Term, to: *mut *mut IoVec,
+    ) -> c_int {
         if !list.is_list() {
             return 0;
         }
@@ -301,7 +321,7 @@ exported! {
         if !tail.is_null() {
             tail.write(if rest.is_nil() { NIL } else { rest });
         }
-        // The caller may have given the room for it.
+        // The caller may have provided the memory.
         let given = *to;
         let (v, flags) = match given.is_null() {
             true => (Box::into_raw(Box::<IoVec>::new_zeroed().assume_init()), ALLOCATED),

@@ -1,15 +1,29 @@
-//! Libraries that are loaded, and the calls of their functions.
+//! Loaded libraries, and the calls of their functions.
 //!
-//! # Who keeps a library
-//! The module whose functions it replaces; each resource type that has callbacks in it, as long as there are resources of the
-//! type; and calls under way that it has asked for. With the last of them `unload` is called, and it is closed.
+//! # References to a library
+//! A library is kept by the module whose functions it replaces; by each resource type with
+//! callbacks in it, as long as there are resources of the type; and by calls that it has scheduled.
+//! When the last reference is gone, `unload` is called and the library is closed.
+//!
+//! # Orderings
+//! * `running` counts calls of a library that delays halting. The halting thread calls `on_halt` of
+//!   the library and then polls `running` until it is 0. The decrement releases and the load
+//!   acquires, so the effects of finished calls are visible; the accesses are `SeqCst`, which is
+//!   more than needed. A call that starts after the poll has read 0 is not waited for.
+//! * `delays_halt` is relaxed: a library sets it while it is loaded, before the slots of the module
+//!   lead to its functions ([`NifSlot::set`] releases, the call acquires).
+//! * `priv_data` is read with acquire, and stored by C code: plainly by `load` and `upgrade`,
+//!   before the slots are set. `upgrade` may also change that of the former library, whose
+//!   functions may be running; by the interface their synchronization is the library's business.
+//!
+//! [`NifSlot::set`]: purlin_native::nif::NifSlot::set
 
 use crate::abi::{NifFn, UnloadFn};
 use crate::env::{self, ErlNifEnv};
 use crate::resource::ResourceType;
 use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::bif::known_as;
 use purlin_native::cx::Env;
 use purlin_native::nif::{NifFunction, Pool};
@@ -22,10 +36,10 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The callbacks that `enif_set_option` has registered.
+/// A callback registered by `enif_set_option`.
 pub type Callback = unsafe extern "C" fn(*mut c_void);
 
-/// A library.
+/// A native library.
 pub struct Library {
     /// From `dlopen`.
     handle: *mut c_void,
@@ -35,15 +49,15 @@ pub struct Library {
     pub path: String,
     pub unload: Option<UnloadFn>,
     pub priv_data: AtomicPtr<c_void>,
-    /// `load` or `upgrade` has accepted it.
+    /// Whether `load` or `upgrade` has accepted it.
     pub accepted: AtomicBool,
-    /// It has opened resource types.
+    /// Whether it has opened resource types.
     pub owns_types: AtomicBool,
-    /// They stay as long as it does.
+    /// Resource types that live as long as the library.
     pub opened: Mutex<Vec<Arc<ResourceType>>>,
-    /// Bytes of `ErlNifResourceTypeInit` as it knows it; 0: it knows no members.
+    /// Size in bytes of its version of `ErlNifResourceTypeInit`; 0 if that has no `members` field.
     pub type_init_bytes: usize,
-    /// Boxed: code has their addresses before all are there.
+    /// Boxed, since code has their addresses before all are added.
     #[allow(clippy::vec_box)]
     functions: Vec<Box<Function>>,
     /// `ERL_NIF_OPT_DELAY_HALT`
@@ -52,18 +66,19 @@ pub struct Library {
     pub on_halt: Mutex<Option<Callback>>,
     /// `ERL_NIF_OPT_ON_UNLOAD_THREAD`
     pub on_unload_thread: Mutex<Option<Callback>>,
-    /// The functions of a tracer module, if it is one's library.
+    /// The functions of a tracer module, if this is the library of one.
     pub(crate) tracer: OnceLock<Option<crate::tracer::Functions>>,
-    /// Calls under way, if halting has to wait for them.
+    /// Number of calls under way, if halting must wait for them.
     running: AtomicUsize,
 }
 
-// SAFETY: what is not atomic or locked is written before anybody else knows the library. The addresses are its own.
+// SAFETY: fields that are neither atomic nor locked are written before the library is published.
+// The addresses are its own.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// A function of a library, in the place of an Erlang one or to be called in its place.
+/// A function of a library that replaces an Erlang function, or is scheduled in place of one.
 #[repr(C)]
 pub struct Function {
     pub base: NifFunction,
@@ -71,12 +86,12 @@ pub struct Function {
     library: *const Library,
 }
 
-// SAFETY: nothing of it changes.
+// SAFETY: immutable.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// The pool that `flags` of a function, or of `enif_schedule_nif`, ask for. None: no such flags.
+/// Returns the pool for the flags of a function, or of `enif_schedule_nif`. None for invalid flags.
 pub fn pool(flags: c_uint) -> Option<Pool> {
     match flags {
         0 => Some(Pool::Normal),
@@ -112,14 +127,14 @@ impl Function {
 /// All libraries.
 static LOADED: Mutex<Vec<Weak<Library>>> = Mutex::new(Vec::new());
 
-/// The libraries that there are.
+/// Returns all libraries that exist.
 pub fn loaded() -> Vec<Arc<Library>> {
     let l = LOADED.lock();
     l.iter().filter_map(Weak::upgrade).collect()
 }
 
 impl Library {
-    /// `handle` is open, and closed with the library.
+    /// Makes a library from an open `handle`, which is closed with it.
     pub fn new(
         handle: *mut c_void,
         module: Term,
@@ -145,12 +160,12 @@ impl Library {
             running: AtomicUsize::new(0),
         }
     }
-    /// Adds a function; only while nobody else knows the library.
+    /// Adds a function. Only before the library is published.
     pub fn add(&mut self, mfa: (Term, Term, u32), pool: Pool, fptr: NifFn) {
         self.functions
             .push(Function::new(mfa, pool, fptr, std::ptr::null()));
     }
-    /// Its functions, which know it from now on.
+    /// Publishes the library; from now on its functions refer to it.
     pub fn publish(mut self) -> Arc<Library> {
         let mut functions = std::mem::take(&mut self.functions);
         Arc::new_cyclic(|me| {
@@ -165,13 +180,16 @@ impl Library {
     pub fn functions(&self) -> &[Box<Function>] {
         &self.functions
     }
-    /// Another count of a library that is in use.
+    /// Returns another reference to a library.
     ///
     /// # Safety
-    /// `l` is from [`Library::publish`], and somebody has a count.
+    /// `l` is from [`Library::publish`], and a reference to it exists.
     pub unsafe fn counted(l: *const Library) -> Arc<Library> {
-        Arc::increment_strong_count(l);
-        Arc::from_raw(l)
+        // SAFETY: the pointer came from an `Arc`, of which a count exists.
+        unsafe {
+            Arc::increment_strong_count(l);
+            Arc::from_raw(l)
+        }
     }
 }
 
@@ -185,7 +203,7 @@ impl Drop for Library {
             .filter(|_| self.accepted.load(Ordering::Acquire))
         {
             let data = self.priv_data.load(Ordering::Acquire);
-            // SAFETY: the library is open still, and nothing else of it is called any more.
+            // SAFETY: the library is still open, and nothing else of it is called any more.
             env::callback(self, |e| unsafe { f(e, data) });
         }
         let mut l = LOADED.lock();
@@ -196,7 +214,7 @@ impl Drop for Library {
     }
 }
 
-/// The hold of a module on its library.
+/// A module's reference to its library.
 pub struct Attached(pub Arc<Library>);
 
 impl Drop for Attached {
@@ -205,7 +223,7 @@ impl Drop for Attached {
         let l = self.0.clone();
         let f = *l.on_unload_thread.lock();
         if let Some(f) = f {
-            // SAFETY: the library is open as long as this holds it.
+            // SAFETY: the library is open as long as this reference lives.
             purlin_kernel::later::on_each(Arc::new(move || unsafe {
                 f(l.priv_data.load(Ordering::Acquire));
             }));
@@ -214,30 +232,38 @@ impl Drop for Attached {
 }
 
 thread_local! {
-    /// The environment of the calls that this thread makes for processes. Its function is null where there is none under way.
+    /// The environment of the calls that this thread makes for processes. Its function is null
+    /// while there is none.
     static HERE: UnsafeCell<ManuallyDrop<ErlNifEnv>> =
-        const { UnsafeCell::new(ManuallyDrop::new(ErlNifEnv::of_process(null_mut(), null(), null()))) };
+        const {
+            UnsafeCell::new(ManuallyDrop::new(ErlNifEnv::of_process(
+                null_mut(),
+                null(),
+                null(),
+            )))
+        };
 }
 
 thread_local! {
-    /// This thread, a dirty one, has lent its context for a call.
+    /// Whether this thread, a dirty one, has lent its context for a call.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A call that this thread makes in a library.
+/// A call of this thread in a library.
 pub struct UnderWay {
     pub module: &'static str,
     pub function: &'static str,
     pub arity: u32,
     /// File of the library.
     pub path: String,
-    /// Null: it is a tracer's function, which knows nothing of the process that runs.
+    /// Null for a function of a tracer, which does not know the running process.
     pub cx: *mut Cx,
 }
 
-/// The call of this thread in a library, if it is in one.
+/// Returns the library call of this thread, if there is one.
 pub fn under_way() -> Option<UnderWay> {
-    // SAFETY: only this thread changes it, which is in the call; the call keeps the function and its library.
+    // SAFETY: only this thread changes it, and this thread is in the call, which keeps function and
+    // library.
     unsafe {
         let env = &*HERE.with(UnsafeCell::get);
         let f = (env.function as *const Function).as_ref()?;
@@ -251,127 +277,152 @@ pub fn under_way() -> Option<UnderWay> {
     }
 }
 
-/// Calls the function that stands in a slot of a module.
+/// Calls the function in a slot of a module.
 ///
 /// # Safety
-/// `f` is a function of a library, made here; `cx` is the context of this thread, and as many terms as its arity are at `args`.
+/// `f` is a function of a library, made here; `cx` is the context of this thread, and `args` points
+/// to as many terms as its arity.
 unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
-    // SAFETY: functions of libraries are made here only; the context is of a thread that runs processes.
+    // SAFETY: functions of libraries are made only here; the context belongs to a thread that runs
+    // processes.
     let (f, cx): (&Function, &mut Cx) =
         unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
-    if !(*env).function.is_null() || (*f.library).delays_halt.load(Ordering::Relaxed) {
-        return call_apart(cx, args, f);
+    // SAFETY: the environment is this thread's, the slot keeps the library, and the rest is the
+    // contract of this function. Where a function is under way its environment is not used.
+    unsafe {
+        if !(*env).function.is_null() || (*f.library).delays_halt.load(Ordering::Relaxed) {
+            return call_apart(cx, args, f);
+        }
+        run(env, cx, args, f)
     }
-    run(env, cx, args, f)
 }
 
+/// Calls the function in an environment.
+///
 /// # Safety
-/// As for [`call`]; nobody else uses the environment.
+/// The contract of [`call`] holds; nobody else uses the environment.
 #[inline(always)]
 unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function) -> Term {
-    (*env).cx = cx;
-    (*env).library = f.library;
-    (*env).module = cx.bif_pc;
-    (*env).function = &raw const f.base;
-    let value = match cx.dirty {
-        true => lending(env, cx, args, f),
-        false => (f.fptr)(env, f.base.arity as c_int, args),
-    };
-    (*env).function = null();
-    if value == Term::NON_VALUE || (*env).has_left() {
-        return (*env).finish(value);
+    // SAFETY: nobody else uses the environment; by the interface the function takes these
+    // arguments.
+    unsafe {
+        (*env).cx = cx;
+        (*env).library = f.library;
+        (*env).module = cx.bif_pc;
+        (*env).function = &raw const f.base;
+        let value = match cx.dirty {
+            true => lending(env, cx, args, f),
+            false => (f.fptr)(env, f.base.arity as c_int, args),
+        };
+        (*env).function = null();
+        if value == Term::NON_VALUE || (*env).has_left() {
+            return (*env).finish(value);
+        }
+        value
     }
-    value
 }
 
-/// Calls the function on a dirty thread: what arrives at the process is acted on meanwhile. In the midst of another call the process
-/// stays with that.
+/// Calls the function on a dirty thread. Signals that arrive at the process are handled meanwhile.
+/// A call inside another call does not lend the process again.
 ///
 /// # Safety
-/// As for [`run`].
+/// The contract of [`run`] holds.
 #[inline(never)]
 unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Function) -> Term {
-    if WITHIN.get() {
-        return (f.fptr)(env, f.base.arity as c_int, args);
+    // SAFETY: by the contract of this function; the process is lent only while this thread waits.
+    unsafe {
+        if WITHIN.get() {
+            return (f.fptr)(env, f.base.arity as c_int, args);
+        }
+        WITHIN.set(true);
+        (*env).lent = true;
+        let value = dirty_calls::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
+        (*env).lent = false;
+        WITHIN.set(false);
+        value
     }
-    WITHIN.set(true);
-    (*env).lent = true;
-    let value = lent::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
-    (*env).lent = false;
-    WITHIN.set(false);
-    value
 }
 
-/// The same where halting waits for the call, or where another call of this thread is under way: that one has its environment again
-/// afterwards.
+/// Does the same as [`call`] if halting must wait for the call, or if this thread is inside another
+/// call, whose environment is restored afterwards.
 ///
 /// # Safety
-/// As for [`call`].
+/// The contract of [`call`] holds.
 #[cold]
 #[inline(never)]
 unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
-    let library = &*f.library;
-    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
-    let counted = library.delays_halt.load(Ordering::Relaxed);
-    if counted {
-        library.running.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the environment is this thread's; that of an outer call is put aside and restored.
+    unsafe {
+        let library = &*f.library;
+        let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
+        let counted = library.delays_halt.load(Ordering::Relaxed);
+        if counted {
+            library.running.fetch_add(1, Ordering::SeqCst);
+        }
+        let outer = env.read();
+        env.write(ErlNifEnv::of_process(cx, f.library, null()));
+        let value = run(env, cx, args, f);
+        // The library still exists: if the process has ended meanwhile, it keeps the library. The
+        // environment overwritten here is empty: see `finish`.
+        env.write(outer);
+        if counted {
+            library.running.fetch_sub(1, Ordering::SeqCst);
+        }
+        value
     }
-    let outer = env.read();
-    env.write(ErlNifEnv::of_process(cx, f.library, null()));
-    let value = run(env, cx, args, f);
-    // The library is still there: if the process has ended meanwhile, it keeps that.
-    // What was there now is empty: see `finish`.
-    env.write(outer);
-    if counted {
-        library.running.fetch_sub(1, Ordering::SeqCst);
-    }
-    value
 }
 
-/// Has a function of a library called by `how`, in the midst of whatever this thread is at: if it fails, the report names it.
+/// Calls a function of a library through `how`, in the middle of anything else that this thread
+/// does. If it fails, the report names it.
 ///
 /// # Safety
 /// The library stays open meanwhile.
 pub unsafe fn named_here(f: &Function, how: impl FnOnce(NifFn) -> Term) -> Term {
-    let library = &*f.library;
-    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
-    let counted = library.delays_halt.load(Ordering::Relaxed);
-    if counted {
-        library.running.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the library is open; the environment is this thread's, and what changes is restored.
+    unsafe {
+        let library = &*f.library;
+        let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
+        let counted = library.delays_halt.load(Ordering::Relaxed);
+        if counted {
+            library.running.fetch_add(1, Ordering::SeqCst);
+        }
+        let (function, cx) = ((*env).function, (*env).cx);
+        (*env).function = &raw const f.base;
+        (*env).cx = null_mut();
+        let value = how(f.fptr);
+        (*env).function = function;
+        (*env).cx = cx;
+        if counted {
+            library.running.fetch_sub(1, Ordering::SeqCst);
+        }
+        value
     }
-    let (function, cx) = ((*env).function, (*env).cx);
-    (*env).function = &raw const f.base;
-    (*env).cx = null_mut();
-    let value = how(f.fptr);
-    (*env).function = function;
-    (*env).cx = cx;
-    if counted {
-        library.running.fetch_sub(1, Ordering::SeqCst);
-    }
-    value
 }
 
-/// Makes a call that was asked for in the place of another.
+/// Makes a call that was scheduled in place of another.
 ///
 /// # Safety
-/// As for [`call`]; the process has asked for this call.
+/// The contract of [`call`] holds; the process has scheduled this call.
 unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
-    // SAFETY: as for `call`.
+    // SAFETY: the contract of `call`.
     let (f, cx): (&Function, &mut Cx) =
         unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
-    // What it may ask for in turn takes the place of this one, which has to last until it is over.
+    // A call that it schedules in turn replaces this one, which must live until it is over.
     let mine = cx.process().ext_mut().scheduled.take();
-    // Whoever asks meanwhile is told that the process is in the function in whose place this is called: its module isn't purged.
+    // A purge that asks meanwhile finds the process in the function that this call replaces, so
+    // that the module is not purged.
     if let Some(s) = &mine {
         cx.bif_pc = s.module;
     }
-    let value = call_apart(cx, args, f);
+    // SAFETY: by the contract of this function.
+    let value = unsafe { call_apart(cx, args, f) };
     drop(mine);
     value
 }
 
-/// The emulator halts, and is to flush: libraries that asked for it are told, and waited for, for that long at most.
+/// Called when the emulator halts and is to flush: notifies the libraries that asked for it, and
+/// waits for them up to `limit`.
 pub fn halting(limit: Option<std::time::Duration>) {
     let all = loaded();
     for l in &all {
@@ -398,7 +449,7 @@ exported! {
         argv: *const Term,
     ) -> Term {
         let env = &mut *env;
-        // The name is for those who trace; it has to be one.
+        // The name is for tracing; it must be valid.
         let named = crate::terms::latin1_atom(crate::terms::c_bytes(name)).is_some();
         let (true, Some(fptr), Some(pool)) = (named, fptr, pool(flags as c_uint)) else {
             return env.badarg();
@@ -410,7 +461,7 @@ exported! {
         let args = crate::terms::slice(argv, argc as usize);
         let library = Library::counted(env.library);
         let f = &*env.function;
-        // The Erlang function in whose place all is called: who fails later is told as that.
+        // The Erlang function that is replaced: a later failure is reported under its name.
         let mut later = Function::new((f.module, f.function, argc as u32), pool, fptr, env.library);
         let (n, more) = (f.arity as usize, f.first as usize);
         let first = if more > 0 { n..n + more } else { 0..n };
@@ -422,9 +473,9 @@ exported! {
         env::schedule(env, later, all, library);
         Term::NON_VALUE
     }
-    /// The other options of `enif_set_option`; an error number or 0.
+    /// Handles the other options of `enif_set_option`; returns an error number or 0.
     fn purlin_nif_set_option(env: *mut ErlNifEnv, option: c_int, arg: *mut c_void) -> c_int {
-        // SAFETY of the transmutations: the interface has C code give a function of that type, or null.
+        // SAFETY of the transmute: by the interface C code passes a function of that type, or null.
         let env = &*env;
         let Some(l) = env.library.as_ref().filter(|_| !env.opening.is_null()) else {
             return libc::EINVAL;
@@ -448,21 +499,22 @@ exported! {
     }
 }
 
-/// Opens the library whose file is called so, but for the end of its name; it may lie in the executable. Null where that fails, and
-/// `dlerror` says why.
+/// Opens the library with the file name `path` plus extension; it may be part of the executable.
+/// Returns null on failure, and `dlerror` says why.
 ///
-/// All that opens libraries comes here: the emulator, and libraries that open others by `enif_dlopen` and `driver_dl_open`.
+/// All opening of libraries comes here: by the emulator, and by libraries (`enif_dlopen`,
+/// `driver_dl_open`).
 pub(crate) fn dl_open(path: &[u8]) -> *mut std::ffi::c_void {
     let file = [path, b".so"].concat();
-    let own = match purlin_io::inside::system_path(&file) {
+    let own = match purlin_io::embedded::system_path(&file) {
         Some(Ok(own)) => Some(own),
-        // Names end at a zero.
+        // Names end at a zero byte.
         _ => file
             .split(|b| *b == 0)
             .next()
             .and_then(|f| std::ffi::CString::new(f).ok()),
     };
     let file = own.unwrap_or_default();
-    // SAFETY: a string; what the library does as it is opened is its own business.
+    // SAFETY: a string; what the library does when it is opened is its own responsibility.
     unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) }
 }

@@ -23,10 +23,11 @@ lazy_atoms! {
     upgrade = "upgrade";
 }
 
-/// The functions of libraries that are part of the emulator, which get the second argument; the others do nothing.
+/// Functions of libraries that are part of the emulator, called with the second argument. Other
+/// built-in libraries ignore it.
 const ON_LOAD: &[(&str, fn(Term))] = &[("prim_socket", purlin_io::socket::on_load)];
 
-/// The preparations for the first library.
+/// Prepares for the first library.
 fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -39,7 +40,7 @@ fn begin() {
 /// Modules that have loaded a library, accepted or not, in that order.
 static TAINTS: Mutex<Vec<Term>> = Mutex::new(Vec::new());
 
-/// Notes that a module, or a driver, has C code.
+/// Records that a module or a driver has C code.
 pub fn taint(module: Term) {
     let mut t = TAINTS.lock();
     if !t.contains(&module) {
@@ -47,19 +48,19 @@ pub fn taint(module: Term) {
     }
 }
 
-/// Modules whose libraries may harm the emulator (`erlang:system_info(taints)`).
+/// Returns the modules whose libraries may harm the emulator (`erlang:system_info(taints)`).
 pub fn taints() -> Vec<Term> {
     TAINTS.lock().clone()
 }
 
-/// Why there is no library: the atom and the text of the reason.
+/// The reason of a failure: its atom and its text.
 struct Refused(Term, String);
 
 fn bad(text: String) -> Refused {
     Refused(bad_lib(), text)
 }
 
-/// An open library that nobody has taken yet.
+/// An open library without an owner.
 struct Open(*mut c_void);
 
 impl Open {
@@ -77,9 +78,10 @@ impl Drop for Open {
     }
 }
 
-/// The system's text for what has just failed on this thread. Of file names every byte is a character.
+/// Returns the system's text for the last failure on this thread. Each byte of a file name is one
+/// character.
 pub fn dl_error() -> String {
-    // SAFETY: null or a string that is good until the next call of this thread.
+    // SAFETY: null, or a string that is valid until the next such call of this thread.
     unsafe {
         let e = libc::dlerror();
         match e.is_null() {
@@ -95,19 +97,21 @@ pub fn dl_error() -> String {
 
 fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
     code::permission::wanted(cx)?;
-    // Whoever calls it by its name is no module's code. If the call is traced, its caller is whom it returns to.
-    // SAFETY: an instruction; where that is a breakpoint, the native is called through its export.
+    // A call by name comes from no module's code. If the call is traced, its return address is the
+    // caller. SAFETY: an instruction; if it is a breakpoint, the native is called through its
+    // export.
     let pc = unsafe {
         match breakpoint::is_breakpoint(cx.bif_pc) {
-            true => breakpoint::beyond(cx.heap.stop),
+            true => breakpoint::return_address(cx.heap.stop),
             false => cx.bif_pc,
         }
     };
     let Some(m) = code::module_at(pc) else {
-        let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
+        let text = "load_nif/2 must be explicitly called from the NIF module. \
+                    It cannot be called through apply/3.";
         return refuse(cx, bad(text.into()));
     };
-    // A binary may have zeros in it.
+    // A binary may contain zeros.
     let path = match path.as_binary() {
         Some(b) => Some(b.to_vec()),
         None => path.is_list().then(|| filename::to_native(path)).flatten(),
@@ -119,7 +123,7 @@ fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
         }
         return Ok(am::OK);
     }
-    // A string in C.
+    // C strings end at a zero.
     path.truncate(path.iter().position(|&b| b == 0).unwrap_or(path.len()));
     match attach(cx, &m, path, info) {
         Ok(()) => Ok(am::OK),
@@ -133,11 +137,12 @@ fn refuse(cx: &mut Cx, r: Refused) -> BifResult {
     Ok(cx.err(e))
 }
 
-/// One library at a time is loaded: resource types and slots are checked before they are changed.
+/// Only one library is loaded at a time: resource types and slots are checked before they are
+/// changed.
 static LOADING: Mutex<()> = Mutex::new(());
 
+/// Loads the library at `path` for a module.
 fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(), Refused> {
-    let name = atom::name(m.name);
     let is = |v: &Option<Arc<Module>>| v.as_ref().is_some_and(|v| Arc::ptr_eq(v, m));
     let v = code::with_versions(m.name, |v| v.clone());
     if v.is_old(m) {
@@ -169,81 +174,17 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
     }
     begin();
     taint(m.name);
-    // SAFETY: the interface says that this is the function's type.
+    // SAFETY: the type of that function by the interface.
     let entry = unsafe {
         std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init)()
     };
-    // SAFETY: null, or what it says that it is.
+    // SAFETY: null or, by the interface, an entry.
     let Some(entry) = (unsafe { entry.as_ref() }) else {
         return Err(bad("Library init-call unsuccessful".into()));
     };
-    let at_least = |major, minor| (entry.major, entry.minor) >= (major, minor);
-    let minor = known_minor();
-    if at_least(abi::MAJOR, minor + 1) {
-        let needs = match at_least(2, 14) {
-            true => text(entry.min_erts),
-            false => "erts-?".into(),
-        };
-        return Err(bad(format!(
-            "That '{}' NIF library needs {needs} or newer. Either try to recompile the NIF lib or use a newer erts runtime.",
-            written(m.name)
-        )));
-    }
-    if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
-        return Err(bad(format!(
-            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). Try recompile the NIF lib.",
-            entry.major,
-            entry.minor,
-            abi::MAJOR
-        )));
-    }
-    if at_least(2, 1) && text(entry.vm_variant) != "beam.vanilla" {
-        return Err(bad(format!(
-            "Library ({}) not compiled for this vm variant (beam.vanilla).",
-            text(entry.vm_variant)
-        )));
-    }
-    if text(entry.name) != name {
-        return Err(bad(format!(
-            "Library module name '{}' does not match calling module '{}'",
-            text(entry.name),
-            written(m.name)
-        )));
-    }
-    let init_bytes = match at_least(2, 12) {
-        true => entry.sizeof_resource_type_init,
-        false => 0,
-    };
+    let init_bytes = check(entry, m)?;
     let mut library = Library::new(open.take(), m.name, file, entry.unload, init_bytes);
-    for f in functions(entry, at_least(2, 7)) {
-        let (function, arity) = (text(f.name), f.arity);
-        let mfa = || format!("{}:{function}/{arity}", written(m.name));
-        let known = atom::existing(&function);
-        let slot = known.and_then(|a| Some((a, m.nif_slot(a, arity)?)));
-        let (function_atom, _) = match slot {
-            None => return Err(bad(format!("Function not found {}", mfa()))),
-            Some((_, Err(code::NotNif))) => {
-                return Err(bad(format!("Function not declared as nif {}", mfa())));
-            }
-            Some((a, Ok(s))) => (a, s),
-        };
-        let Some(pool) = pool(f.flags) else {
-            let flags = f.flags as c_int;
-            return Err(bad(format!(
-                "Illegal flags field value {flags} for NIF {}",
-                mfa()
-            )));
-        };
-        let same =
-            |o: &purlin_native::nif::NifFunction| (o.function, o.arity) == (function_atom, arity);
-        if library.functions().iter().any(|o| same(&o.base)) {
-            return Err(bad(format!("Duplicate NIF entry for {}", mfa())));
-        }
-        let Some(fptr) = f.fptr else {
-            return Err(bad(format!("Function not found {}", mfa())));
-        };
-        library.add((m.name, function_atom, arity), pool, fptr);
-    }
+    add_functions(&mut library, entry, m)?;
     let library = library.publish();
     let mut opening = Opening::new(library.clone());
     let former = before.as_ref().and_then(|b| b.library.get());
@@ -276,7 +217,90 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
     Ok(())
 }
 
-/// Calls `load`, or `upgrade` if there is a library to take over from; what it answers.
+/// Whether a library needs at least that version of the interface.
+fn version_is(entry: &Entry, major: c_int, minor: c_int) -> bool {
+    (entry.major, entry.minor) >= (major, minor)
+}
+
+/// Checks that a library fits this emulator and the module. Returns the size of its version of
+/// `ErlNifResourceTypeInit`; 0 if that has no `members` field.
+fn check(entry: &Entry, m: &Module) -> Result<usize, Refused> {
+    let at_least = |major, minor| version_is(entry, major, minor);
+    let minor = known_minor();
+    if at_least(abi::MAJOR, minor + 1) {
+        let needs = match at_least(2, 14) {
+            true => text(entry.min_erts),
+            false => "erts-?".into(),
+        };
+        return Err(bad(format!(
+            "That '{}' NIF library needs {needs} or newer. \
+             Either try to recompile the NIF lib or use a newer erts runtime.",
+            written(m.name)
+        )));
+    }
+    if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
+        return Err(bad(format!(
+            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). \
+             Try recompile the NIF lib.",
+            entry.major,
+            entry.minor,
+            abi::MAJOR
+        )));
+    }
+    if at_least(2, 1) && text(entry.vm_variant) != "beam.vanilla" {
+        return Err(bad(format!(
+            "Library ({}) not compiled for this vm variant (beam.vanilla).",
+            text(entry.vm_variant)
+        )));
+    }
+    if text(entry.name) != atom::name(m.name) {
+        return Err(bad(format!(
+            "Library module name '{}' does not match calling module '{}'",
+            text(entry.name),
+            written(m.name)
+        )));
+    }
+    Ok(match at_least(2, 12) {
+        true => entry.sizeof_resource_type_init,
+        false => 0,
+    })
+}
+
+/// Adds the functions of a library, each of which the module must declare.
+fn add_functions(library: &mut Library, entry: &Entry, m: &Module) -> Result<(), Refused> {
+    for f in functions(entry, version_is(entry, 2, 7)) {
+        let (function, arity) = (text(f.name), f.arity);
+        let mfa = || format!("{}:{function}/{arity}", written(m.name));
+        let known = atom::existing(&function);
+        let slot = known.and_then(|a| Some((a, m.nif_slot(a, arity)?)));
+        let (function_atom, _) = match slot {
+            None => return Err(bad(format!("Function not found {}", mfa()))),
+            Some((_, Err(code::NotNif))) => {
+                return Err(bad(format!("Function not declared as nif {}", mfa())));
+            }
+            Some((a, Ok(s))) => (a, s),
+        };
+        let Some(pool) = pool(f.flags) else {
+            let flags = f.flags as c_int;
+            return Err(bad(format!(
+                "Illegal flags field value {flags} for NIF {}",
+                mfa()
+            )));
+        };
+        let same =
+            |o: &purlin_native::nif::NifFunction| (o.function, o.arity) == (function_atom, arity);
+        if library.functions().iter().any(|o| same(&o.base)) {
+            return Err(bad(format!("Duplicate NIF entry for {}", mfa())));
+        }
+        let Some(fptr) = f.fptr else {
+            return Err(bad(format!("Function not found {}", mfa())));
+        };
+        library.add((m.name, function_atom, arity), pool, fptr);
+    }
+    Ok(())
+}
+
+/// Calls `load`, or `upgrade` if it takes over from another library, and returns the result.
 fn call_load(
     cx: &mut Cx,
     entry: &Entry,
@@ -287,7 +311,7 @@ fn call_load(
 ) -> Result<c_int, Refused> {
     let mut env = ErlNifEnv::of_process(cx, Arc::as_ptr(library), cx.bif_pc);
     env.opening = opening;
-    // What the library sets there it may ask for while it is being loaded.
+    // The library may ask for what it stores there while it is being loaded.
     let data = library.priv_data.as_ptr();
     let code = match (former, entry.load, entry.upgrade) {
         (Some(_), _, None) => {
@@ -296,7 +320,7 @@ fn call_load(
         }
         (Some(f), _, Some(up)) => {
             let was = f.priv_data.load(Ordering::Acquire);
-            // SAFETY: the library is open; this is the function's type.
+            // SAFETY: the library is open, and this is the type of the function.
             let code = unsafe { up(&mut env, data, f.priv_data.as_ptr(), info) };
             if code != 0 {
                 f.priv_data.store(was, Ordering::Release);
@@ -310,12 +334,12 @@ fn call_load(
     Ok(code)
 }
 
-/// The minor version that is answered for: that of the release that runs.
+/// Minor version that libraries may need: that of the running release.
 fn known_minor() -> c_int {
     minor_of(purlin_kernel::options::current().otp.release)
 }
 
-/// The minor version of the interface that an OTP release has.
+/// Returns the minor version of the interface in an OTP release.
 pub fn minor_of(release: u32) -> c_int {
     match release {
         ..22 => 14,
@@ -326,7 +350,8 @@ pub fn minor_of(release: u32) -> c_int {
     }
 }
 
-/// Opens a library, of whose file name the end is added. Its name too, every byte a character.
+/// Opens a library, adding the extension to its file name. Also returns the name, one character for
+/// each byte.
 fn open_file(path: Vec<u8>) -> Result<(Open, String), Refused> {
     purlin_io::port::orphans::may_make_others();
     let handle = crate::library::dl_open(&path);
@@ -343,7 +368,7 @@ fn open_file(path: Vec<u8>) -> Result<(Open, String), Refused> {
     Ok((Open(handle), file))
 }
 
-/// A string of a library; every byte a character, as its names are Latin-1.
+/// Returns a string of a library. Each byte is one character, since names are Latin-1.
 fn text(p: *const c_char) -> String {
     crate::terms::c_bytes(p)
         .iter()
@@ -351,15 +376,15 @@ fn text(p: *const c_char) -> String {
         .collect()
 }
 
-/// An atom as it is written in Erlang.
+/// Formats an atom as Erlang source.
 fn written(a: Term) -> String {
     purlin_term::print::format_atom(a, purlin_term::print::Style::Display)
 }
 
-/// Its functions, in the form that the last version of the interface has.
+/// Returns its functions in the form of the last version of the interface.
 fn functions(entry: &Entry, has_flags: bool) -> Vec<Func> {
     let n = entry.num_of_funcs.max(0) as usize;
-    // SAFETY: the library says that there are as many, of the form that its version has.
+    // SAFETY: the library says how many there are, and their form is that of its version.
     unsafe {
         match has_flags {
             true => crate::terms::slice(entry.funcs, n).to_vec(),

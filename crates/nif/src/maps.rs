@@ -5,12 +5,15 @@ use crate::env::ErlNifEnv;
 use purlin_term::{Alloc, Term, map};
 use std::ffi::c_int;
 
+/// Stores a value, if there is one, and returns whether there is.
+///
 /// # Safety
 /// `to` may be written to.
 unsafe fn store(to: *mut Term, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,
@@ -36,7 +39,9 @@ exported! {
     fn enif_make_map_put(env: *mut ErlNifEnv, m: Term, k: Term, v: Term, to: *mut Term) -> c_int {
         store(to, m.is_map().then(|| map::put(&mut *env, m, k, v)))
     }
-    fn enif_make_map_update(env: *mut ErlNifEnv, m: Term, k: Term, v: Term, to: *mut Term) -> c_int {
+    fn enif_make_map_update(
+        env: *mut ErlNifEnv, m: Term, k: Term, v: Term, to: *mut Term,
+    ) -> c_int {
         let made = match m.is_map() {
             true => map::update(&mut *env, m, k, v),
             false => None,
@@ -61,8 +66,10 @@ exported! {
         let pairs: Vec<(Term, Term)> = keys.iter().copied().zip(values.iter().copied()).collect();
         store(to, map::from_pairs_unique(&mut *env, &pairs))
     }
-    /// The pairs of a flat map lie one after another in it; those of another one are gathered in a block.
-    fn enif_map_iterator_create(_env: *mut ErlNifEnv, m: Term, to: *mut MapIterator, entry: c_int) -> c_int {
+    /// The pairs of a flat map are read in place; those of a tree map are copied to a block.
+    fn enif_map_iterator_create(
+        _env: *mut ErlNifEnv, m: Term, to: *mut MapIterator, entry: c_int,
+    ) -> c_int {
         let Some(size) = m.map_size() else {
             return 0;
         };
@@ -110,7 +117,9 @@ exported! {
         i.at = i.at.saturating_sub(1);
         c_int::from(i.at > 0)
     }
-    fn enif_map_iterator_get_pair(_env: *mut ErlNifEnv, i: *mut MapIterator, k: *mut Term, v: *mut Term) -> c_int {
+    fn enif_map_iterator_get_pair(
+        _env: *mut ErlNifEnv, i: *mut MapIterator, k: *mut Term, v: *mut Term,
+    ) -> c_int {
         let i = &*i;
         if i.at == 0 || i.at > i.size {
             return 0;

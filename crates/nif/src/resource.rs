@@ -1,20 +1,35 @@
-//! Resources: blocks of C code's own that terms refer to, with what is called when they are no longer referred to
-//! (destructors), when a process that they watch ends, and by other modules.
+//! Resources: blocks of C code's own that terms refer to. Callbacks are called when a resource is
+//! no longer referred to (destructor), when a process that it monitors ends, and by other modules.
 //!
-//! # A resource in memory
-//! One block: a head, then the bytes that C code knows the address of. The count of those who hold it is that of its magic
-//! reference ([`MagicRef`]): each term, each binary made of it, and each `enif_keep_resource`. When the count falls to 0 the
-//! value behind the reference is dropped, wherever that is (in a collection, mostly), and the rest is done later by a
-//! scheduler: watching ends, the destructor is called, the block is freed.
+//! # Layout
+//! One block: a head, then the bytes whose address C code has. The count of the resource is that of
+//! its magic reference ([`MagicRef`]). Each term, each binary made of it, and each
+//! `enif_keep_resource` holds one. When the count falls to 0, the value behind the reference is
+//! dropped, mostly during a collection. A scheduler does the rest later: it ends the monitors,
+//! calls the destructor and frees the block.
 //!
-//! # Who keeps a type
-//! The registry of types, while the library that owns it is loaded, each resource of it, and each library that has opened it, whose
-//! code may make resources of it for as long as it runs. A type keeps its library if it has callbacks there and is in the registry, or
-//! has resources: [`ResourceType::used`] counts these. Where the count falls to 0 the library is let go of.
+//! # References to a type
+//! A type is kept by the registry of types while the library that owns it is loaded, by each
+//! resource of it, and by each library that has opened it, whose code may make resources of it as
+//! long as it runs. A type keeps its library if it has callbacks there and is in the registry or
+//! has resources: [`ResourceType::used`] counts these. When the count falls to 0, the library is
+//! released.
 //!
 //! # Locks
-//! `WATCHES` guards who watches what. A head is freed only after its watches were taken from there, so whoever finds a watch
-//! under that lock may look at the head, and hold the resource if its count isn't 0 yet.
+//! `WATCHES` guards all monitors. A head is freed only after its monitors were removed there. So a
+//! thread that finds a monitor under that lock may access the head, and may hold the resource if
+//! its count is not 0 yet.
+//!
+//! # Orderings
+//! * `used`: a decrement in `leave` releases the thread's work with the type, and the one that
+//!   reaches 0 acquires that of all others. It then reads `used` again under the lock of `state`.
+//!   An `enter` whose `own` had that lock before is seen there. An `enter` that is missed runs
+//!   `own` later, finds `owner` empty and sets it again from `opener`.
+//! * `watched`, `encoded`: stored with release by a holder, before the entry that they announce is
+//!   added under a lock. They are read with acquire after the last count is gone, whose release and
+//!   acquire make the stores of all holders visible. So no entry is missed.
+//! * `owns_types`: stored with release when the types are committed. `orphan` reads it with acquire
+//!   and then takes the locks.
 
 use crate::abi::{Monitor, Pid, RT_CREATE, RT_TAKEOVER, TypeInit};
 use crate::env::{ErlNifEnv, Temporary, callback};
@@ -40,20 +55,20 @@ use std::sync::{Arc, Once, Weak};
 pub struct ResourceType {
     module: Term,
     name: Term,
-    /// Resources of it, and one more while it is in the registry.
+    /// Number of its resources, plus one while it is in the registry.
     used: AtomicUsize,
-    /// Callbacks, and the library that they are in.
+    /// Callbacks, and the library that contains them.
     state: RwLock<State>,
 }
 
 #[derive(Default)]
 struct State {
     init: TypeInit,
-    /// The library that has opened it last.
+    /// The library that opened it last.
     opener: Weak<Library>,
-    /// That library, if there are callbacks in it, while the type is used.
+    /// The opener, if it contains callbacks, while the type is used.
     owner: Option<Arc<Library>>,
-    /// It is in the registry.
+    /// Whether it is in the registry.
     registered: bool,
 }
 
@@ -65,7 +80,7 @@ impl State {
 }
 
 impl ResourceType {
-    /// The callback, and the library that it is in: nothing, if that one is gone.
+    /// Returns the callbacks and their library. There are none if the library is gone.
     fn callbacks(&self) -> (TypeInit, Option<Arc<Library>>) {
         let s = self.state.read();
         if !s.has_callbacks() {
@@ -76,14 +91,15 @@ impl ResourceType {
             None => (TypeInit::default(), None),
         }
     }
-    /// There is one use of it more.
+    /// Adds a use.
     fn enter(&self) {
         if self.used.fetch_add(1, Ordering::AcqRel) == 0 {
             self.own();
         }
     }
-    /// The library is kept from now on. It is there: its code has just made the first resource since the type was used last.
-    /// While `unload` runs it is not kept: nothing of it is called any more.
+    /// Keeps the library from now on. The library exists: its code has just made the first resource
+    /// since the type was last used. While `unload` runs it is not kept, since nothing of it is
+    /// called any more.
     #[cold]
     fn own(&self) {
         let mut s = self.state.write();
@@ -91,7 +107,8 @@ impl ResourceType {
             s.owner = s.opener.upgrade();
         }
     }
-    /// There is one use of it less. With the last one the library is let go of, which the caller drops where it may be closed.
+    /// Removes a use. The last one releases the library, which the caller drops where it may be
+    /// closed.
     #[must_use]
     fn leave(&self) -> Option<Arc<Library>> {
         if self.used.fetch_sub(1, Ordering::AcqRel) != 1 {
@@ -105,14 +122,15 @@ impl ResourceType {
     }
 }
 
-/// By the words of module and name.
+/// All types, by the words of module and name.
 static TYPES: Mutex<Option<HashMap<(u64, u64), Arc<ResourceType>>>> = Mutex::new(None);
 
 fn types() -> MutexGuard<'static, Option<HashMap<(u64, u64), Arc<ResourceType>>>> {
     TYPES.lock()
 }
 
-/// The types that a library opens as it is loaded. They are as they were until it is accepted.
+/// The types that a library opens while it is loaded. They change only when the library is
+/// accepted.
 pub struct Opening {
     library: Arc<Library>,
     opened: Vec<(Arc<ResourceType>, TypeInit)>,
@@ -125,7 +143,7 @@ impl Opening {
             opened: Vec::new(),
         }
     }
-    /// They are the library's from now on.
+    /// Assigns the types to the library.
     pub fn commit(self) {
         let mut former = Vec::new();
         for (t, init) in self.opened {
@@ -143,12 +161,12 @@ impl Opening {
             types().get_or_insert_default().insert(key, t);
         }
         self.library.owns_types.store(true, Ordering::Release);
-        // The last count of another library may be among them.
+        // These may include the last reference to another library.
         drop(former);
     }
 }
 
-/// The module of a library was purged: nobody opens its types any more.
+/// Called when the module of a library was purged: its types can no longer be opened.
 pub fn orphan(library: &Arc<Library>) {
     if !library.owns_types.load(Ordering::Acquire) {
         return;
@@ -170,12 +188,12 @@ pub fn orphan(library: &Arc<Library>) {
     }
 }
 
-/// Opens a type for the library that is being loaded. `members`: how many fields of `init` count. `tried`: what was done, or what was
-/// asked for where that can't be done.
+/// Opens a type for the library that is being loaded. `tried` receives what was done, or what was
+/// asked for if that is impossible.
 ///
 /// # Safety
-/// `name` is text that ends in a zero byte, `tried` null or may be written to, and the environment that of a library which is
-/// being loaded.
+/// `name` is a C string, `tried` is null or may be written to, and the environment is that of a
+/// library that is being loaded.
 unsafe fn open(
     env: *mut ErlNifEnv,
     name: *const c_char,
@@ -184,9 +202,11 @@ unsafe fn open(
     tried: *mut c_int,
 ) -> *const ResourceType {
     if !tried.is_null() {
-        tried.write(flags);
+        // SAFETY: it may be written to.
+        unsafe { tried.write(flags) };
     }
-    let Some(opening) = (*env).opening.as_mut() else {
+    // SAFETY: null, or the types of the library that is being loaded on this thread.
+    let Some(opening) = (unsafe { (*env).opening.as_mut() }) else {
         return std::ptr::null();
     };
     let Some(name) = crate::terms::latin1_atom(crate::terms::c_bytes(name)) else {
@@ -204,7 +224,8 @@ unsafe fn open(
         return std::ptr::null();
     }
     if !tried.is_null() {
-        tried.write(op);
+        // SAFETY: it may be written to.
+        unsafe { tried.write(op) };
     }
     let t = known.unwrap_or_else(|| {
         Arc::new(ResourceType {
@@ -222,28 +243,29 @@ unsafe fn open(
 /// The head of a resource.
 #[repr(C, align(16))]
 struct Head {
-    /// The magic reference that counts it, and has it as its value.
+    /// The magic reference that counts it, and that has it as its value.
     magic: *const MagicRef,
     size: usize,
     kind: Arc<ResourceType>,
-    /// Its reference was encoded as an external term: it is in `NUMBERS`.
+    /// Whether its reference was ever encoded as an external term: then it is in `NUMBERS`.
     encoded: AtomicBool,
-    /// It has ever watched a process.
+    /// Whether it has ever monitored a process.
     watched: AtomicBool,
-    /// Nobody holds it any more. Said under the lock of `WATCHES`: as it is let go of if it has ever watched, else before its
-    /// destructor is called, which watches nobody any more.
+    /// Whether nobody holds it any more. Set under the lock of `WATCHES`: when it is released if it
+    /// ever monitored a process, else before its destructor is called, after which it monitors
+    /// none.
     dying: bool,
-    /// References of the processes that it watches.
+    /// References of its monitors.
     watches: HashSet<[u32; 3], Hashing>,
 }
 
 const HEAD: usize = size_of::<Head>();
-/// Bytes that stock counts for what is before the bytes of a resource, where programs see its size.
+/// Size of the head on stock, which counts where programs see the size of a resource.
 const STOCK_HEAD: usize = 40;
 const _: () = assert!(HEAD.is_multiple_of(16));
 
 fn layout(size: usize) -> Option<Layout> {
-    // Whole multiples of the alignment: where freed blocks are fenced off, blocks end where pages do.
+    // Rounded to the alignment: with the fence on, blocks end at page boundaries.
     let size = HEAD.checked_add(size)?.checked_next_multiple_of(16)?;
     Layout::from_size_align(size, 16).ok()
 }
@@ -251,7 +273,7 @@ fn layout(size: usize) -> Option<Layout> {
 /// The value behind a resource's reference.
 struct Value(*mut Head);
 
-// SAFETY: what C code does with a resource it does from any thread, by the rules of the interface.
+// SAFETY: by the rules of the interface C code may use a resource from any thread.
 unsafe impl Send for Value {}
 // SAFETY: as above.
 unsafe impl Sync for Value {}
@@ -279,61 +301,69 @@ impl Drop for Value {
     }
 }
 
-/// Ends a resource that nobody holds.
+/// Ends a resource.
 ///
 /// # Safety
 /// Nobody holds the resource, and it has not ended yet.
 unsafe fn end(head: *mut Head) {
-    let watches = {
-        let mut all = watches();
-        (*head).dying = true;
-        let mine = std::mem::take(&mut (*head).watches);
-        let mut left = Vec::new();
-        for num in mine {
-            left.extend(
-                all.as_mut()
-                    .and_then(|a| a.remove(&num))
-                    .map(|w| (num, w.pid)),
-            );
+    // SAFETY: nobody holds the resource, so the head is this thread's; `WATCHES` is locked where
+    // others may still look at it.
+    unsafe {
+        let watches = {
+            let mut all = watches();
+            (*head).dying = true;
+            let mine = std::mem::take(&mut (*head).watches);
+            let mut left = Vec::new();
+            for num in mine {
+                left.extend(
+                    all.as_mut()
+                        .and_then(|a| a.remove(&num))
+                        .map(|w| (num, w.pid)),
+                );
+            }
+            left
+        };
+        for (num, pid) in watches {
+            stop_watching(num, pid);
         }
-        left
-    };
-    for (num, pid) in watches {
-        stop_watching(num, pid);
-    }
-    let (init, owner) = (*head).kind.callbacks();
-    if let Some(dtor) = init.dtor {
-        let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        callback(library, |e| dtor(e, data_of(head)));
-    }
-    let size = (*head).size;
-    let last = (*head).kind.leave();
-    // The type, and its library, may end with this.
-    std::ptr::drop_in_place(head);
-    drop((owner, last));
-    if let Some(l) = layout(size) {
-        fence::deallocate(head as *mut u8, l);
+        let (init, owner) = (*head).kind.callbacks();
+        if let Some(dtor) = init.dtor {
+            let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+            callback(library, |e| dtor(e, data_of(head)));
+        }
+        let size = (*head).size;
+        let last = (*head).kind.leave();
+        // This may drop the type and its library.
+        std::ptr::drop_in_place(head);
+        drop((owner, last));
+        if let Some(l) = layout(size) {
+            fence::deallocate(head as *mut u8, l);
+        }
     }
 }
 
+/// Returns the address that C code knows a resource by.
+///
 /// # Safety
 /// `head` was made by [`alloc`].
 unsafe fn data_of(head: *mut Head) -> *mut c_void {
-    (head as *mut u8).add(HEAD) as *mut c_void
+    // SAFETY: the data follows the head in the same block.
+    unsafe { (head as *mut u8).add(HEAD) as *mut c_void }
 }
 
-/// The head of the resource that C code knows by that address.
+/// Returns the head of the resource that C code knows by that address.
 ///
 /// # Safety
 /// `data` came from [`data_of`].
 unsafe fn head_of(data: *const c_void) -> *mut Head {
-    (data as *mut u8).sub(HEAD) as *mut Head
+    // SAFETY: the head precedes the data in the same block.
+    unsafe { (data as *mut u8).sub(HEAD) as *mut Head }
 }
 
-/// The resource that a reference refers to, or a binary that stands for bytes of it.
+/// Returns the resource that a reference refers to, or that a binary shows bytes of.
 fn behind(t: Term) -> Option<*mut Head> {
     if let Some(bin) = t.block() {
-        // SAFETY: the block of a term in hand.
+        // SAFETY: the block of a live term.
         return unsafe {
             let (end, data) = RcBin::foreign_parts(bin)?;
             std::ptr::fn_addr_eq(end, let_go as unsafe fn(*mut u8))
@@ -346,30 +376,31 @@ fn behind(t: Term) -> Option<*mut Head> {
     }
 }
 
-/// Resources by the numbers of their references, as far as those were in external terms.
+/// Resources by the numbers of their references, for those that were encoded as external terms.
 static NUMBERS: Mutex<Option<HashMap<[u32; 3], ManuallyDrop<Value>>>> = Mutex::new(None);
 
 fn numbers() -> MutexGuard<'static, Option<HashMap<[u32; 3], ManuallyDrop<Value>>>> {
     NUMBERS.lock()
 }
 
-/// A reference was encoded: a plain one with its numbers may come back.
+/// Called when a reference is encoded: a plain reference with its numbers may come back.
 fn encoded(m: &MagicRef) {
     let Some(v) = m.value.downcast_ref::<Value>() else {
         return;
     };
     let mut all = numbers();
-    // SAFETY: whoever encodes the reference holds the resource.
+    // SAFETY: the caller, who encodes the reference, holds the resource.
     unsafe { (*v.0).encoded.store(true, Ordering::Release) };
     all.get_or_insert_default()
         .entry(m.num)
         .or_insert(ManuallyDrop::new(Value(v.0)));
 }
 
-/// As [`behind`], of a plain reference that comes from an external term too. The environment then holds the resource.
+/// Does the same as [`behind`], and also accepts a plain reference that was decoded from an
+/// external term. In that case the environment holds the resource.
 ///
 /// # Safety
-/// The environment is this call's, and `t` a term of it.
+/// The environment belongs to this call, and `t` is a term of it.
 unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
     let found = behind(t);
     if found.is_some() {
@@ -380,92 +411,102 @@ unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
     };
     let all = numbers();
     let head = all.as_ref()?.get(&num)?.0;
-    // Its number is forgotten under this lock before it goes.
-    if !MagicRef::try_retain((*head).magic) {
+    // Its number is removed under this lock before it is freed.
+    // SAFETY: so the head and its reference are alive.
+    if !unsafe { MagicRef::try_retain((*head).magic) } {
         return None;
     }
     drop(all);
-    (*env).keep(Temporary::Resource(data_of(head)));
+    // SAFETY: the environment is this call's, and takes the count.
+    unsafe { (*env).keep(Temporary::Resource(data_of(head))) };
     Some(head)
 }
 
-/// Adds a holder.
+/// Adds a count.
 ///
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn keep(data: *mut c_void) {
-    (*(*head_of(data)).magic).retain();
+    // SAFETY: the resource is held.
+    unsafe { (*(*head_of(data)).magic).retain() };
 }
 
-/// A holder less.
+/// Releases a count.
 ///
 /// # Safety
-/// `data` is the address of a resource, of which the caller has a count to give up.
+/// `data` is the address of a resource, and the caller gives up one of its counts.
 pub unsafe fn release(data: *mut c_void) {
-    MagicRef::release((*head_of(data)).magic);
+    // SAFETY: the caller's count keeps the resource until it is released here.
+    unsafe { MagicRef::release((*head_of(data)).magic) };
 }
 
-/// Whether the type of a resource says what to do when its descriptor isn't selected any more; does it.
+/// Calls the `stop` callback of a resource, if its type has one, when its descriptor is no longer
+/// selected.
 ///
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn stop(data: *mut c_void, fd: c_int, direct: bool) {
-    let (init, owner) = (*head_of(data)).kind.callbacks();
+    // SAFETY: the resource is held.
+    let (init, owner) = unsafe { (*head_of(data)).kind.callbacks() };
     if let Some(f) = init.stop {
         let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        callback(library, |e| f(e, data, fd, c_int::from(direct)));
+        // SAFETY: by the interface the function takes these arguments; `owner` keeps its library.
+        callback(library, |e| unsafe { f(e, data, fd, c_int::from(direct)) });
     }
 }
 
-/// A reference to a resource.
+/// Makes a reference to a resource.
 ///
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn reference(data: *mut c_void, to: &mut dyn Alloc) -> Term {
-    to.magic_ref((*head_of(data)).magic)
+    // SAFETY: the resource is held.
+    unsafe { to.magic_ref((*head_of(data)).magic) }
 }
 
-/// A process that a resource watches.
+/// A monitor of a resource.
 struct Watch {
     head: *mut Head,
     pid: Term,
 }
 
-// SAFETY: see the module head on locks.
+// SAFETY: see the module documentation on locks.
 unsafe impl Send for Watch {}
 
-/// By the numbers of their references.
+/// Monitors by the numbers of their references.
 static WATCHES: Mutex<Option<HashMap<[u32; 3], Watch>>> = Mutex::new(None);
 
 fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
     WATCHES.lock()
 }
 
-/// Holds a resource if somebody else does. To be called under the lock of `WATCHES`: the count goes when the resource dies,
-/// which is said under that lock before.
+/// Holds a resource if somebody else does. Must be called under the lock of `WATCHES`: the count is
+/// freed when the resource dies, and `dying` is set under that lock before.
 ///
 /// # Safety
-/// The lock of `WATCHES` is held since before `head` was found in it.
+/// The lock of `WATCHES` has been held since before `head` was found in it.
 unsafe fn try_keep(head: *mut Head) -> bool {
-    !(*head).dying && MagicRef::try_retain((*head).magic)
+    // SAFETY: the head is freed only after its monitors were removed under the lock, which is held.
+    unsafe { !(*head).dying && MagicRef::try_retain((*head).magic) }
 }
 
 fn stop_watching(num: [u32; 3], pid: Term) {
     let r = RefWords::new(num);
-    // SAFETY: a fresh signal.
+    // SAFETY: a new signal.
     unsafe {
         send::push_or_free(pid, Signal::tuple_of(Kind::Demonitor, &[r.term(), NIL]));
     }
 }
 
-/// A process has ended that a resource may watch by that reference. False: none does.
+/// Handles the end of a process that a resource may monitor by that reference. Returns false if
+/// none does.
 pub(crate) fn watched_down(num: [u32; 3], pid: Term) -> bool {
     let head = {
         let mut all = watches();
         let Some(w) = all.as_mut().and_then(|a| a.remove(&num)) else {
             return false;
         };
-        // SAFETY: see the module head on locks.
+        // SAFETY: see the module documentation on locks.
         unsafe {
             if !try_keep(w.head) {
                 return true;
@@ -476,7 +517,7 @@ pub(crate) fn watched_down(num: [u32; 3], pid: Term) -> bool {
     };
     later::add(Box::new(move || {
         let head = head;
-        // SAFETY: it is held since it was found.
+        // SAFETY: it has been held since it was found.
         unsafe {
             let (init, owner) = (*head.0).kind.callbacks();
             if let Some(f) = init.down {
@@ -490,11 +531,12 @@ pub(crate) fn watched_down(num: [u32; 3], pid: Term) -> bool {
     true
 }
 
-/// The resource that watches by that reference, or that it is on its way out. None: none watches by it.
+/// Returns the resource that monitors by that reference, or `Some(None)` if that is dying. None if
+/// there is no such monitor.
 pub(crate) fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Option<Term>> {
     let all = watches();
     let head = all.as_ref()?.get(&num)?.head;
-    // SAFETY: see the module head on locks.
+    // SAFETY: see the module documentation on locks.
     unsafe {
         if !try_keep(head) {
             return Some(None);
@@ -506,6 +548,8 @@ pub(crate) fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Option<Ter
     }
 }
 
+/// Allocates a resource.
+///
 /// # Safety
 /// `kind` is a type of resources that is not freed.
 unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
@@ -514,37 +558,43 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
     let Some(l) = layout(size) else {
         return std::ptr::null_mut();
     };
-    let p = fence::allocate(fence::Kind::Magic, l) as *mut Head;
+    // SAFETY: the layout is not empty, since it contains the head.
+    let p = unsafe { fence::allocate(fence::Kind::Magic, l) } as *mut Head;
     if p.is_null() {
         return std::ptr::null_mut();
     }
-    Arc::increment_strong_count(kind);
-    (*kind).enter();
-    let reference = MagicRef::with_end(ids::ref_numbers(), Box::new(Value(p)));
-    (*reference).retain();
-    p.write(Head {
-        magic: reference,
-        size,
-        kind: Arc::from_raw(kind),
-        encoded: AtomicBool::new(false),
-        watched: AtomicBool::new(false),
-        dying: false,
-        watches: HashSet::default(),
-    });
-    data_of(p)
+    // SAFETY: the type is alive, so its count may grow, and `p` is a new block for a head.
+    unsafe {
+        Arc::increment_strong_count(kind);
+        (*kind).enter();
+        let reference = MagicRef::with_end(ids::ref_numbers(), Box::new(Value(p)));
+        (*reference).retain();
+        p.write(Head {
+            magic: reference,
+            size,
+            kind: Arc::from_raw(kind),
+            encoded: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            dying: false,
+            watches: HashSet::default(),
+        });
+        data_of(p)
+    }
 }
 
-/// A binary that stood for bytes of a resource is gone.
+/// Called when a binary that showed bytes of a resource is freed.
 ///
 /// # Safety
 /// `data` is the address of a resource, of which the binary had a count.
 unsafe fn let_go(data: *mut u8) {
-    release(data as *mut c_void);
+    // SAFETY: the binary's count is given up.
+    unsafe { release(data as *mut c_void) };
 }
 
 exported! {
     fn enif_open_resource_type(
-        env: *mut ErlNifEnv, _module: *const c_char, name: *const c_char, dtor: Option<crate::abi::DtorFn>,
+        env: *mut ErlNifEnv, _module: *const c_char, name: *const c_char,
+        dtor: Option<crate::abi::DtorFn>,
         flags: c_int, tried: *mut c_int,
     ) -> *const ResourceType {
         let init = TypeInit {
@@ -554,9 +604,10 @@ exported! {
         open(env, name, init, flags, tried)
     }
     fn enif_open_resource_type_x(
-        env: *mut ErlNifEnv, name: *const c_char, init: *const TypeInit, flags: c_int, tried: *mut c_int,
+        env: *mut ErlNifEnv, name: *const c_char, init: *const TypeInit, flags: c_int,
+        tried: *mut c_int,
     ) -> *const ResourceType {
-        // Destructor, stop and down: as many as the library's version knows.
+        // Destructor, stop and down, as far as the library's version has them.
         let known = (*env).library.as_ref().map_or(0, |l| l.type_init_bytes) / 8;
         let at = |n: usize| known > n;
         let init = TypeInit {
@@ -569,7 +620,8 @@ exported! {
         open(env, name, init, flags, tried)
     }
     fn enif_init_resource_type(
-        env: *mut ErlNifEnv, name: *const c_char, init: *const TypeInit, flags: c_int, tried: *mut c_int,
+        env: *mut ErlNifEnv, name: *const c_char, init: *const TypeInit, flags: c_int,
+        tried: *mut c_int,
     ) -> *const ResourceType {
         let given = &*init;
         let has = |n: c_int| given.members >= n;
@@ -594,18 +646,22 @@ exported! {
     fn enif_make_resource(env: *mut ErlNifEnv, data: *mut c_void) -> Term {
         let env = &mut *env;
         let t = reference(data, env);
-        // Memory that hangs on the heap without being on it presses for a collection as bytes of binaries do.
+        // Memory that the heap keeps alive urges a collection, as bytes of binaries do.
         env.off_heap().bytes += (*head_of(data)).size;
         env.off_heap_grew();
         t
     }
-    fn enif_make_resource_binary(env: *mut ErlNifEnv, data: *mut c_void, bytes: *const u8, size: usize) -> Term {
+    fn enif_make_resource_binary(
+        env: *mut ErlNifEnv, data: *mut c_void, bytes: *const u8, size: usize,
+    ) -> Term {
         keep(data);
         let keeps = (*head_of(data)).size + STOCK_HEAD;
         let bin = RcBin::foreign(let_go, data as *mut u8, keeps);
         (*env).refc_bin_at(bin, bytes, size)
     }
-    fn enif_get_resource(env: *mut ErlNifEnv, t: Term, kind: *const ResourceType, to: *mut *mut c_void) -> c_int {
+    fn enif_get_resource(
+        env: *mut ErlNifEnv, t: Term, kind: *const ResourceType, to: *mut *mut c_void,
+    ) -> c_int {
         match behind_any(env, t) {
             Some(h) if std::ptr::eq(Arc::as_ptr(&(*h).kind), kind) => {
                 to.write(data_of(h));
@@ -631,14 +687,18 @@ exported! {
         let Some(f) = init.dyncall else {
             return 1;
         };
-        // In the caller's environment, for whom it may make terms. The library is kept meanwhile.
+        // Called in the caller's environment, in which it may make terms. The library is kept
+        // meanwhile.
         f(env, data_of(h), call);
         drop(owner);
         0
     }
 
-    /// Below 0: the type has no callback for it. Above 0: there is no such process.
-    fn enif_monitor_process(_env: *mut ErlNifEnv, data: *mut c_void, pid: *const Pid, to: *mut Monitor) -> c_int {
+    /// Returns a negative number if the type has no callback for it, a positive one if the process
+    /// does not exist.
+    fn enif_monitor_process(
+        _env: *mut ErlNifEnv, data: *mut c_void, pid: *const Pid, to: *mut Monitor,
+    ) -> c_int {
         let head = head_of(data);
         if (*head).kind.callbacks().0.down.is_none() {
             return -1;
@@ -668,7 +728,7 @@ exported! {
         }
         0
     }
-    /// 0: it was watched, and isn't any more.
+    /// Returns 0 if the monitor existed and is removed.
     fn enif_demonitor_process(_env: *mut ErlNifEnv, data: *mut c_void, m: *const Monitor) -> c_int {
         let num = (*m).num;
         match forget(head_of(data), num) {
@@ -688,7 +748,7 @@ exported! {
     }
 }
 
-/// A resource stops to watch by that reference; whom it watched.
+/// Ends the monitor of a resource with that reference, and returns the process that it watched.
 ///
 /// # Safety
 /// `head` is a resource that is held.
@@ -699,6 +759,7 @@ unsafe fn forget(head: *mut Head, num: [u32; 3]) -> Option<Term> {
         return None;
     }
     let w = all.remove(&num)?;
-    (*head).watches.remove(&num);
+    // SAFETY: the resource is held, and the lock of `WATCHES` guards the set.
+    unsafe { (*head).watches.remove(&num) };
     Some(w.pid)
 }

@@ -1,10 +1,10 @@
-//! `enif_select`: processes are told when a descriptor is ready.
+//! `enif_select`: messages to processes when a descriptor is ready.
 //!
-//! A descriptor belongs to one resource from the first select to the stop, and the resource is held as long. What waits for
-//! which event is replaced by the next select, and gone once it was told.
+//! A descriptor belongs to one resource from the first select to the stop, and the resource is held
+//! as long. The message for an event is replaced by the next select, and dropped after it was sent.
 //!
 //! # Locks
-//! `SELECTED` guards all. Nothing of C code is called under it, and no resource is let go of.
+//! `SELECTED` guards everything. No C code is called under it, and no resource is released.
 
 use crate::abi::Pid;
 use crate::env::ErlNifEnv;
@@ -26,7 +26,7 @@ const CANCEL: c_int = 8;
 const CUSTOM: c_int = 16;
 const ERROR: c_int = 32;
 
-// The answers.
+// Results.
 const STOP_CALLED: c_int = 1;
 const INVALID_EVENT: c_int = 4;
 const FAILED: c_int = 8;
@@ -34,13 +34,13 @@ const READ_CANCELLED: c_int = 16;
 const WRITE_CANCELLED: c_int = 32;
 const ERROR_CANCELLED: c_int = 64;
 
-/// A message that is sent when its event comes.
+/// A message to send when its event comes.
 struct Waiting {
     to: Term,
     message: OwnedTerm,
 }
 
-/// A descriptor.
+/// A selected descriptor.
 struct Selected {
     /// The resource, which is held.
     data: usize,
@@ -56,12 +56,12 @@ fn selected() -> MutexGuard<'static, Option<HashMap<c_int, Selected>>> {
     SELECTED.lock()
 }
 
-/// How many descriptors libraries have selected.
+/// Returns the number of descriptors that libraries have selected.
 pub fn count() -> usize {
     selected().as_ref().map_or(0, HashMap::len)
 }
 
-/// The receiver of the poll thread's news about one descriptor.
+/// Receives the events of one descriptor from the poll thread.
 struct Teller(c_int);
 
 impl Ready for Teller {
@@ -89,7 +89,7 @@ impl Ready for Teller {
     }
 }
 
-/// Whether the system tells of an error or of urgent data there.
+/// Whether the system reports an error or urgent data.
 fn has_error(fd: c_int) -> bool {
     let mut p = libc::pollfd {
         fd,
@@ -104,21 +104,24 @@ fn want(s: &Selected) {
     poll::want_or_error(s.id, s.read.is_some(), s.write.is_some(), s.error.is_some());
 }
 
-/// The message of an event: what the caller made, or `{select, Resource, Reference, Event}`.
+/// Makes the message of an event: the caller's own, or `{select, Resource, Reference, Event}`.
 ///
 /// # Safety
-/// `data` is the address of a resource that is held, and `msg` a term.
+/// `data` is the address of a resource that is held, and `msg` is a term.
 unsafe fn message(mode: c_int, data: *mut c_void, msg: Term, event: &str) -> OwnedTerm {
     if mode & CUSTOM != 0 {
         return OwnedTerm::copy_of(msg);
     }
     let mut f = Fragment::new();
-    let r = resource::reference(data, &mut f);
+    // SAFETY: the resource is held.
+    let r = unsafe { resource::reference(data, &mut f) };
     let msg = purlin_term::copy::copy(msg, &mut f);
     let t = f.tuple(&[atom::intern("select"), r, msg, atom::intern(event)]);
     OwnedTerm::from_parts(t, f)
 }
 
+/// Ends the selection of a descriptor and calls the resource's `stop`.
+///
 /// # Safety
 /// `data` is the address of a resource that is held.
 unsafe fn stop(fd: c_int, data: *mut c_void) -> c_int {
@@ -133,10 +136,12 @@ unsafe fn stop(fd: c_int, data: *mut c_void) -> c_int {
         poll::forget(s.id);
         r |= cancelled(s.read.is_some(), s.write.is_some(), s.error.is_some());
     }
-    resource::stop(data, fd, true);
+    // SAFETY: the resource is held.
+    unsafe { resource::stop(data, fd, true) };
     if let Some(s) = gone {
         drop(s);
-        resource::release(data);
+        // SAFETY: the selection held the resource, and is gone.
+        unsafe { resource::release(data) };
     }
     r | STOP_CALLED
 }
@@ -146,8 +151,10 @@ fn cancelled(read: bool, write: bool, error: bool) -> c_int {
     of(read, READ_CANCELLED) | of(write, WRITE_CANCELLED) | of(error, ERROR_CANCELLED)
 }
 
+/// Cancels events of a descriptor.
+///
 /// # Safety
-/// The resources that are selected are held.
+/// Selected resources are held.
 unsafe fn cancel(fd: c_int, mode: c_int) -> c_int {
     let mut all = selected();
     let Some(s) = all.as_mut().and_then(|a| a.get_mut(&fd)) else {
@@ -163,9 +170,11 @@ unsafe fn cancel(fd: c_int, mode: c_int) -> c_int {
     cancelled(gone[0].is_some(), gone[1].is_some(), gone[2].is_some())
 }
 
+/// Implements `enif_select` and `enif_select_x`.
+///
 /// # Safety
-/// As for `enif_select`: the environment is this call's, `data` the address of a resource that is held, and `pid` null or a
-/// process.
+/// The environment belongs to this call, `data` is the address of a resource that is held, and
+/// `pid` is null or points to a pid.
 unsafe fn select(
     env: *mut ErlNifEnv,
     fd: c_int,
@@ -174,23 +183,28 @@ unsafe fn select(
     pid: *const Pid,
     msg: Term,
 ) -> c_int {
-    // SAFETY: only asks about a descriptor.
-    if fd < 0 || libc::fcntl(fd, libc::F_GETFD) < 0 {
+    // SAFETY: only queries a descriptor.
+    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return match fd < 0 {
             true => c_int::MIN | INVALID_EVENT,
-            false if mode & STOP != 0 => stop(fd, data),
+            // SAFETY: by the contract of this function.
+            false if mode & STOP != 0 => unsafe { stop(fd, data) },
             false => c_int::MIN | FAILED,
         };
     }
     if mode & STOP != 0 {
-        return stop(fd, data);
+        // SAFETY: by the contract of this function.
+        return unsafe { stop(fd, data) };
     }
     if mode & CANCEL != 0 {
-        return cancel(fd, mode);
+        // SAFETY: selected resources are held.
+        return unsafe { cancel(fd, mode) };
     }
-    let to = match pid.as_ref() {
+    // SAFETY: null or a pid; null or the environment of this call.
+    let (pid, env) = unsafe { (pid.as_ref(), env.as_mut()) };
+    let to = match pid {
         Some(p) => *p,
-        None => match env.as_mut().and_then(|e| e.process()) {
+        None => match env.and_then(|e| e.process()) {
             Some(cx) => crate::send::pid_of(cx),
             None => return c_int::MIN | FAILED,
         },
@@ -200,14 +214,15 @@ unsafe fn select(
     }
     let waiting = |event: &str| Waiting {
         to,
-        message: message(mode, data, msg, event),
+        // SAFETY: by the contract of this function.
+        message: unsafe { message(mode, data, msg, event) },
     };
     let of = |bit: c_int, event: &str| (mode & bit != 0).then(|| waiting(event));
     let (read, write) = (of(READ, "ready_input"), of(WRITE, "ready_output"));
     let error = of(ERROR, "ready_error");
     let mut all = selected();
     let table = all.get_or_insert_default();
-    // Another resource's descriptor: it has been closed, and its number given out again.
+    // Another resource's descriptor: it was closed, and its number reused.
     let stale = match table.get(&fd) {
         Some(s) if s.data != data as usize => table.remove(&fd),
         _ => None,
@@ -218,7 +233,8 @@ unsafe fn select(
     if let Entry::Vacant(free) = table.entry(fd) {
         match poll::register(fd, Arc::new(Teller(fd))) {
             Ok(id) => {
-                resource::keep(data);
+                // SAFETY: the resource is held.
+                unsafe { resource::keep(data) };
                 free.insert(Selected {
                     data: data as usize,
                     id,
@@ -229,7 +245,8 @@ unsafe fn select(
             }
             Err(_) => {
                 drop(all);
-                end_stale(stale);
+                // SAFETY: it held its resource.
+                unsafe { end_stale(stale) };
                 return c_int::MIN | FAILED;
             }
         }
@@ -248,30 +265,34 @@ unsafe fn select(
     }
     drop(all);
     drop(before);
-    end_stale(stale);
+    // SAFETY: it held its resource.
+    unsafe { end_stale(stale) };
     0
 }
 
-/// Lets go of the resource that had a descriptor which is another's now.
+/// Releases the resource of a descriptor that now belongs to another.
 ///
 /// # Safety
-/// What is let go of held its resource.
+/// `stale` held its resource.
 unsafe fn end_stale(stale: Option<Selected>) {
     if let Some(s) = stale {
         let data = s.data as *mut c_void;
         drop(s);
-        resource::release(data);
+        // SAFETY: the selection held the resource, and is gone.
+        unsafe { resource::release(data) };
     }
 }
 
 exported! {
     fn enif_select(
-        env: *mut ErlNifEnv, fd: c_int, mode: c_int, data: *mut c_void, pid: *const Pid, reference: Term,
+        env: *mut ErlNifEnv, fd: c_int, mode: c_int, data: *mut c_void,
+        pid: *const Pid, reference: Term,
     ) -> c_int {
         select(env, fd, mode & !CUSTOM, data, pid, reference)
     }
     fn enif_select_x(
-        env: *mut ErlNifEnv, fd: c_int, mode: c_int, data: *mut c_void, pid: *const Pid, msg: Term, own: *mut ErlNifEnv,
+        env: *mut ErlNifEnv, fd: c_int, mode: c_int, data: *mut c_void,
+        pid: *const Pid, msg: Term, own: *mut ErlNifEnv,
     ) -> c_int {
         let r = select(env, fd, mode, data, pid, msg);
         if r >= 0 && !own.is_null() && mode & (STOP | CANCEL) == 0 {

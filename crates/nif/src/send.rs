@@ -1,4 +1,4 @@
-//! Messages to processes and commands to ports; who is there under a name, and whether they live.
+//! Messages to processes, commands to ports, and queries of names and liveness.
 
 use crate::abi::Pid;
 use crate::env::ErlNifEnv;
@@ -11,22 +11,25 @@ use purlin_kernel::signal::{self, handle};
 use purlin_term::{Term, am};
 use std::ffi::c_int;
 
-/// No pid and no port, as `ErlNifPid` has it.
+/// The value of `ErlNifPid` for no pid or port.
 const UNDEFINED: Term = am::UNDEFINED;
 
+/// Stores a pid, if there is one, and returns whether there is.
+///
 /// # Safety
 /// `to` may be written to.
 unsafe fn store(to: *mut Pid, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,
     }
 }
 
-/// The process or port that has the name `t`; a local pid or port stands for itself.
+/// Returns the process or port with the name `t`. A local pid or port stands for itself.
 fn whereis(t: Term, is: fn(Term) -> bool) -> Option<Term> {
     let who = match t.is_atom() {
         true => registry::whereis(t)?,
@@ -35,7 +38,7 @@ fn whereis(t: Term, is: fn(Term) -> bool) -> Option<Term> {
     is(who).then_some(who)
 }
 
-/// The pid of the process that calls, which may have ended meanwhile.
+/// Returns the pid of the calling process, which may have ended meanwhile.
 pub fn pid_of(cx: &mut Cx) -> Term {
     if cx.dirty
         && cx.process().state.load().is_exiting()
@@ -46,7 +49,8 @@ pub fn pid_of(cx: &mut Cx) -> Term {
     cx.self_pid()
 }
 
-/// Whether the process that calls is alive. If what ends it has come while it was here, it ends now for all others.
+/// Whether the calling process is alive. If an exit signal has arrived during the call, the process
+/// now ends for all others.
 ///
 /// # Safety
 /// The context is this thread's, and a process runs in it.
@@ -56,13 +60,16 @@ unsafe fn is_alive(cx: &mut Cx) -> bool {
     }
     let alive = !cx.process().has(EXIT_PENDING);
     if !alive && cx.dirty {
-        exit::end_within(cx);
+        // SAFETY: this thread owns the process in its context. After the library's function
+        // returns, only the end of the process is left to do.
+        unsafe { exit::end_within(cx) };
     }
     alive
 }
 
 exported! {
-    /// The message is copied. By a process it goes after all that it has sent before; by other threads at once.
+    /// Copies the message. A process sends it after its earlier signals; other threads send it at
+    /// once.
     fn enif_send(env: *mut ErlNifEnv, to: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
         let to = *to;
         if !to.is_local_pid() {
@@ -75,7 +82,7 @@ exported! {
         match caller {
             Some(cx) => {
                 if cx.process().has(EXIT_PENDING) {
-                    // What ends it has come while it was here.
+                    // An exit signal has arrived during the call.
                     return 0;
                 }
                 if cx.process().has(TRACED) {
@@ -140,7 +147,9 @@ exported! {
     fn enif_whereis_port(_env: *mut ErlNifEnv, name: Term, to: *mut Pid) -> c_int {
         store(to, whereis(name, Term::is_local_port))
     }
-    fn enif_port_command(env: *mut ErlNifEnv, port: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
+    fn enif_port_command(
+        env: *mut ErlNifEnv, port: *const Pid, own: *mut ErlNifEnv, msg: Term,
+    ) -> c_int {
         let port = *port;
         let from = (*env).process().map(pid_of);
         if !port.is_local_port() || !outside().port_is_open(port) {

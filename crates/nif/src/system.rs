@@ -1,4 +1,5 @@
-//! Memory, time, the environment of the operating system, libraries that libraries load, and what is asked about the emulator.
+//! Memory, time, environment variables, dynamic libraries opened by libraries, and information
+//! about the emulator.
 
 use crate::Exported;
 use crate::abi::{MAJOR, SysInfo};
@@ -21,7 +22,7 @@ unsafe extern "C" {
     fn erl_drv_thread_exit();
 }
 
-/// Those that are written in C, since their arguments vary.
+/// Functions that are written in C because of their variable arguments.
 pub(crate) static OF_C: &[Exported] = &[
     Exported(enif_make_tuple as *const ()),
     Exported(enif_make_list as *const ()),
@@ -37,7 +38,7 @@ pub(crate) static OF_C: &[Exported] = &[
 /// `ERL_NIF_TIME_ERROR`
 const TIME_ERROR: i64 = i64::MIN;
 
-/// Units a second of `ErlNifTimeUnit`.
+/// Units per second of an `ErlNifTimeUnit`.
 fn per_second(unit: c_int) -> Option<i64> {
     match unit {
         0 => Some(1),
@@ -53,7 +54,7 @@ fn converted(t: i64, from: i64, to: i64) -> i64 {
     v.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// A time of the runtime, for threads that run processes.
+/// Returns a time of the runtime; only for threads that run processes.
 fn time(t: fn() -> i64, unit: c_int) -> i64 {
     match per_second(unit) {
         Some(u) if thread_type() != 0 => converted(t(), clock::UNIT, u),
@@ -70,7 +71,7 @@ fn timestamp(env: &mut ErlNifEnv, micros: i64) -> Term {
     ])
 }
 
-/// 1: a scheduler; 2 and 3: a thread of the dirty pools; 0: any other.
+/// Returns 1 for a scheduler, 2 or 3 for a dirty thread, 0 for any other.
 fn thread_type() -> c_int {
     match sched::dirty_kind() {
         Some(true) => 3,
@@ -79,13 +80,14 @@ fn thread_type() -> c_int {
     }
 }
 
-/// Tells what the system says of a failure.
+/// Reports the system's error text to C code.
 ///
 /// # Safety
 /// `to` is the caller's function, which takes `arg` and a text.
 unsafe fn tell(to: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void) {
     if let Some(f) = to {
-        f(arg, libc::dlerror());
+        // SAFETY: by the contract of this function.
+        unsafe { f(arg, libc::dlerror()) };
     }
 }
 
@@ -104,7 +106,8 @@ exported! {
         let o = options::current();
         let release = o.otp.release.to_string();
         let [erts, otp] = TEXTS.get_or_init(|| {
-            [o.otp.erts_version.clone(), release.clone()].map(|s| CString::new(s).unwrap_or_default())
+            [o.otp.erts_version.clone(), release.clone()]
+                .map(|s| CString::new(s).unwrap_or_default())
         });
         let info = SysInfo {
             driver_major_version: 3,
@@ -119,11 +122,12 @@ exported! {
             nif_minor_version: crate::load::minor_of(o.otp.release),
             dirty_scheduler_support: 1,
         };
-        // As much as the library's version knows.
+        // Only as many fields as the library's version has.
         let n = size.min(size_of::<SysInfo>());
         std::ptr::copy_nonoverlapping(&raw const info as *const u8, to as *mut u8, n);
     }
-    /// 0: it is there, and its value was stored; above 0: the buffer is too small; below: it isn't there.
+    /// Returns 0 if the variable exists and was stored, a positive number if the buffer is too
+    /// small, a negative one if the variable does not exist.
     fn enif_getenv(name: *const c_char, to: *mut c_char, room: *mut usize) -> c_int {
         let Some(v) = osenv::get(crate::terms::c_bytes(name)) else {
             return -1;
@@ -137,7 +141,8 @@ exported! {
         room.write(v.len());
         0
     }
-    /// The name of an error number, as `enoent`. Of the interface of drivers, but libraries ask too.
+    /// Returns the name of an error number, such as `enoent`. It belongs to the driver interface,
+    /// but NIF libraries call it too.
     fn erl_errno_id(error: c_int) -> *const c_char {
         static NAMES: Mutex<Vec<(c_int, CString)>> = Mutex::new(Vec::new());
         let mut names = NAMES.lock();
@@ -150,12 +155,14 @@ exported! {
                 names.len() - 1
             }
         };
-        // What is in the list stays, and its text where it is.
+        // Entries stay, and their texts do not move.
         names[i].1.as_ptr()
     }
-    /// The end of the file's name is added.
+    /// Adds the extension to the file name.
     fn enif_dlopen(
-        file: *const c_char, on_error: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void,
+        file: *const c_char,
+        on_error: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
+        arg: *mut c_void,
     ) -> *mut c_void {
         let h = crate::library::dl_open(crate::terms::c_bytes(file));
         if h.is_null() {
@@ -173,18 +180,18 @@ exported! {
         }
         p
     }
-    /// Whether the time slice is used up.
+    /// Returns whether the time slice is used up.
     fn enif_consume_timeslice(env: *mut ErlNifEnv, percent: c_int) -> c_int {
         let Some(cx) = (*env).process() else {
             return 0;
         };
         if cx.dirty {
-            // Nobody waits for that thread.
+            // No other process waits for this thread.
             return 0;
         }
         let percent = i64::from(percent.clamp(1, 100));
         let used = purlin_kernel::threads::slice::SLICE / 100 * percent;
-        // As in stock nobody uses more than there is.
+        // As in stock, no process uses more than its time slice.
         cx.reds = (cx.reds - used).max(cx.reds.min(0));
         c_int::from(cx.out_of_reds())
     }

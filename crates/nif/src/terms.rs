@@ -1,4 +1,4 @@
-//! Asking for the kinds of terms, taking them apart, and making them: all but binaries and maps.
+//! Type tests, access and construction of terms, except binaries and maps.
 
 use crate::abi::{LATIN1, UTF8};
 use crate::env::ErlNifEnv;
@@ -7,7 +7,8 @@ use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, atom, compare, hash};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong};
 
-/// Characters that the numbers in a term are written with, tuples and lists looked through, and strings not.
+/// Returns the number of characters that print the numbers in a term. It looks into tuples and
+/// lists, but not into strings.
 fn number_chars(t: Term) -> usize {
     let text = |t: Term| {
         purlin_term::print::format_term(t, purlin_term::print::Style::Display, usize::MAX / 4)
@@ -39,43 +40,45 @@ fn number_chars(t: Term) -> usize {
     n
 }
 
-/// The bytes of a string in C.
+/// Returns the bytes of a C string.
 pub fn c_bytes<'a>(p: *const c_char) -> &'a [u8] {
     match p.is_null() {
         true => &[],
-        // SAFETY: the interface has C code give strings, which last for the call.
+        // SAFETY: by the interface C code passes strings that live for the call.
         false => unsafe { CStr::from_ptr(p) }.to_bytes(),
     }
 }
 
-/// `n` things from that address on, which may be null if there are none.
+/// Returns the `n` values at `p`, which may be null if `n` is 0.
 ///
 /// # Safety
-/// They are there.
+/// The values are there, and stay for `'a`.
 pub unsafe fn slice<'a, T>(p: *const T, n: usize) -> &'a [T] {
     match n {
         0 => &[],
-        _ => std::slice::from_raw_parts(p, n),
+        // SAFETY: by the contract of this function.
+        _ => unsafe { std::slice::from_raw_parts(p, n) },
     }
 }
 
-/// The same, to be written to.
+/// Returns a buffer to write to.
 ///
 /// # Safety
 /// There are `n` bytes at `p`, and nobody else uses them for `'a`.
 unsafe fn buffer<'a>(p: *mut c_char, n: c_uint) -> &'a mut [u8] {
     match n {
         0 => &mut [],
-        n => std::slice::from_raw_parts_mut(p as *mut u8, n as usize),
+        // SAFETY: by the contract of this function.
+        n => unsafe { std::slice::from_raw_parts_mut(p as *mut u8, n as usize) },
     }
 }
 
-/// Text of which every byte is a character.
+/// Decodes Latin-1.
 fn from_latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&b| b as char).collect()
 }
 
-/// Text in that encoding; None if it is none.
+/// Decodes text; None if it is invalid in the encoding.
 fn decoded(bytes: &[u8], encoding: c_int) -> Option<String> {
     match encoding {
         LATIN1 => Some(from_latin1(bytes)),
@@ -84,7 +87,7 @@ fn decoded(bytes: &[u8], encoding: c_int) -> Option<String> {
     }
 }
 
-/// The atom of that name, made if it is new. None if it is too long.
+/// Returns the atom with that name, made if it is new. None if it is too long.
 fn make_atom(name: &str) -> Option<Term> {
     match atom::try_intern(name) {
         Ok(t) => Some(t),
@@ -93,12 +96,12 @@ fn make_atom(name: &str) -> Option<Term> {
     }
 }
 
-/// The same, of bytes that are characters.
+/// Does the same for a name in Latin-1.
 pub fn latin1_atom(name: &[u8]) -> Option<Term> {
     make_atom(&from_latin1(name))
 }
 
-/// The bytes of an atom's name in that encoding; None if it can't be encoded so, or is no atom.
+/// Returns the name of an atom in an encoding; None if it cannot be encoded, or `t` is no atom.
 fn name_bytes(t: Term, encoding: c_int) -> Option<Vec<u8>> {
     if !t.is_atom() {
         return None;
@@ -111,7 +114,7 @@ fn name_bytes(t: Term, encoding: c_int) -> Option<Vec<u8>> {
     }
 }
 
-/// An integer of 64 bits with a sign.
+/// Returns a signed 64-bit integer.
 fn signed(t: Term) -> Option<i64> {
     if let Some(n) = t.as_small() {
         return Some(n);
@@ -123,7 +126,7 @@ fn signed(t: Term) -> Option<i64> {
     }
 }
 
-/// An integer of 64 bits without one.
+/// Returns an unsigned 64-bit integer.
 fn unsigned(t: Term) -> Option<u64> {
     if let Some(n) = t.as_small() {
         return u64::try_from(n).ok();
@@ -134,21 +137,23 @@ fn unsigned(t: Term) -> Option<u64> {
     }
 }
 
-/// Stores what there is: whether there is something.
+/// Stores a value, if there is one, and returns whether there is.
 ///
 /// # Safety
 /// `to` may be written to.
 unsafe fn store<T>(to: *mut T, v: Option<T>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,
     }
 }
 
-/// Bytes and characters of a list of characters in that encoding, which `take` gets as they come; None if it is no such list.
+/// Passes the encoded characters of a list to `take`, one after another, until it returns false.
+/// None if the list is no list of characters in that encoding.
 fn each_char(list: Term, encoding: c_int, mut take: impl FnMut(&[u8]) -> bool) -> Option<()> {
     let mut rest = list;
     while let Some((c, t)) = rest.as_cons() {
@@ -170,29 +175,40 @@ fn each_char(list: Term, encoding: c_int, mut take: impl FnMut(&[u8]) -> bool) -
     rest.is_nil().then_some(())
 }
 
+/// Makes a list of characters.
+///
 /// # Safety
-/// The environment is this call's.
+/// The environment belongs to this call.
 unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Term {
-    match encoding {
-        LATIN1 => (*env).byte_list(bytes, NIL),
-        _ => match decoded(bytes, encoding) {
-            Some(s) => (*env).string(&s),
-            None => (*env).badarg(),
-        },
+    // SAFETY: the environment is this call's.
+    unsafe {
+        match encoding {
+            LATIN1 => (*env).byte_list(bytes, NIL),
+            _ => match decoded(bytes, encoding) {
+                Some(s) => (*env).string(&s),
+                None => (*env).badarg(),
+            },
+        }
     }
 }
 
+/// Stores an existing atom.
+///
 /// # Safety
 /// `to` may be written to.
 unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
-    store(to, decoded(name, encoding).and_then(|n| atom::existing(&n)))
+    // SAFETY: by the contract of this function.
+    unsafe { store(to, decoded(name, encoding).and_then(|n| atom::existing(&n))) }
 }
 
+/// Stores an atom, made if it is new.
+///
 /// # Safety
 /// `to` may be written to.
 unsafe fn new_atom(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
     let made = decoded(name, encoding).and_then(|n| atom::try_intern(&n).ok());
-    store(to, made)
+    // SAFETY: by the contract of this function.
+    unsafe { store(to, made) }
 }
 
 fn truth(b: bool) -> c_int {
@@ -250,7 +266,7 @@ exported! {
     fn enif_compare(a: Term, b: Term) -> c_int {
         compare::cmp(a, b) as c_int
     }
-    /// 1: the hash for tables of this runtime, with a salt. 2: `erlang:phash2/1`.
+    /// 1: the salted hash of this runtime's tables. 2: `erlang:phash2/1`.
     fn enif_hash(kind: c_int, t: Term, salt: u64) -> u64 {
         match kind {
             1 => hash::salted(t, salt),
@@ -274,7 +290,9 @@ exported! {
     fn enif_get_double(_env: *mut ErlNifEnv, t: Term, to: *mut f64) -> c_int {
         store(to, t.as_float())
     }
-    fn enif_get_list_cell(_env: *mut ErlNifEnv, t: Term, head: *mut Term, tail: *mut Term) -> c_int {
+    fn enif_get_list_cell(
+        _env: *mut ErlNifEnv, t: Term, head: *mut Term, tail: *mut Term,
+    ) -> c_int {
         match t.as_cons() {
             Some((h, t)) => {
                 head.write(h);
@@ -291,8 +309,10 @@ exported! {
         let (n, tail) = t.cells();
         store(to, tail.is_nil().then_some(n as c_uint))
     }
-    /// The elements lie in the tuple, one word after another.
-    fn enif_get_tuple(_env: *mut ErlNifEnv, t: Term, arity: *mut c_int, to: *mut *const Term) -> c_int {
+    /// Returns a pointer to the elements in the tuple.
+    fn enif_get_tuple(
+        _env: *mut ErlNifEnv, t: Term, arity: *mut c_int, to: *mut *const Term,
+    ) -> c_int {
         match t.as_tuple() {
             Some(e) => {
                 arity.write(e.len() as c_int);
@@ -329,7 +349,9 @@ exported! {
             false => n as c_int + 1,
         }
     }
-    fn enif_get_string_length(_env: *mut ErlNifEnv, list: Term, to: *mut c_uint, encoding: c_int) -> c_int {
+    fn enif_get_string_length(
+        _env: *mut ErlNifEnv, list: Term, to: *mut c_uint, encoding: c_int,
+    ) -> c_int {
         let mut n = 0;
         let whole = each_char(list, encoding, |bytes| {
             n += bytes.len() as c_uint;
@@ -337,7 +359,9 @@ exported! {
         });
         store(to, whole.map(|_| n))
     }
-    fn enif_get_atom(_env: *mut ErlNifEnv, t: Term, to: *mut c_char, room: c_uint, encoding: c_int) -> c_int {
+    fn enif_get_atom(
+        _env: *mut ErlNifEnv, t: Term, to: *mut c_char, room: c_uint, encoding: c_int,
+    ) -> c_int {
         let Some(name) = name_bytes(t, encoding).filter(|n| n.len() < room as usize) else {
             return 0;
         };
@@ -346,7 +370,9 @@ exported! {
         to[name.len()] = 0;
         name.len() as c_int + 1
     }
-    fn enif_get_atom_length(_env: *mut ErlNifEnv, t: Term, to: *mut c_uint, encoding: c_int) -> c_int {
+    fn enif_get_atom_length(
+        _env: *mut ErlNifEnv, t: Term, to: *mut c_uint, encoding: c_int,
+    ) -> c_int {
         store(to, name_bytes(t, encoding).map(|n| n.len() as c_uint))
     }
 
@@ -374,7 +400,9 @@ exported! {
     fn enif_make_atom_len(env: *mut ErlNifEnv, name: *const c_char, n: usize) -> Term {
         latin1_atom(slice(name as *const u8, n)).unwrap_or_else(|| (*env).badarg())
     }
-    fn enif_make_new_atom(_env: *mut ErlNifEnv, name: *const c_char, to: *mut Term, encoding: c_int) -> c_int {
+    fn enif_make_new_atom(
+        _env: *mut ErlNifEnv, name: *const c_char, to: *mut Term, encoding: c_int,
+    ) -> c_int {
         new_atom(c_bytes(name), to, encoding)
     }
     fn enif_make_new_atom_len(
@@ -382,7 +410,9 @@ exported! {
     ) -> c_int {
         new_atom(slice(name as *const u8, n), to, encoding)
     }
-    fn enif_make_existing_atom(_env: *mut ErlNifEnv, name: *const c_char, to: *mut Term, encoding: c_int) -> c_int {
+    fn enif_make_existing_atom(
+        _env: *mut ErlNifEnv, name: *const c_char, to: *mut Term, encoding: c_int,
+    ) -> c_int {
         existing(c_bytes(name), to, encoding)
     }
     fn enif_make_existing_atom_len(
@@ -393,7 +423,8 @@ exported! {
     fn enif_make_tuple_from_array(env: *mut ErlNifEnv, items: *const Term, n: c_uint) -> Term {
         (*env).tuple(slice(items, n as usize))
     }
-    /// A tuple of so many elements, which whoever asked writes where it is told before anybody looks at the tuple.
+    /// Makes a tuple of `n` elements and returns the address of the first. The caller writes them
+    /// before anybody looks at the tuple.
     fn purlin_nif_tuple(env: *mut ErlNifEnv, n: c_uint, made: *mut Term) -> *mut Term {
         let n = n as usize;
         let p = (*env).alloc(1 + n);
@@ -401,7 +432,7 @@ exported! {
         made.write(Term::boxed_at(p));
         p.add(1)
     }
-    /// A tuple of two.
+    /// Makes a tuple of two elements.
     fn purlin_nif_pair(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {
         let Some(p) = (*env).at_hand(3) else {
             return pair_apart(env, first, second);
@@ -434,7 +465,9 @@ exported! {
     fn enif_make_string(env: *mut ErlNifEnv, text: *const c_char, encoding: c_int) -> Term {
         make_string(env, c_bytes(text), encoding)
     }
-    fn enif_make_string_len(env: *mut ErlNifEnv, text: *const c_char, n: usize, encoding: c_int) -> Term {
+    fn enif_make_string_len(
+        env: *mut ErlNifEnv, text: *const c_char, n: usize, encoding: c_int,
+    ) -> Term {
         make_string(env, slice(text as *const u8, n), encoding)
     }
     fn enif_make_ref(env: *mut ErlNifEnv) -> Term {
@@ -448,20 +481,24 @@ exported! {
         };
         ids::unique_integer(&mut *env, n, properties & 1 != 0)
     }
-    /// Words that a copy of the term takes.
+    /// Returns the number of words of a copy of the term.
     fn enif_term_size(t: Term) -> usize {
         purlin_term::copy::size_of(t)
     }
-    /// A number below that of [`enif_max_atom_cache_index`], the same for the same atom.
+    /// Returns a number that is at most [`enif_max_atom_cache_index`] and always the same for an
+    /// atom.
     fn enif_get_atom_cache_index(_env: *mut ErlNifEnv, t: Term, to: *mut c_uint) -> c_int {
         store(to, t.is_atom().then(|| t.atom_index() % ATOM_CACHE))
     }
     fn enif_max_atom_cache_index() -> c_uint {
         ATOM_CACHE - 1
     }
-    /// Text of a term for `%T`, of at most so many characters (below 0: of as many as there are), in a block from `malloc`.
-    /// `counted`: how many of them stock takes away from the blanks before the text: those of numbers.
-    fn purlin_nif_term_text(t: Term, most: c_long, length: *mut usize, counted: *mut usize) -> *mut c_char {
+    /// Formats a term for `%T`, in at most `most` characters (no limit if negative), in a block
+    /// from `malloc`. `counted` receives how many of them stock subtracts from the padding: those
+    /// of numbers.
+    fn purlin_nif_term_text(
+        t: Term, most: c_long, length: *mut usize, counted: *mut usize,
+    ) -> *mut c_char {
         counted.write(number_chars(t));
         let most = usize::try_from(most).unwrap_or(usize::MAX / 4);
         let s = purlin_term::print::format_term(t, purlin_term::print::Style::Display, most);
@@ -477,27 +514,30 @@ exported! {
     }
 }
 
-/// The cell where the heap has no room for it. Callers have nothing left to do then, so they keep nothing on the stack.
+/// Makes a cell if the heap has no room for it. Called in tail position, so that callers need no
+/// stack frame.
 ///
 /// # Safety
-/// The environment is this call's, and the terms are of it.
+/// The environment belongs to this call, and the terms belong to it.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> Term {
-    (*env).cons(head, tail)
+    // SAFETY: the environment is this call's.
+    unsafe { (*env).cons(head, tail) }
 }
 
-/// The same of a tuple of two.
+/// Does the same for a tuple of two elements.
 ///
 /// # Safety
-/// The environment is this call's, and the terms are of it.
+/// The environment belongs to this call, and the terms belong to it.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn pair_apart(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {
-    (*env).tuple(&[first, second])
+    // SAFETY: the environment is this call's.
+    unsafe { (*env).tuple(&[first, second]) }
 }
 
-/// Atoms that a cache of a connection to another node has places for.
+/// Number of places in the atom cache of a connection to another node.
 const ATOM_CACHE: c_uint = 2048;
 
 const _: () = assert!(size_of::<c_long>() == 8);

@@ -1,18 +1,18 @@
-//! Threads of libraries, their locks, and what threads keep for themselves: those of the system, with names.
+//! Threads of libraries, their locks, and thread-specific data: those of the system, with names.
 
 use purlin_term::sync::Mutex as Lock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-/// A name as C code gave it.
+/// A name given by C code.
 struct Name(CString);
 
 impl Name {
     fn of(p: *const c_char) -> Name {
         match p.is_null() {
             true => Name(CString::default()),
-            // SAFETY: the interface has C code give strings.
+            // SAFETY: by the interface C code passes strings.
             false => Name(unsafe { CStr::from_ptr(p) }.to_owned()),
         }
     }
@@ -46,21 +46,21 @@ pub struct Options {
     suggested_stack_size: c_int,
 }
 
-/// The thread that an `ErlNifTid` points at.
+/// The thread behind an `ErlNifTid`.
 pub struct Thread {
     id: Cell<libc::pthread_t>,
     name: Name,
-    /// C code made it, and joins it.
+    /// Whether C code has created it, and joins it.
     joinable: bool,
 }
 
 thread_local! {
     static MINE: Cell<*mut Thread> = const { Cell::new(std::ptr::null_mut()) };
-    /// The values that this thread keeps, by key.
+    /// Thread-specific data of this thread, by key.
     static KEPT: RefCell<HashMap<c_int, usize>> = RefCell::default();
 }
 
-/// Kilowords that a stack may take at least and at most.
+/// Minimum and maximum size of a stack in kilowords.
 const LEAST_STACK: c_int = 16;
 const MOST_STACK: c_int = 1 << 20;
 
@@ -74,11 +74,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Names of the keys of what threads keep; none where a key was destroyed. No key is given out again, so that nobody finds
-/// what was kept under another.
+/// Names of the keys of thread-specific data; None for destroyed keys. Keys are not reused, so that
+/// no data appears under another key.
 static KEYS: Lock<Vec<Option<Name>>> = Lock::new(Vec::new());
 
-/// For calls that must not fail, and do so only where C code uses a lock against the rules.
+/// Ends the emulator if a call fails that can fail only because C code misuses a lock.
 pub fn check(r: c_int, what: &str) {
     if r != 0 {
         let why = std::io::Error::from_raw_os_error(r);
@@ -86,7 +86,7 @@ pub fn check(r: c_int, what: &str) {
     }
 }
 
-/// As [`check`], for attempts: whether it was held by another.
+/// Does the same as [`check`] for attempts to lock. Returns whether another thread held the lock.
 fn busy(r: c_int, what: &str) -> c_int {
     match r {
         libc::EBUSY | libc::EDEADLK => libc::EBUSY,
@@ -199,7 +199,7 @@ exported! {
         }
     }
     fn enif_tsd_set(key: c_int, data: *mut c_void) {
-        // A thread that ends has nothing left to keep it in, though C code of its own may run still.
+        // A thread that is ending has no place for it any more, though C code of it may still run.
         let _ = KEPT.try_with(|k| k.borrow_mut().insert(key, data as usize));
     }
     fn enif_tsd_get(key: c_int) -> *mut c_void {
@@ -216,8 +216,11 @@ exported! {
         }
     }
     fn enif_thread_create(
-        name: *const c_char, to: *mut *mut Thread, run: Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>,
-        arg: *mut c_void, options: *const Options,
+        name: *const c_char,
+        to: *mut *mut Thread,
+        run: Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>,
+        arg: *mut c_void,
+        options: *const Options,
     ) -> c_int {
         let words = options.as_ref().map_or(-1, |o| o.suggested_stack_size);
         let stack = match words {
@@ -237,12 +240,12 @@ exported! {
         }
         r
     }
-    /// A thread of a library has begun, below whose frames there are none of Rust.
+    /// Called when a thread of a library has begun. There are no frames of Rust below its own.
     fn purlin_nif_thread_begins(t: *mut c_void) {
         MINE.set(t as *mut Thread);
         purlin_kernel::affinity::begin_unbound();
         let name = (*(t as *mut Thread)).name.0.to_bytes();
-        // The system takes fifteen bytes.
+        // The system accepts fifteen bytes.
         let mut short = [0u8; 16];
         let n = name.len().min(15);
         short[..n].copy_from_slice(&name[..n]);
@@ -251,7 +254,7 @@ exported! {
             libc::pthread_setname_np(libc::pthread_self(), short.as_ptr() as *const c_char);
         }
     }
-    /// Gives a handle for threads that no library made, too; it lasts as long as the emulator.
+    /// Also returns a handle for threads that no library made; it lives as long as the emulator.
     fn enif_thread_self() -> *mut Thread {
         if MINE.get().is_null() {
             let name = std::thread::current().name().unwrap_or_default().to_owned();

@@ -1,9 +1,10 @@
-//! Tracer modules: functions of a library that are told of events of traced processes and ports (module `erl_tracer` of OTP's
-//! documentation).
+//! Tracer modules: functions of a library that receive the events of traced processes and ports
+//! (module `erl_tracer` of OTP's documentation).
 //!
-//! They are called in the midst of what the traced process does, with an environment of a callback: nothing of the process moves, and
-//! what they make is freed as they return. What they send goes out at once, as trace messages do, so that the order of the events is
-//! kept; it is not traced. Locks may be held that are the tracee's: they promise to ask nothing of it.
+//! They are called in the middle of the traced operation, with the environment of a callback:
+//! nothing of the process moves, and their terms are freed when they return. Messages that they
+//! send go out at once, as trace messages do, so that the order of events is kept; they are not
+//! traced. Locks of the tracee may be held, so by the interface these functions do not query it.
 
 use crate::env;
 use crate::library::{Attached, Library, named_here};
@@ -11,7 +12,7 @@ use purlin_kernel::{code, later};
 use purlin_term::{Term, atom};
 use std::sync::Arc;
 
-/// The kind of an event: which function is told of it, if the library has one for it.
+/// The kind of an event, which determines the function that receives it, if the library has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Send,
@@ -22,13 +23,13 @@ pub enum Kind {
     GarbageCollection,
     Procs,
     Ports,
-    /// There is no function but the general one.
+    /// Events without a function of their own.
     Other,
 }
 
 const KINDS: usize = 9;
 
-/// The ends of the functions' names, in the order of [`Kind`].
+/// Suffixes of the functions' names, in the order of [`Kind`].
 const NAMES: [&str; KINDS] = [
     "_send",
     "_receive",
@@ -41,13 +42,13 @@ const NAMES: [&str; KINDS] = [
     "",
 ];
 
-/// Places of the functions of a library that a tracer module may have: those that are asked, and those that are told.
+/// Indices of a tracer module's functions: `enabled` and `trace`.
 pub(crate) struct Functions {
     enabled: [usize; KINDS],
     trace: [usize; KINDS],
 }
 
-/// Those of a library; None: it hasn't those that a tracer module must have.
+/// Finds the functions in a library; None if a mandatory one is missing.
 pub(crate) fn functions(library: &Library) -> Option<Functions> {
     let find = |name: &str, arity: u32| {
         let mut all = library.functions().iter().map(|f| &f.base);
@@ -63,14 +64,15 @@ pub(crate) fn functions(library: &Library) -> Option<Functions> {
     })
 }
 
-/// The library of a tracer module: it stays as long as this does.
+/// The library of a tracer module, kept as long as this value lives.
 pub struct TracerModule(Option<Arc<Library>>);
 
-/// The library behind the current version of a module, if it has the functions of a tracer module.
+/// Returns the library of the current version of a module, if it has the functions of a tracer
+/// module.
 pub fn tracer_module(module: Term) -> Option<TracerModule> {
     let m = code::current(module)?;
     let library = m.library.get()?.downcast_ref::<Attached>()?.0.clone();
-    // The module may have been purged meanwhile: it ends where no lock is held.
+    // The module may have been purged meanwhile; drop it where no lock is held.
     if let Some(m) = Arc::into_inner(m) {
         later::add(Box::new(move || drop(m)));
     }
@@ -83,7 +85,8 @@ impl TracerModule {
         let l = self.0.as_deref()?;
         Some((l, l.tracer.get_or_init(|| functions(l)).as_ref()?))
     }
-    /// The answer of the function that is asked, which is an atom if it does what it should; [`Term::NON_VALUE`]: an exception.
+    /// Returns the result of the `enabled` function, normally an atom; [`Term::NON_VALUE`] on an
+    /// exception.
     pub fn enabled(&self, kind: Kind, tag: Term, state: Term, tracee: Term) -> Term {
         match self.functions() {
             Some((l, f)) => {
@@ -93,8 +96,8 @@ impl TracerModule {
             None => Term::NON_VALUE,
         }
     }
-    /// Has the function told: tag, state, tracee, message, options. `who`: the process that the environment says it is in, or
-    /// [`Term::NON_VALUE`].
+    /// Calls the `trace` function with tag, state, tracee, message and options. `who` is the
+    /// process that the environment names, or [`Term::NON_VALUE`].
     pub fn trace(&self, kind: Kind, args: [Term; 5], who: Term) {
         if let Some((l, f)) = self.functions() {
             call(l, f.trace[kind as usize], &args, who);
@@ -104,7 +107,7 @@ impl TracerModule {
 
 impl Drop for TracerModule {
     fn drop(&mut self) {
-        // The module may have gone meanwhile. Its library is told so where no lock is held.
+        // The module may be gone; its library is notified where no lock is held.
         if let Some(l) = self.0.take().and_then(Arc::into_inner) {
             later::add(Box::new(move || drop(l)));
         }
@@ -116,7 +119,8 @@ fn call(library: &Library, at: usize, args: &[Term], who: Term) -> Term {
         return Term::NON_VALUE;
     };
     env::callback(library, |env| {
-        // SAFETY: the environment was just made; the library says that its function takes so many arguments, and is open.
+        // SAFETY: the environment is new; by the library's table its function takes that many
+        // arguments, and the library is open.
         unsafe {
             (*env).on_behalf = who;
             let value = named_here(f, |fptr| fptr(env, args.len() as i32, args.as_ptr()));

@@ -1,7 +1,7 @@
 //! Allocator settings (`+M…`), checked against the switches and ranges of erts_alloc(3).
 //!
-//! Purlin's memory is laid out its own way: but for those of the C library (`MYtt`, `MYtp`) a setting is accepted and has no
-//! further effect.
+//! Purlin has its own memory layout. Apart from those of the C library (`MYtt`, `MYtp`), a setting
+//! is accepted and has no further effect.
 
 use super::values::{c_long, starts_long};
 
@@ -18,23 +18,23 @@ enum Kind {
     Bool,
     /// At least 0.
     Amount,
-    /// Kilobytes, such that the bytes fit a word.
+    /// Kilobytes, such that the bytes fit into a word.
     Kilobytes,
     /// Megabytes, likewise.
     Megabytes,
-    /// Kilobytes, such that the bytes fit an `int`.
+    /// Kilobytes, such that the bytes fit into an `int`.
     SmallKilobytes,
     /// 0 to 100, or `de` for the allocator's default.
     Percentage,
     Words(&'static [&'static str]),
-    /// Anything at all.
+    /// Any value.
     Any,
 }
 
 struct Row {
     name: &'static str,
     kind: Kind,
-    /// How much of the name stock repeats when it refuses the value.
+    /// The length of the prefix of the name that stock repeats when it refuses the value.
     shown: usize,
 }
 
@@ -60,10 +60,11 @@ const STRATEGIES: &[&str] = &[
 ];
 const POOLS: &[&str] = &["B", "D", "E", "F", "H", "L", "R", "S", "@", ":"];
 
-/// Letters of the allocators that the switches in [`PER_ALLOCATOR`] apply to; `u` is all of them.
+/// Letters of the allocators to which the switches in [`PER_ALLOCATOR`] apply; `u` means all of
+/// them.
 const ALLOCATORS: &str = "uBIDEFHLRSTZ";
 
-/// Switches of one allocator, after `M` and its letter. A longer name stands before its prefix.
+/// Switches of one allocator, after `M` and its letter. A longer name precedes its prefix.
 static PER_ALLOCATOR: &[Row] = &[
     row("asbcst", Kind::Kilobytes),
     Row {
@@ -93,7 +94,7 @@ static PER_ALLOCATOR: &[Row] = &[
     row("t", Kind::Bool),
 ];
 
-/// Switches after `M` that belong to no single allocator; looked at first.
+/// Switches after `M` that belong to no single allocator; these are looked up first.
 static GLOBAL: &[Row] = &[
     row("Iscs", Kind::Megabytes),
     row("Mamcbf", Kind::Kilobytes),
@@ -129,7 +130,8 @@ pub(super) fn takes_next(switch: &str) -> bool {
             .is_some_and(|switch| PER_ALLOCATOR.iter().any(|row| row.name == switch))
 }
 
-/// Parses `-M<switch>[value]`; `next` is the argument after it. Says whether that was used up.
+/// Parses `-M<switch>[value]`; `next` is the argument after it. Also returns whether that was used
+/// up.
 pub(super) fn parse(switch: &str, next: Option<&str>) -> Result<(AllocSetting, bool), String> {
     let refuse = |shown: usize| {
         let shown: String = switch.chars().take(shown).collect();

@@ -1,7 +1,7 @@
-//! How many processors the process may use: configured, online, in the affinity mask, and granted by
-//! the container's CPU quota (cgroup v1 and v2).
+//! The number of processors that the process may use: configured, online, in the affinity mask, and
+//! granted by the container's CPU quota (cgroup v1 and v2).
 //!
-//! Reads `/proc` and `/sys/fs/cgroup` only, and takes whatever cannot be read for "no limit".
+//! Reads `/proc` and `/sys/fs/cgroup` only, and treats anything that can't be read as "no limit".
 //! [`CpuCounts::detect`] may be called again at any time to see whether the quota has changed.
 
 use super::groups;
@@ -11,18 +11,18 @@ use std::path::Path;
 /// Processor counts, each at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// Processors that the machine has.
+    /// Processors of the machine.
     pub configured: u32,
     /// Processors that run.
     pub online: u32,
     /// Processors in the affinity mask of the process.
     pub available: u32,
-    /// Whole processors' worth of time that the container grants, `None` without a limit.
+    /// The container's quota of processor time in whole processors; `None` without a limit.
     pub quota: Option<u32>,
 }
 
 impl CpuCounts {
-    /// How many threads can run at a time.
+    /// Returns how many threads can run at a time.
     pub fn usable(&self) -> u32 {
         self.quota.unwrap_or(u32::MAX).min(self.available).max(1)
     }
@@ -52,11 +52,11 @@ fn sysconf(name: libc::c_int) -> Option<u32> {
 
 #[cfg(target_os = "linux")]
 fn affinity() -> Option<u32> {
-    // SAFETY: cpu_set_t is plain bits, for which zero is a value; the call writes at most the size
-    // that it is told.
+    // SAFETY: cpu_set_t is plain bits, for which zero is a value; the call writes at most the given
+    // size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        // Of the main thread, whose mask is the one that others set for the process.
+        // The mask of the main thread, which is the one that others set for the process.
         if libc::sched_getaffinity(libc::getpid(), size_of::<libc::cpu_set_t>(), &mut set) != 0 {
             return None;
         }
@@ -69,7 +69,7 @@ fn affinity() -> Option<u32> {
     None
 }
 
-/// The smallest quota on the way from the process's own group up to the mounted root.
+/// Returns the smallest quota on the path from the process's own group up to the mounted root.
 fn cgroup_quota() -> Option<u32> {
     let (mounts, groups) = groups::own()?;
     quota_of(&mounts, &groups, &|path| fs::read_to_string(path).ok())

@@ -1,10 +1,10 @@
 //! From the command line of `erl` to the emulator's argument vector and [`EmulatorOptions`].
 //!
-//! The vector is what stock's launcher would give the emulator: its flags with `-` for `+`, then `--`,
-//! then the arguments of `init` (`-root R -bindir B -progname P -- -home H -- …`). Where arguments come
-//! from several places the order is: `ERL_OTP<release>_FLAGS`, `ERL_AFLAGS`, the command line,
-//! `ERL_FLAGS`, `ERL_ZFLAGS`, each followed by `--` so that flags of one do not swallow words of the
-//! next; what follows an `-extra` in any of them goes to the very end.
+//! The vector is the one that stock's launcher would give the emulator: its flags with `-` for `+`,
+//! then `--`, then the arguments of `init` (`-root R -bindir B -progname P -- -home H -- …`). If
+//! arguments come from several sources the order is: `ERL_OTP<release>_FLAGS`, `ERL_AFLAGS`, the
+//! command line, `ERL_FLAGS`, `ERL_ZFLAGS`. Each is followed by `--`, so that flags of one do not
+//! swallow words of the next. The words after an `-extra` in any of them go to the very end.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use super::flags::{self, Stop};
 use super::{CliError, EmulatorOptions, MachineCode, OtpInstall, alloc};
 use purlin_isa::release;
 
-/// How releases differ in what their launchers do.
+/// The differences between the launchers of the releases.
 #[derive(Clone, Copy)]
 struct Rules {
     release: u32,
@@ -33,7 +33,7 @@ impl Rules {
     }
 }
 
-/// Stands for a `-S` of the command line, to tell it from one in a variable or file.
+/// The marker for a `-S` of the command line, to distinguish it from one in a variable or file.
 const CALL_WITH_REST: &str = "++S";
 
 /// The request of a command line of `erl`.
@@ -44,23 +44,23 @@ pub enum Request {
         options: Box<EmulatorOptions>,
         notices: Vec<String>,
     },
-    /// Print these bytes to standard output and leave with status 0.
+    /// Print these bytes to standard output and exit with status 0.
     Print(Vec<u8>),
-    /// Print the emulator's version to standard error and leave with status 0.
+    /// Print the emulator's version to standard error and exit with status 0.
     Version(String),
-    /// Run the program with these arguments and environment in place of `erl`.
+    /// Run the program with these arguments and environment instead of `erl`.
     Exec {
         argv: Vec<OsString>,
         environment: Vec<(OsString, OsString)>,
     },
 }
 
-/// The environment of the process, in order. Setting a variable keeps its place.
+/// The environment of the process, in order. A variable that is set again keeps its place.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(pub Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// The environment that this process was given.
+    /// Returns the environment of this process.
     pub fn of_process() -> Environment {
         Environment(std::env::vars_os().collect())
     }
@@ -81,7 +81,8 @@ impl Environment {
         }
     }
 
-    /// Sets what the `erl` script of an installation exports before it runs the launcher.
+    /// Sets the variables that the `erl` script of an installation exports before it runs the
+    /// launcher.
     pub fn set_launcher_variables(&mut self, otp: &OtpInstall, progname: &OsStr) {
         self.set("EMU", "beam");
         self.set("ROOTDIR", otp.root.as_os_str());
@@ -91,7 +92,7 @@ impl Environment {
 }
 
 /// Parses a command line of `erl`; `argv[0]` is the program's name. The variables that
-/// [`Environment::set_launcher_variables`] sets are taken from `environment` where they are there.
+/// [`Environment::set_launcher_variables`] sets are taken from `environment` if they are present.
 pub fn parse_erl(
     argv: &[OsString],
     mut environment: Environment,
@@ -123,20 +124,7 @@ pub fn parse_erl(
     }
     split.init("--");
     if let Some(request) = split.arguments(&args, &mut environment)? {
-        return Ok(match request {
-            Early::EmulatorName => {
-                let mut name = emulator.file_name.into_vec();
-                name.push(b'\n');
-                Request::Print(name)
-            }
-            Early::Man(argv) => {
-                environment.set("MANSECT", "3erl:1:5:7");
-                Request::Exec {
-                    argv,
-                    environment: environment.0,
-                }
-            }
-        });
+        return Ok(request.request(emulator.file_name, environment));
     }
     if split.no_epmd && !split.proto_dist {
         return Err(erlexec(
@@ -146,41 +134,14 @@ pub fn parse_erl(
     if split.halt_afterwards {
         split.init_all(["-s".into(), "erlang".into(), "halt".into()]);
     }
-    let start_epmd = (split.distributed && split.start_epmd).then(|| {
-        split.epmd_command.clone().unwrap_or_else(|| {
-            let mut command = OsString::from("\"");
-            command.push(Path::new(&bindir).join("epmd"));
-            command.push("\" -daemon");
-            command
-        })
-    });
-
+    let start_epmd = split.epmd_start(&bindir);
     let mut emu_args = split.emu;
     emu_args.extend(["--".into(), "-root".into(), root.clone()]);
     emu_args.extend(["-bindir".into(), bindir.clone()]);
     emu_args.extend(["-progname".into(), progname.clone(), "--".into()]);
     emu_args.extend(split.init);
-    match split.print {
-        Some(Print::Quoted) => {
-            let mut text = Vec::new();
-            let program = program.into_os_string();
-            for arg in std::iter::once(&program).chain(&emu_args[1..]) {
-                text.push(b'"');
-                text.extend_from_slice(arg.as_bytes());
-                text.extend_from_slice(b"\" ");
-            }
-            text.push(b'\n');
-            return Ok(Request::Print(text));
-        }
-        Some(Print::Lines) => {
-            let mut text = Vec::new();
-            for arg in &emu_args[1..] {
-                text.extend_from_slice(arg.as_bytes());
-                text.push(b'\n');
-            }
-            return Ok(Request::Print(text));
-        }
-        None => {}
+    if let Some(print) = split.print {
+        return Ok(Request::Print(print.text(program.as_os_str(), &emu_args)));
     }
     emulator.check()?;
 
@@ -193,7 +154,8 @@ pub fn parse_erl(
                 otp.erts_version
             )));
         }
-        // The emulator ends what it prints on standard error with a carriage return too, whatever is there to read it.
+        // The emulator also ends its output on standard error with a carriage return, even without
+        // a terminal.
         Err(Stop::Refused(message)) => {
             return Err(CliError::new(format!("{message}\r")).with_usage());
         }
@@ -235,7 +197,7 @@ fn missing(flag: &OsStr) -> CliError {
     .with_usage()
 }
 
-/// `PATH` for the emulator: the runtime's own programs first, and not once more further on.
+/// Returns `PATH` for the emulator: the runtime's own programs first, and not a second time later.
 fn launcher_path(rules: Rules, path: Option<&OsStr>, bindir: &OsStr, root: &OsStr) -> OsString {
     let mut result = bindir.to_os_string();
     let known = path.filter(|path| find_bytes(path.as_bytes(), root.as_bytes()).is_some());
@@ -284,7 +246,7 @@ fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 struct Emulator {
     file_name: OsString,
     ours: bool,
-    /// The flavour without machine code is asked for.
+    /// Whether the flavour without machine code is requested.
     interpreted: bool,
 }
 
@@ -314,7 +276,7 @@ impl Emulator {
         }
         let mut file_name = emu;
         let emu_type = emu_type.filter(|emu_type| emu_type != "opt");
-        // Stock has executables of these names where it was built with both.
+        // Stock has executables with these names if it was built with both.
         let interpreted = flavor == "emu";
         let ours = emu_type.is_none() && (interpreted || flavor == "smp" || flavor == "jit");
         if let Some(emu_type) = emu_type {
@@ -330,7 +292,7 @@ impl Emulator {
         })
     }
 
-    /// Purlin stands in for the plain emulator and for no other build of it.
+    /// Checks that the plain emulator is named, since Purlin replaces no other build.
     fn check(&self) -> Result<(), CliError> {
         if self.ours {
             return Ok(());
@@ -345,21 +307,68 @@ fn no_smp_disable() -> CliError {
     CliError::new("Argument '-smp disable' not supported. Use \"+S 1\" instead.").with_usage()
 }
 
-/// The argument after the flag at `at`, which has to be there.
+/// Returns the argument after the flag at `at`, which must be present.
 fn value_of(args: &[OsString], at: usize) -> Result<&OsString, CliError> {
     args.get(at + 1)
         .filter(|value| *value != "--")
         .ok_or_else(|| missing(&args[at]))
 }
 
+/// A request that the command line makes before the emulator is looked at.
 enum Early {
     EmulatorName,
     Man(Vec<OsString>),
 }
 
+impl Early {
+    /// Returns the request that ends the launcher here.
+    fn request(self, emulator: OsString, mut environment: Environment) -> Request {
+        match self {
+            Early::EmulatorName => {
+                let mut name = emulator.into_vec();
+                name.push(b'\n');
+                Request::Print(name)
+            }
+            Early::Man(argv) => {
+                environment.set("MANSECT", "3erl:1:5:7");
+                Request::Exec {
+                    argv,
+                    environment: environment.0,
+                }
+            }
+        }
+    }
+}
+
+/// A form in which the emulator's argument vector is printed instead of starting it.
 enum Print {
     Lines,
     Quoted,
+}
+
+impl Print {
+    /// Returns the text for that vector; `program` stands for its first word.
+    fn text(&self, program: &OsStr, emu_args: &[OsString]) -> Vec<u8> {
+        let mut text = Vec::new();
+        let rest = emu_args[1..].iter().map(OsString::as_os_str);
+        match self {
+            Print::Quoted => {
+                for arg in std::iter::once(program).chain(rest) {
+                    text.push(b'"');
+                    text.extend_from_slice(arg.as_bytes());
+                    text.extend_from_slice(b"\" ");
+                }
+                text.push(b'\n');
+            }
+            Print::Lines => {
+                for arg in rest {
+                    text.extend_from_slice(arg.as_bytes());
+                    text.push(b'\n');
+                }
+            }
+        }
+        text
+    }
 }
 
 /// The command line while it is split into the emulator's part and that of `init`.
@@ -402,6 +411,18 @@ impl Split {
 
     fn init_all<const N: usize>(&mut self, args: [OsString; N]) {
         self.init.extend(args);
+    }
+
+    /// Returns the shell command that starts the port mapper, if the node needs it.
+    fn epmd_start(&self, bindir: &OsStr) -> Option<OsString> {
+        (self.distributed && self.start_epmd).then(|| {
+            self.epmd_command.clone().unwrap_or_else(|| {
+                let mut command = OsString::from("\"");
+                command.push(Path::new(bindir).join("epmd"));
+                command.push("\" -daemon");
+                command
+            })
+        })
     }
 
     fn no_shell(&mut self) {
@@ -451,19 +472,6 @@ impl Split {
                 // The spelling of the flag is stock's.
                 b"-emu_qouted_cmd_exit" => self.print = Some(Print::Quoted),
                 b"-emu_name_exit" => return Ok(Some(Early::EmulatorName)),
-                b"-env" => {
-                    let name = value_of(args, at)?.clone();
-                    let value = args
-                        .get(at + 2)
-                        .filter(|value| *value != "--")
-                        .ok_or_else(|| missing(arg))?;
-                    environment.set(name, value);
-                    at += 2;
-                }
-                b"-epmd" => {
-                    self.epmd_command = Some(value_of(args, at)?.clone());
-                    at += 1;
-                }
                 b"-keep_window" => {}
                 b"-make" => {
                     self.no_shell();
@@ -483,47 +491,74 @@ impl Split {
                     argv[0] = "man".into();
                     return Ok(Some(Early::Man(argv)));
                 }
-                b"-name" | b"-sname" => {
-                    let value = value_of(args, at)?.clone();
-                    self.init_all([arg.clone(), value]);
-                    self.distributed = true;
-                    at += 1;
-                }
                 b"-noinput" => self.no_shell(),
                 b"-no_epmd" => {
                     self.init(arg);
                     self.no_epmd = true;
                     self.start_epmd = false;
                 }
-                b"-proto_dist" => {
-                    let value = value_of(args, at)?.clone();
-                    self.init_all([arg.clone(), value]);
-                    self.proto_dist = true;
-                    at += 1;
-                }
-                b"-start_epmd" => {
-                    let value = value_of(args, at)?.clone();
-                    self.start_epmd = match value.as_bytes() {
-                        b"true" => true,
-                        b"false" => false,
-                        _ => {
-                            let message = "Expected boolean argument for '-start_epmd'.";
-                            return Err(CliError::new(message).with_usage());
-                        }
-                    };
-                    self.init_all([arg.clone(), value]);
-                    at += 1;
-                }
                 b"-version" => self.emu.push("-V".into()),
-                _ => self.init(arg),
+                _ => match self.valued(args, at, environment)? {
+                    Some(used) => at += used,
+                    None => self.init(arg),
+                },
             }
             at += 1;
         }
         Ok(None)
     }
 
+    /// Handles the flag at `at` if it takes a value. Returns the number of words that it used
+    /// beyond the first; `None` if it is another argument.
+    fn valued(
+        &mut self,
+        args: &[OsString],
+        at: usize,
+        environment: &mut Environment,
+    ) -> Result<Option<usize>, CliError> {
+        let arg = &args[at];
+        match arg.as_bytes() {
+            b"-env" => {
+                let name = value_of(args, at)?.clone();
+                let value = args
+                    .get(at + 2)
+                    .filter(|value| *value != "--")
+                    .ok_or_else(|| missing(arg))?;
+                environment.set(name, value);
+                return Ok(Some(2));
+            }
+            b"-epmd" => {
+                self.epmd_command = Some(value_of(args, at)?.clone());
+            }
+            b"-name" | b"-sname" => {
+                let value = value_of(args, at)?.clone();
+                self.init_all([arg.clone(), value]);
+                self.distributed = true;
+            }
+            b"-proto_dist" => {
+                let value = value_of(args, at)?.clone();
+                self.init_all([arg.clone(), value]);
+                self.proto_dist = true;
+            }
+            b"-start_epmd" => {
+                let value = value_of(args, at)?.clone();
+                self.start_epmd = match value.as_bytes() {
+                    b"true" => true,
+                    b"false" => false,
+                    _ => {
+                        let message = "Expected boolean argument for '-start_epmd'.";
+                        return Err(CliError::new(message).with_usage());
+                    }
+                };
+                self.init_all([arg.clone(), value]);
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(1))
+    }
+
     /// Moves the flag at `at`, and its value if that is the next word, to the emulator's part.
-    /// Gives the number of words taken beyond the first.
+    /// Returns the number of words taken beyond the first.
     fn emulator_flag(&mut self, args: &[OsString], at: usize) -> Result<usize, CliError> {
         let arg = &args[at];
         let name = &arg.as_bytes()[1..];
@@ -544,7 +579,7 @@ impl Split {
             [b'M', ..] => alloc::takes_next(&word[word.len().min(1)..]),
             [b'J', ..] => true,
             [b'I', ..] => {
-                // A polling flag that is not known is taken for one without its argument.
+                // An unknown polling flag counts as one without its argument.
                 let (row, _) = flags::find(word, self.rules.release).ok_or_else(|| missing(arg))?;
                 row.name.len() == word.len()
             }
@@ -568,7 +603,8 @@ impl Split {
     }
 }
 
-/// The command line with what the environment and argument files add to it, `argv[0]` first.
+/// Returns the command line with the additions from the environment and argument files, `argv[0]`
+/// first.
 fn merged_arguments(
     argv: &[OsString],
     environment: &Environment,
@@ -639,7 +675,7 @@ fn merged_arguments(
     Ok(merged.args)
 }
 
-/// The words of a variable or file, with a `--` after them unless there are none.
+/// Returns the words of a variable or file, with a `--` after them unless there are none.
 fn ended_words(text: &[u8], comments: bool, rules: Rules) -> Vec<OsString> {
     let mut words = split_words(text, comments);
     let open = rules.call_with_rest && words.iter().any(|word| word == "-extra");
@@ -655,7 +691,7 @@ struct Merged {
     extra: Vec<OsString>,
 }
 
-/// More argument files than this in one another mean that one names itself.
+/// Maximum depth of nested argument files: more means that a file names itself.
 const MAX_NESTED_FILES: usize = 100;
 
 impl Merged {
@@ -686,7 +722,7 @@ impl Merged {
     }
 }
 
-/// The words of an argument file, a `--` after them unless there are none.
+/// Reads the words of an argument file, with a `--` after them unless there are none.
 fn read_arguments(name: &OsStr, rules: Rules) -> Result<VecDeque<OsString>, CliError> {
     let shown = name.to_string_lossy();
     let fail = |error: std::io::Error, how: String| {
@@ -711,8 +747,8 @@ fn read_arguments(name: &OsStr, rules: Rules) -> Result<VecDeque<OsString>, CliE
     Ok(ended_words(&text[..end], true, rules).into())
 }
 
-/// Splits a string as a shell would, with `\x`, `'…'` and `"…"` (nothing is special between quotes),
-/// and comments from `#` to the end of a line in files.
+/// Splits a string as a shell would, with `\x`, `'…'` and `"…"` (nothing is special between
+/// quotes). In files, comments go from `#` to the end of the line.
 fn split_words(text: &[u8], comments: bool) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut bytes = text.iter().copied().peekable();

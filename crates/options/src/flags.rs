@@ -1,9 +1,9 @@
-//! The emulator's flags: one row each, with its documentation, its argument and what it sets.
+//! The emulator's flags: one row each, with documentation, argument and effect.
 //!
-//! A flag is looked up by prefix, first match wins, as in stock: `+P1000` and `+P 1000` are the same.
-//! So a row stands before every row whose name is a prefix of its own (checked by a test).
-//! Errors are in stock's words; where stock checks flags in several passes over the command line,
-//! [`parse`] makes the same passes, so that of two errors the same one is reported.
+//! A flag is looked up by prefix, and the first match wins, as in stock: `+P1000` and `+P 1000` are
+//! the same. So a row precedes every row whose name is a prefix of its own (checked by a test).
+//! Errors have stock's words. Stock checks flags in several passes over the command line. [`parse`]
+//! makes the same passes, so that of two errors the same one is reported.
 
 use std::ffi::OsString;
 
@@ -19,20 +19,20 @@ use purlin_isa::release::{self, Feature};
 pub struct FlagRow {
     /// Name after the `+`.
     pub name: &'static str,
-    /// Placeholder of its argument in help texts, empty if it has none.
+    /// Placeholder of its argument in help texts; empty if it has none.
     pub argument: &'static str,
-    /// Whether the argument may be given as the next word; else it is glued to the name.
+    /// Whether the argument may be given as the next word; otherwise it is glued to the name.
     pub takes_next: bool,
     pass: Pass,
     /// One line for help texts.
     pub doc: &'static str,
-    /// The feature of the releases that know the flag; others are to refuse it.
+    /// The feature of the releases that know the flag; others refuse it.
     pub with: Feature,
     set: fn(&mut Parsed, &str) -> Result<(), String>,
 }
 
-/// When a flag is checked. Stock sizes thread pools before, and everything else after, it looks at
-/// the settings of allocators and polling.
+/// The pass that checks a flag. Before it looks at the settings of allocators and polling, stock
+/// sizes thread pools. It checks everything else afterwards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Early,
@@ -40,7 +40,7 @@ enum Pass {
     Main,
 }
 
-/// The options that flags write to.
+/// The options that flags write.
 pub(super) struct Parsed {
     pub flags: EmulatorFlags,
     pub boot_module: String,
@@ -107,7 +107,7 @@ const fn main(
     }
 }
 
-/// A flag whose argument can only be glued to it.
+/// Makes the row of a flag whose argument can only be glued to it.
 const fn glued(row: FlagRow) -> FlagRow {
     FlagRow {
         takes_next: false,
@@ -115,12 +115,13 @@ const fn glued(row: FlagRow) -> FlagRow {
     }
 }
 
-/// A flag that came with a release.
+/// Makes the row of a flag that a release introduced.
 const fn since(with: Feature, row: FlagRow) -> FlagRow {
     FlagRow { with, ..row }
 }
 
-/// Every flag but `+M…` (see [`alloc`]), `+B` and `+c`, whose arguments follow rules of their own.
+/// Every flag except `+M…` (see [`alloc`]), `+B` and `+c`, whose arguments follow rules of their
+/// own.
 pub static FLAGS: &[FlagRow] = &[
     main(
         "a",
@@ -151,7 +152,7 @@ pub static FLAGS: &[FlagRow] = &[
     glued(early(
         "dcg",
         "N",
-        "most groups of decentralized counters",
+        "maximum number of decentralized counter groups",
         |p, v| {
             p.flags.schedulers.decentralized_counter_groups =
                 limit(v, "bad decentralized counter groups limit:")?;
@@ -161,7 +162,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "d",
         "",
-        "no crash dump for errors that the runtime finds in itself",
+        "no crash dump for internal errors of the runtime",
         |p, _| {
             p.flags.crash_dump.only_core = true;
             Ok(())
@@ -172,7 +173,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "Dibpl",
             "BOOL",
-            "load code so that lines can have breakpoints",
+            "prepare loaded code for breakpoints on lines",
             |p, v| {
                 p.flags.debugger.line_breakpoints = v
                     .parse()
@@ -209,7 +210,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fregion",
         "WORDS",
-        "Purlin: terms this large are shared when sent, not copied; 0: never",
+        "Purlin: size of terms that are shared instead of copied when sent; 0: never",
         |p, v| {
             p.flags.purlin.region_words = Some(natural(v, "bad region threshold")?);
             Ok(())
@@ -218,7 +219,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fleave",
         "WORDS",
-        "Purlin: most words copied out of a shared term that is given up; 0: never",
+        "Purlin: maximum words copied out of a shared term to release it; 0: never",
         |p, v| {
             p.flags.purlin.leave_words = Some(natural(v, "bad words to leave a region")?);
             Ok(())
@@ -227,7 +228,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fmerge",
         "BYTES",
-        "Purlin: pieces of I/O lists below this size are merged when written",
+        "Purlin: size below which pieces of I/O lists are merged when written",
         |p, v| {
             p.flags.purlin.write_merge_bytes =
                 Some(bounded(v, 0..=1 << 30, "bad write merge size")?);
@@ -237,7 +238,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Frefc",
         "BYTES",
-        "Purlin: binaries over this size live off-heap (0-65535; stock: 64)",
+        "Purlin: size above which binaries are off-heap (0-65535; stock: 64)",
         |p, v| {
             p.flags.purlin.refc_binary_bytes =
                 Some(bounded(v, 0..=65535, "bad off-heap binary threshold")?);
@@ -247,7 +248,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fiov",
         "N",
-        "Purlin: most elements of one gathering write (1-1024)",
+        "Purlin: maximum number of elements of a gathering write (1-1024)",
         |p, v| {
             p.flags.purlin.iovec_entries = Some(bounded(v, 1..=1024, "bad vector length")?);
             Ok(())
@@ -271,11 +272,11 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    // Before the one whose name it begins with.
+    // Before the row whose name is a prefix of its own.
     main(
         "Fjitmem",
         "MIB",
-        "Purlin: most memory of machine code, in MiB (1-64; 32)",
+        "Purlin: maximum size of machine code, in MiB (1-64; 32)",
         |p, v| {
             p.flags.purlin.machine_code_mib =
                 Some(bounded(v, 1..=64, "bad limit of machine code")?);
@@ -285,7 +286,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fjit",
         "MODE",
-        "Purlin: which functions get machine code: those that run (hot), none (off), all (always)",
+        "Purlin: functions that get machine code: those that run (hot), none (off), all (always)",
         |p, v| {
             let mode = word(MachineCode::from_word, v, || {
                 format!("bad choice of machine code {v}")
@@ -297,25 +298,30 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "hmbs",
         "WORDS",
-        "least virtual binary heap of a process",
+        "minimum virtual binary heap of a process",
         |p, v| {
             p.flags.heap.min_bin_vheap_words = heap_size(v)?;
             Ok(())
         },
     ),
-    main("hms", "WORDS", "least heap of a process", |p, v| {
+    main("hms", "WORDS", "minimum heap of a process", |p, v| {
         p.flags.heap.min_heap_words = heap_size(v)?;
         Ok(())
     }),
-    main("hpds", "N", "first size of a process dictionary", |p, v| {
-        let size = in_range(v, &(1..=1 << 30), "bad initial process dictionary size")?;
-        p.flags.heap.dictionary_size = size.next_power_of_two();
-        Ok(())
-    }),
+    main(
+        "hpds",
+        "N",
+        "initial size of a process dictionary",
+        |p, v| {
+            let size = in_range(v, &(1..=1 << 30), "bad initial process dictionary size")?;
+            p.flags.heap.dictionary_size = size.next_power_of_two();
+            Ok(())
+        },
+    ),
     main(
         "hmqd",
         "MODE",
-        "where messages wait: on_heap or off_heap",
+        "place of waiting messages: on_heap or off_heap",
         |p, v| {
             p.flags.heap.message_queue_data = word(MessageQueueData::from_word, v, || {
                 format!("Invalid message_queue_data flag: {v}")
@@ -365,7 +371,7 @@ pub static FLAGS: &[FlagRow] = &[
         p.flags.heap.min_heap_words = heap_size(v)?;
         Ok(())
     }),
-    main("H", "", "has had no meaning for long", |p, _| {
+    main("H", "", "obsolete, without effect", |p, _| {
         p.notices
             .push("The undocumented +H option has been removed (R10B-6).\n".into());
         Ok(())
@@ -407,7 +413,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "i",
         "MODULE",
-        "module that the first process starts in",
+        "module in which the first process starts",
         |p, v| {
             p.boot_module = v.to_string();
             Ok(())
@@ -455,7 +461,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "JPperfdirectory",
             "DIR",
-            "where files for perf are written",
+            "directory of the files for perf",
             |p, v| {
                 p.flags.jit.perf_directory = Some(v.to_string());
                 Ok(())
@@ -465,7 +471,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "JPperf",
         "MODE",
-        "true false dump map fp no_fp: help perf to find machine code",
+        "true false dump map fp no_fp: let perf find machine code",
         |p, v| {
             let jit = &mut p.flags.jit;
             match v {
@@ -524,7 +530,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "P",
         "N",
-        "most processes (1024-134217727), or legacy",
+        "maximum number of processes (1024-134217727), or legacy",
         |p, v| {
             if v == "legacy" {
                 p.flags.tables.legacy_process_table = true;
@@ -541,7 +547,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Q",
         "N",
-        "most ports (1024-134217727), or legacy",
+        "maximum number of ports (1024-134217727), or legacy",
         |p, v| {
             if v == "legacy" {
                 p.flags.tables.legacy_port_table = true;
@@ -563,7 +569,7 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    early("rg", "N", "most groups of reader locks", |p, v| {
+    early("rg", "N", "maximum number of reader lock groups", |p, v| {
         p.flags.schedulers.reader_groups = limit(v, "bad reader groups limit:")?;
         Ok(())
     }),
@@ -678,7 +684,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "secio",
         "BOOL",
-        "eager check of I/O, which has no meaning any more",
+        "eager check of I/O; obsolete, without effect",
         |_, _| Ok(()),
     ),
     main(
@@ -696,7 +702,7 @@ pub static FLAGS: &[FlagRow] = &[
         Ok(())
     }),
     main("ssrct", "", "do not read the processor topology", |_, _| {
-        // Looked for before.
+        // Checked before.
         Ok(())
     }),
     main(
@@ -809,16 +815,21 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    main("t", "N", "most atoms (8192-2147483647)", |p, v| {
-        p.flags.tables.atoms = in_range(v, &(MIN_ATOMS..=MAX_ATOMS), "bad atom table size")?;
-        Ok(())
-    }),
+    main(
+        "t",
+        "N",
+        "maximum number of atoms (8192-2147483647)",
+        |p, v| {
+            p.flags.tables.atoms = in_range(v, &(MIN_ATOMS..=MAX_ATOMS), "bad atom table size")?;
+            Ok(())
+        },
+    ),
     main("T", "LEVEL", "modified timing (0-9)", |p, v| {
         let level = in_range(v, &(0..=9), "bad modified timing level")?;
         p.flags.schedulers.modified_timing = Some(level as u8);
         Ok(())
     }),
-    main("v", "", "say more, in builds for debugging", |p, _| {
+    main("v", "", "verbose output, in debug builds", |p, _| {
         p.notices
             .push("warning: -v (only in debug compiled code)".into());
         Ok(())
@@ -881,7 +892,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "zhft",
             "MS",
-            "time that halt waits for ports to be flushed, or infinity",
+            "maximum time for halt to flush ports, or infinity",
             |p, v| {
                 p.flags.halt_flush_timeout_ms = match v {
                     "infinity" => None,
@@ -915,26 +926,26 @@ pub static OTHER_FLAGS: &[(&str, &str, &str)] = &[
     (
         "B",
         "[c|d|i]",
-        "Ctrl-C: interrupt the shell, the signal's default (also +B alone), ignore",
+        "effect of Ctrl-C: interrupt the shell, the signal's default (also +B alone), ignore",
     ),
     ("c", "[BOOL]", "time correction; +c alone turns it off"),
     (
         "M…",
         "VALUE",
-        "settings of memory allocators: checked, reported, without effect",
+        "settings of memory allocators: checked and reported, without effect",
     ),
     (
         "Mlimit",
         "BYTES|off",
-        "memory that the node may use, with k, m or g: else what its control groups grant",
+        "memory limit of the node, with k, m or g; default: limit of its control groups",
     ),
-    ("V", "", "print the emulator's version and leave"),
+    ("V", "", "print the emulator's version and exit"),
 ];
 
-/// The row that `text` (a flag without its sign) belongs to in a release, and what is glued to its
-/// name.
+/// Returns the row to which `text` (a flag without its sign) belongs in a release, and the text
+/// that is glued to its name.
 pub fn find(text: &str, release: u32) -> Option<(&'static FlagRow, &str)> {
-    // These names have to stand alone, or what follows their letter could not be told from them.
+    // These names must stand alone: otherwise they could not be distinguished from longer flags.
     let row = FLAGS
         .iter()
         .filter(|row| row.with.is_in(release))
@@ -945,7 +956,7 @@ pub fn find(text: &str, release: u32) -> Option<(&'static FlagRow, &str)> {
     Some((row, &text[row.name.len()..]))
 }
 
-/// Why parsing ended before its end.
+/// Why parsing stopped early.
 pub(super) enum Stop {
     /// `+V`.
     Version,
@@ -958,8 +969,57 @@ impl From<String> for Stop {
     }
 }
 
-/// Parses the emulator's argument vector (`argv[0]` included), which is flags with `-` for their sign
-/// up to `--`. Gives the settings and the index of the first argument of `init`.
+/// The emulator's argument vector while it is parsed.
+struct Arguments {
+    words: Vec<String>,
+    /// Later passes skip the words that an earlier one has used.
+    used: Vec<bool>,
+    /// Index of the `--` that ends the flags.
+    end: usize,
+}
+
+impl Arguments {
+    fn new(argv: &[OsString]) -> Arguments {
+        let words: Vec<String> = argv
+            .iter()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect();
+        let end = argv.iter().skip(1).position(|arg| arg == "--");
+        Arguments {
+            used: vec![false; words.len() + 1],
+            end: end.map_or(words.len(), |at| at + 1),
+            words,
+        }
+    }
+    fn next(&self, at: usize) -> Option<&str> {
+        self.words.get(at + 1).map(String::as_str)
+    }
+    /// Returns the value of the flag at `at`: the text that is glued to it, or the next word.
+    fn value(&mut self, at: usize, glued: &str) -> Result<String, String> {
+        self.used[at] = true;
+        if !glued.is_empty() {
+            return Ok(glued.to_string());
+        }
+        self.used[at + 1] = true;
+        self.next(at)
+            .map(str::to_string)
+            .ok_or_else(|| "too few arguments".to_string())
+    }
+    /// Returns the next word, and uses it, if `accepts` holds for it.
+    fn next_if(&mut self, at: usize, accepts: impl FnOnce(&str) -> bool) -> Option<String> {
+        let next = self.next(at).filter(|next| accepts(next))?.to_string();
+        self.used[at + 1] = true;
+        Some(next)
+    }
+    /// Whether one of the flags begins with that text.
+    fn any(&self, prefix: &str) -> bool {
+        let mut flags = self.words.iter().take(self.end).skip(1);
+        flags.any(|w| w.starts_with(prefix))
+    }
+}
+
+/// Parses the emulator's argument vector (`argv[0]` included): flags with `-` for their sign up to
+/// `--`. Returns the settings and the index of the first argument of `init`.
 pub(super) fn parse(
     argv: &[OsString],
     environment: &[(OsString, OsString)],
@@ -979,110 +1039,89 @@ pub(super) fn parse(
         poll_sets_percentage: 0,
     };
     parsed.read_environment(environment);
-    let end = argv
-        .iter()
-        .skip(1)
-        .position(|arg| arg == "--")
-        .map_or(argv.len(), |at| at + 1);
-    let words: Vec<String> = argv
-        .iter()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
-    let next = |at: usize| words.get(at + 1).map(String::as_str);
-
-    parsed.flags.schedulers.skip_cpu_topology = words
-        .iter()
-        .take(end)
-        .skip(1)
-        .any(|w| w.starts_with("-sct") || w.starts_with("-ssrct"));
-
-    // What a pass has used up is out of the way of those after it.
-    let mut used = vec![false; words.len() + 1];
-    let value = |at: usize, glued: &str, used: &mut [bool]| -> Result<String, String> {
-        used[at] = true;
-        if !glued.is_empty() {
-            return Ok(glued.to_string());
+    let mut args = Arguments::new(argv);
+    parsed.flags.schedulers.skip_cpu_topology = args.any("-sct") || args.any("-ssrct");
+    parsed.pass(Pass::Early, &mut args)?;
+    parsed.settle_schedulers()?;
+    parsed.allocators(&mut args)?;
+    parsed.pass(Pass::Poll, &mut args)?;
+    parsed.settle_polling()?;
+    for at in 1..args.end {
+        if !args.used[at] {
+            parsed.last_pass(at, &mut args)?;
         }
-        used[at + 1] = true;
-        next(at)
-            .map(str::to_string)
-            .ok_or_else(|| "too few arguments".to_string())
-    };
-    let rows_of = |pass: Pass, parsed: &mut Parsed, used: &mut [bool]| -> Result<(), String> {
-        for at in 1..end {
-            if used[at] {
+    }
+    let end = args.end;
+    let first_init = if args.used[end] { end } else { end + 1 };
+    Ok((parsed, first_init.min(argv.len())))
+}
+
+impl Parsed {
+    /// Applies the flags of an earlier pass than the last one.
+    fn pass(&mut self, pass: Pass, args: &mut Arguments) -> Result<(), String> {
+        for at in 1..args.end {
+            if args.used[at] {
                 continue;
             }
-            let found = words[at]
-                .strip_prefix('-')
-                .and_then(|text| find(text, otp_release));
+            let text = args.words[at].strip_prefix('-');
+            let found = text.and_then(|text| find(text, self.otp_release));
             let Some((row, glued)) = found.filter(|(row, _)| row.pass == pass) else {
                 continue;
             };
-            let value = value(at, glued, used)?;
-            (row.set)(parsed, &value)?;
+            let glued = glued.to_string();
+            let value = args.value(at, &glued)?;
+            (row.set)(self, &value)?;
         }
         Ok(())
-    };
-    rows_of(Pass::Early, &mut parsed, &mut used)?;
-    parsed.settle_schedulers()?;
-    for at in 1..end {
-        let switch = words[at].strip_prefix("-M").filter(|_| !used[at]);
-        let Some(switch) = switch else { continue };
-        if let Some(glued) = switch.strip_prefix("limit") {
-            let value = value(at, glued, &mut used)?;
-            let limit = MemoryLimit::parse(&value);
-            parsed.flags.memory_limit =
-                limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
-            continue;
-        }
-        let (setting, used_next) = alloc::parse(switch, next(at))?;
-        used[at] = true;
-        used[at + 1] |= used_next;
-        parsed.flags.allocator.push(setting);
     }
-    rows_of(Pass::Poll, &mut parsed, &mut used)?;
-    parsed.settle_polling()?;
 
-    let mut at = 1;
-    while at < end {
-        if used[at] {
-            at += 1;
-            continue;
+    /// Applies `+M…`.
+    fn allocators(&mut self, args: &mut Arguments) -> Result<(), String> {
+        for at in 1..args.end {
+            let switch = args.words[at].strip_prefix("-M");
+            let Some(switch) = switch.filter(|_| !args.used[at]).map(str::to_string) else {
+                continue;
+            };
+            if let Some(glued) = switch.strip_prefix("limit") {
+                let value = args.value(at, glued)?;
+                let limit = MemoryLimit::parse(&value);
+                self.flags.memory_limit =
+                    limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
+                continue;
+            }
+            let (setting, used_next) = alloc::parse(&switch, args.next(at))?;
+            args.used[at] = true;
+            args.used[at + 1] |= used_next;
+            self.flags.allocator.push(setting);
         }
-        let unknown = || format!("{} unknown flag {}", words[0], words[at]);
-        let Some(text) = words[at].strip_prefix('-') else {
-            return Err(Stop::Refused(format!(
-                "{} stray argument {}",
-                words[0], words[at]
-            )));
+        Ok(())
+    }
+
+    /// Applies the flag at `at` in the last pass, which refuses anything else.
+    fn last_pass(&mut self, at: usize, args: &mut Arguments) -> Result<(), Stop> {
+        let (program, word) = (args.words[0].clone(), args.words[at].clone());
+        let Some(text) = word.strip_prefix('-') else {
+            return Err(Stop::Refused(format!("{program} stray argument {word}")));
         };
         match text.as_bytes().first() {
             Some(b'V') => return Err(Stop::Version),
             Some(b'B') => {
                 let letter = match &text[1..] {
-                    "" => next(at)
-                        .filter(|next| matches!(*next, "i" | "c" | "d"))
-                        .inspect(|_| {
-                            used[at + 1] = true;
-                        }),
-                    glued => glued.get(..1),
+                    "" => args.next_if(at, |next| matches!(next, "i" | "c" | "d")),
+                    glued => glued.get(..1).map(str::to_string),
                 };
-                parsed.flags.break_mode = letter
-                    .and_then(BreakMode::from_word)
+                self.flags.break_mode = letter
+                    .and_then(|letter| BreakMode::from_word(&letter))
                     .unwrap_or(BreakMode::Disabled);
             }
             Some(b'c') => {
-                parsed.flags.time.correction = match &text[1..] {
+                self.flags.time.correction = match &text[1..] {
                     "true" => true,
                     "false" => false,
-                    "" => match next(at) {
-                        Some(next @ ("true" | "false")) => {
-                            used[at + 1] = true;
-                            next == "true"
-                        }
-                        _ => false,
-                    },
+                    "" => {
+                        let next = args.next_if(at, |next| matches!(next, "true" | "false"));
+                        next.is_some_and(|next| next == "true")
+                    }
                     other => {
                         // The misspelling is stock's.
                         return Err(Stop::Refused(format!(
@@ -1092,32 +1131,27 @@ pub(super) fn parse(
                 };
             }
             _ => {
-                let (row, glued) = match find(text, otp_release) {
-                    Some(found) => found,
-                    None => {
-                        return Err(Stop::Refused(match text.as_bytes().first() {
-                            Some(b's') => format!("bad scheduling option -{text}"),
-                            Some(b'z') => format!("bad -z option -{text}"),
-                            Some(b'J') => format!("invalid JIT option -{text}"),
-                            Some(b'D') if release::DEBUGGER.is_in(otp_release) => {
-                                format!("Unknown option {text}")
-                            }
-                            Some(b'F') => format!("bad -F option -{text}"),
-                            _ => unknown(),
-                        }));
-                    }
+                let Some((row, glued)) = find(text, self.otp_release) else {
+                    return Err(Stop::Refused(match text.as_bytes().first() {
+                        Some(b's') => format!("bad scheduling option -{text}"),
+                        Some(b'z') => format!("bad -z option -{text}"),
+                        Some(b'J') => format!("invalid JIT option -{text}"),
+                        Some(b'D') if release::DEBUGGER.is_in(self.otp_release) => {
+                            format!("Unknown option {text}")
+                        }
+                        Some(b'F') => format!("bad -F option -{text}"),
+                        _ => format!("{program} unknown flag {word}"),
+                    }));
                 };
                 let argument = match row.argument {
                     "" => String::new(),
-                    _ => value(at, glued, &mut used)?,
+                    _ => args.value(at, glued)?,
                 };
-                (row.set)(&mut parsed, &argument)?;
+                (row.set)(self, &argument)?;
             }
         }
-        at += 1;
+        Ok(())
     }
-    let first_init = if used[end] { end } else { end + 1 };
-    Ok((parsed, first_init.min(argv.len())))
 }
 
 impl Parsed {
@@ -1146,7 +1180,7 @@ impl Parsed {
         self.flags.crash_dump.read_environment(variable);
     }
 
-    /// Applies percentages, and keeps dirty schedulers within the others.
+    /// Applies percentages, and limits dirty schedulers by the others.
     fn settle_schedulers(&mut self) -> Result<(), String> {
         let schedulers = &mut self.flags.schedulers;
         let of = |count: u32, percent: i32| {
@@ -1202,7 +1236,7 @@ impl Parsed {
 }
 
 impl CrashDumpFlags {
-    /// Sets what the environment says.
+    /// Applies the settings in the environment.
     pub fn read_environment(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
         let number =
             |name: &str| variable(name).map(|value| scan_or_zero(&value.to_string_lossy()));
@@ -1214,8 +1248,9 @@ impl CrashDumpFlags {
     }
 }
 
-/// How many schedulers there are, and how many of them run, by the value of a flag. A count of 0 or below is meant relative to
-/// the number of processors. `online`: so many run if the value doesn't say. `what`: how stock calls them.
+/// Returns how many schedulers there are, and how many of them are online, by the value of a flag.
+/// A count of 0 or below is relative to the number of processors. `online`: the number online if
+/// the value doesn't give it. `what`: stock's name for them.
 fn scheduler_counts(
     cpus: &CpuCounts,
     online: u32,
@@ -1252,8 +1287,8 @@ fn dirty_cpu_set(p: &mut Parsed, v: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// False: there is no topology to bind by. One that comes later (`+sct`) is none yet, while what keeps the system from being asked
-/// counts wherever it stands.
+/// Returns false if there is no topology to bind by. A later `+sct` doesn't count yet, while the
+/// flag that disables asking the system counts wherever it is.
 fn bind_type_set(p: &mut Parsed, v: &str) -> Result<bool, String> {
     let wanted = word(BindType::from_word, v, || {
         format!("setting scheduler bind type '{v}' failed: invalid type")

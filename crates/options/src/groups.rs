@@ -1,16 +1,17 @@
-//! The control groups (v1 and v2) that the process is in, from its own up to the root that is mounted.
+//! The control groups (v1 and v2) of the process, from its own up to the mounted root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The mounts, and the groups of the process, as the system tells them.
+/// Returns the mounts, and the groups of the process, as the system lists them.
 pub(super) fn own() -> Option<(String, String)> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     Some((mounts, groups))
 }
 
-/// Visits the groups that may set limits by that controller: the version of their files, and the directory of each.
+/// Visits the groups that may set limits by that controller, with the version of their files and
+/// the directory of each.
 pub(super) fn each(
     mounts: &str,
     groups: &str,
@@ -18,7 +19,8 @@ pub(super) fn each(
     visit: &mut dyn FnMut(u32, &Path),
 ) {
     for line in mounts.lines() {
-        // Fields: id, parent, device, root, mount point, options…, "-", type, source, super options.
+        // Fields: id, parent, device, root, mount point, options…, "-", type, source, super
+        // options.
         let Some((mount, kind)) = line.split_once(" - ") else {
             continue;
         };
@@ -44,7 +46,8 @@ pub(super) fn each(
             };
             mine.then_some(path)
         });
-        // The group's path is seen from the hierarchy's root, the mount may show only a part of it.
+        // The group's path is relative to the hierarchy's root; the mount may show only a part of
+        // it.
         let own = own.unwrap_or("/");
         let below = own.strip_prefix(root.trim_end_matches('/')).unwrap_or("");
         let below = below.trim_start_matches('/');

@@ -1,17 +1,17 @@
-//! The knowledge of the emulator before it starts: the command line, the environment and the OTP
+//! Everything the emulator knows before it starts: the command line, the environment and the OTP
 //! installation, parsed and checked into typed fields.
 //!
 //! The path of a command line is the one that OTP documents for `erl`:
-//! 1. [`erlexec::parse_erl`] merges `ERL_AFLAGS` and friends and `-args_file`s, splits emulator flags
-//!    (`+P 1000`) from the arguments of `init`, and lays out the emulator's argument vector;
+//! 1. [`erlexec::parse_erl`] merges `ERL_AFLAGS` and its like and `-args_file`s, splits emulator
+//!    flags (`+P 1000`) from the arguments of `init`, and lays out the emulator's argument vector;
 //! 2. [`flags::FLAGS`], one row per emulator flag, checks and stores each flag;
-//! 3. the result is one [`EmulatorOptions`], which is all that the runtime reads. Nothing else in the
-//!    runtime looks at the arguments of the process.
+//! 3. the result is one [`EmulatorOptions`], which is all that the runtime reads. Nothing else in
+//!    the runtime looks at the arguments of the process.
 //!
-//! Invariants: parsing has no effect outside of itself (it reads argument files, and nothing else);
-//! what must happen in the process (environment, detaching, starting `epmd`) is described by the
-//! result and done by the caller before the first thread exists. A value that is out of its documented
-//! range never gets into [`EmulatorOptions`].
+//! Invariants: parsing has no side effects (it reads argument files, and nothing else). Actions in
+//! the process (environment, detaching, starting `epmd`) are described by the result, and the
+//! caller performs them before the first thread exists. A value outside its documented range never
+//! gets into [`EmulatorOptions`].
 
 pub mod alloc;
 pub mod cpus;
@@ -34,15 +34,15 @@ pub use topology::CpuTopologyEntry;
 
 static CURRENT: OnceLock<EmulatorOptions> = OnceLock::new();
 
-/// Settles what the emulator is started with. Only the first call does.
+/// Sets the options of the emulator. Only the first call has an effect.
 pub fn start_with(options: EmulatorOptions) -> &'static EmulatorOptions {
     CURRENT.get_or_init(|| options)
 }
 
-/// The options that the emulator was started with.
+/// Returns the options with which the emulator was started.
 ///
 /// # Panics
-/// Where no emulator was started.
+/// If no emulator was started.
 pub fn current() -> &'static EmulatorOptions {
     match CURRENT.get() {
         Some(o) => o,
@@ -50,12 +50,12 @@ pub fn current() -> &'static EmulatorOptions {
     }
 }
 
-/// As [`current`]; None where no emulator was started.
+/// As [`current`]; `None` if no emulator was started.
 pub fn try_current() -> Option<&'static EmulatorOptions> {
     CURRENT.get()
 }
 
-/// Whether the interpreter can tell `perf` which function runs.
+/// Whether the interpreter can show `perf` which function runs.
 pub const PERF_MARKS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// Everything that is settled before the first process runs.
@@ -65,25 +65,26 @@ pub struct EmulatorOptions {
     pub otp: OtpInstall,
     /// Value of `init:get_argument(root)`.
     pub root: OsString,
-    /// Value of `init:get_argument(bindir)`; where `erl_child_setup`, `epmd`, `heart` are.
+    /// Value of `init:get_argument(bindir)`: the directory of `erl_child_setup`, `epmd`, `heart`.
     pub bindir: OsString,
     /// Value of `init:get_argument(progname)`.
     pub progname: OsString,
-    /// Value of `init:get_argument(home)`, absent where `HOME` is not set.
+    /// Value of `init:get_argument(home)`; absent if `HOME` is not set.
     pub home: Option<OsString>,
     /// The emulator's whole argument vector, `argv[0]` included: `erlang:system_info(emu_args)`.
     pub emu_args: Vec<OsString>,
-    /// The arguments that the boot module gets (`-root R -bindir B -progname P -- -home H -- …`), one binary each.
+    /// The arguments that the boot module gets (`-root R -bindir B -progname P -- -home H -- …`),
+    /// one binary each.
     pub init_args: Vec<OsString>,
-    /// The module that the first process starts in (`+i`), `init` unless told.
+    /// The module in which the first process starts (`+i`); `init` by default.
     pub boot_module: String,
-    /// The process environment that Erlang code is to see (`os:getenv/0`), in full.
+    /// The process environment that Erlang code sees (`os:getenv/0`), in full.
     pub environment: Vec<(OsString, OsString)>,
-    /// `-detached`: leave the terminal before starting.
+    /// `-detached`: leave the terminal before the start.
     pub detached: bool,
-    /// Shell command that starts the port mapper, to be run before the emulator starts.
+    /// Shell command that starts the port mapper, to run before the emulator starts.
     pub start_epmd: Option<OsString>,
-    /// `-emu_args`: print the vector before starting.
+    /// `-emu_args`: print the vector before the start.
     pub announce: bool,
     /// The emulator's own flags.
     pub flags: EmulatorFlags,
@@ -103,25 +104,26 @@ pub struct EmulatorFlags {
     pub debugger: DebuggerFlags,
     pub crash_dump: CrashDumpFlags,
     pub purlin: PurlinFlags,
-    /// `+B`: what Ctrl-C does.
+    /// `+B`: the effect of Ctrl-C.
     pub break_mode: BreakMode,
-    /// `+pc`: which characters `io_lib` takes for printable.
+    /// `+pc`: the characters that `io_lib` treats as printable.
     pub printable_chars: PrintableChars,
-    /// `+fn`: how file names are encoded.
+    /// `+fn`: the encoding of file names.
     pub filename_encoding: FilenameEncoding,
-    /// `+fn…{w,i,e}`: what is done about a file name that is wrongly encoded.
+    /// `+fn…{w,i,e}`: the reaction to a wrongly encoded file name.
     pub filename_warning: FilenameWarning,
-    /// `+W`: the level that warnings of the logger are mapped to.
+    /// `+W`: the level to which warnings of the logger are mapped.
     pub warnings: WarningMap,
-    /// `+zhft`: how long a halt waits for output, `None` for as long as it takes.
+    /// `+zhft`: how long a halt waits for output; `None` for as long as it takes.
     pub halt_flush_timeout_ms: Option<u32>,
     /// `+L`: do not load line information.
     pub no_line_info: bool,
-    /// `+R`: the release whose peculiarities are asked for; the installed one unless told.
+    /// `+R`: the release to be compatible with; the installed one by default.
     pub compat_release: u32,
     /// `+n`: how signals to ports are delivered.
     pub port_signals: PortSignals,
-    /// `+M…`: allocator settings as given, in order, checked. Those of the C library (`MYtt`, `MYtp`) are told to it; others have no effect.
+    /// `+M…`: allocator settings as given, in order, checked. Those of the C library (`MYtt`,
+    /// `MYtp`) are passed on to it; others have no effect.
     pub allocator: Vec<alloc::AllocSetting>,
     /// `+Mlimit`.
     pub memory_limit: memory::MemoryLimit,
@@ -136,7 +138,7 @@ pub struct TableFlags {
     pub legacy_process_table: bool,
     /// `+Q` or `ERL_MAX_PORTS`: as given, rounded by stock like `+P`.
     pub ports: u32,
-    /// Whether `ports` was asked for; if not, stock takes the limit of open files into account.
+    /// Whether `ports` was given; if not, stock takes the limit of open files into account.
     pub ports_given: bool,
     /// `+Q legacy`.
     pub legacy_port_table: bool,
@@ -145,12 +147,13 @@ pub struct TableFlags {
 }
 
 impl TableFlags {
-    /// The value of `erlang:system_info(process_limit)`.
+    /// Returns the value of `erlang:system_info(process_limit)`.
     pub fn process_limit(&self) -> u32 {
         rounded_table(self.processes, self.legacy_process_table)
     }
 
-    /// The value of `erlang:system_info(port_limit)` where `max_files` descriptors may be open.
+    /// Returns the value of `erlang:system_info(port_limit)` if `max_files` descriptors may be
+    /// open.
     pub fn port_limit(&self, max_files: u32) -> u32 {
         let ports = if self.ports_given {
             self.ports
@@ -179,22 +182,22 @@ pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;
 /// Range of `+t`.
 pub(crate) const MIN_ATOMS: u32 = 8192;
 pub(crate) const MAX_ATOMS: u32 = i32::MAX as u32;
-/// Most schedulers of each kind, and most poll threads.
+/// Maximum number of schedulers of each kind, and of poll threads.
 pub(crate) const MAX_SCHEDULERS: u32 = 1024;
 /// Range of `+a` and of the scheduler stacks (`+sss…`), in kilowords.
 pub(crate) const ASYNC_STACK_KWORDS: std::ops::RangeInclusive<u32> = 16..=8192;
 pub(crate) const SCHEDULER_STACK_KWORDS: std::ops::RangeInclusive<u32> = 20..=8192;
-/// Longest delay of `+zdntgc`, in seconds.
+/// Maximum delay of `+zdntgc`, in seconds.
 pub(crate) const MAX_NODE_TABLE_GC_SECONDS: u32 = 100_000_000;
 
 /// Defaults for the heaps of new processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeapFlags {
-    /// `+hms`: words. Rounded up to the series of heap sizes where it is used and reported.
+    /// `+hms`: words. Rounded up to the series of heap sizes at each use and in reports.
     pub min_heap_words: u32,
     /// `+hmbs`: words of the virtual binary heap, rounded likewise.
     pub min_bin_vheap_words: u32,
-    /// `+hpds`: first size of a process dictionary, a power of two.
+    /// `+hpds`: initial size of a process dictionary, a power of two.
     pub dictionary_size: u32,
     /// `+hmax`: words, 0 for no limit.
     pub max_heap_words: u64,
@@ -210,15 +213,15 @@ pub struct HeapFlags {
     pub fullsweep_after: u16,
 }
 
-/// Threads and how they are run.
+/// Threads and their scheduling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerFlags {
     /// The limits of the machine and the container; the base of the defaults and percentages below.
     pub cpus: CpuCounts,
-    /// `+S`, `+SP`: schedulers, and how many of them are online at start.
+    /// `+S`, `+SP`: schedulers, and how many of them are online at the start.
     pub total: u32,
     pub online: u32,
-    /// Whether `+S` or `+SP` was given, so that a change of the processor quota is not followed.
+    /// Whether `+S` or `+SP` was given, so that a change of the processor quota is ignored.
     pub count_given: bool,
     /// `+SDcpu`, `+SDPcpu`.
     pub dirty_cpu: u32,
@@ -318,11 +321,12 @@ pub struct DistFlags {
 pub struct JitFlags {
     /// `+JDdump`.
     pub asm_dump: bool,
-    /// `+JPperf`: write a `perf` dump of machine code; write a `perf` map; keep frame pointers, which nothing does here.
+    /// `+JPperf`: write a `perf` dump of machine code; write a `perf` map; keep frame pointers,
+    /// which has no effect here.
     pub perf_dump: bool,
     pub perf_map: bool,
     pub perf_frame_pointers: bool,
-    /// `+JPperfdirectory`: the directory of those files, `/tmp` unless told.
+    /// `+JPperfdirectory`: the directory of those files; `/tmp` by default.
     pub perf_directory: Option<String>,
     /// `+JPcover`.
     pub coverage: Coverage,
@@ -344,7 +348,7 @@ impl Default for JitFlags {
     }
 }
 
-/// Debugging with the help of the emulator.
+/// Support for debuggers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebuggerFlags {
     /// `+D`.
@@ -365,12 +369,12 @@ impl Default for DebuggerFlags {
 /// When and where `erl_crash.dump` is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashDumpFlags {
-    /// `+d`: only a core dump for errors that the runtime finds in itself.
+    /// `+d`: write only a core dump for internal errors of the runtime.
     pub only_core: bool,
-    /// `ERL_CRASH_DUMP`: the file, `erl_crash.dump` unless told.
+    /// `ERL_CRASH_DUMP`: the file; `erl_crash.dump` by default.
     pub file: Option<OsString>,
-    /// `ERL_CRASH_DUMP_SECONDS`: time allowed for writing. Negative: as long as it takes. 0: no dump.
-    /// Absent: as long as it takes, but no dump where `heart` watches.
+    /// `ERL_CRASH_DUMP_SECONDS`: maximum time for writing. Negative: unlimited. 0: no dump. Absent:
+    /// unlimited, but no dump under `heart`.
     pub seconds: Option<i64>,
     /// `ERL_CRASH_DUMP_BYTES`: size limit. Negative: none. 0: no dump.
     pub bytes: Option<i64>,
@@ -378,18 +382,19 @@ pub struct CrashDumpFlags {
     pub nice: Option<i32>,
 }
 
-/// Purlin's own settings (`+F…`), `None` where the runtime's default holds.
+/// Purlin's own settings (`+F…`); `None` means the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurlinFlags {
     /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
     pub region_words: Option<u64>,
-    /// `+Fleave`: most words that a full sweep copies out of a region to give it up; 0 for never.
+    /// `+Fleave`: maximum number of words that a full sweep copies out of a region to release it; 0
+    /// for never.
     pub leave_words: Option<u64>,
     /// `+Fmerge`: neighbours in an I/O list of fewer bytes than this are merged before writing.
     pub write_merge_bytes: Option<u32>,
     /// `+Frefc`: binaries over this many bytes live off-heap.
     pub refc_binary_bytes: Option<u32>,
-    /// `+Fiov`: most elements of one gathering write.
+    /// `+Fiov`: maximum number of elements of one gathering write.
     pub iovec_entries: Option<u32>,
     /// `+Fcompact`: milliseconds that a process waits before its heap is compacted; 0 for never.
     pub idle_compaction_ms: Option<u64>,
@@ -397,11 +402,11 @@ pub struct PurlinFlags {
     pub no_explain: bool,
     /// `+Fjit`: which functions get machine code.
     pub machine_code: Option<MachineCode>,
-    /// `+Fjitmem`: MiB of machine code that are kept at most.
+    /// `+Fjitmem`: maximum size of machine code in MiB.
     pub machine_code_mib: Option<u32>,
 }
 
-/// Declares an enum whose variants have the spelling that the command line uses.
+/// Declares an enum whose variants have the spelling of the command line.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -409,12 +414,12 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* $variant),+ }
 
         impl $name {
-            /// The variant that the command line spells `word`.
+            /// Returns the variant for a word of the command line.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
 
-            /// The spelling on the command line.
+            /// Returns the spelling on the command line.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -476,7 +481,7 @@ words! {
     }
 }
 words! {
-    /// How the need for another scheduler is found.
+    /// How the need for another scheduler is detected.
     WakeupStrategy { Default = "default", Legacy = "legacy" }
 }
 words! {
@@ -491,7 +496,7 @@ words! {
     /// Encoding of file names.
     FilenameEncoding {
         Latin1 = "l", Utf8 = "u",
-        /// UTF-8 if the locale says so, else Latin-1.
+        /// UTF-8 if the locale says so, otherwise Latin-1.
         Locale = "a",
     }
 }
@@ -500,7 +505,7 @@ words! {
     FilenameWarning { Warning = "w", Ignore = "i", Error = "e" }
 }
 words! {
-    /// Level that warnings are logged at.
+    /// The level at which warnings are logged.
     WarningMap { Info = "i", Warning = "w", Error = "e" }
 }
 words! {
@@ -517,7 +522,7 @@ words! {
 words! {
     /// The effect of Ctrl-C.
     BreakMode {
-        /// Enters the break handler; the default, which no flag spells.
+        /// Enters the break handler; the default, which has no flag.
         Handler = "handler",
         /// `+B` and `+Bd`: the signal's default action.
         Disabled = "d",
@@ -528,7 +533,7 @@ words! {
     }
 }
 
-/// `+P` where it isn't given.
+/// Returns the default of `+P`.
 pub fn default_processes(otp_release: u32) -> u32 {
     if release::MILLION_PROCESSES.is_in(otp_release) {
         1 << 20
@@ -538,7 +543,7 @@ pub fn default_processes(otp_release: u32) -> u32 {
 }
 
 impl EmulatorFlags {
-    /// Stock's defaults on a machine with these processors, for release `otp_release`.
+    /// Returns stock's defaults on a machine with these processors, for release `otp_release`.
     pub(crate) fn defaults(cpus: CpuCounts, otp_release: u32) -> EmulatorFlags {
         let (total, online) = (cpus.configured, cpus.usable());
         EmulatorFlags {
@@ -637,16 +642,16 @@ impl EmulatorFlags {
     }
 }
 
-/// A command line that is refused: what to print on standard error, and the exit status.
+/// A refused command line: the text for standard error, and the exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliError {
-    /// One or more lines without the last newline, in stock's words where stock has any.
+    /// One or more lines without the last newline, in stock's words if stock has any.
     pub message: String,
     pub exit_code: u8,
 }
 
 impl CliError {
-    /// An error with exit status 1, which is what `erl` gives for all of its own.
+    /// Makes an error with exit status 1, which `erl` uses for all of its own.
     pub fn new(message: impl Into<String>) -> CliError {
         CliError {
             message: message.into(),

@@ -1,15 +1,15 @@
-//! How much memory the process may use: that of the machine, or what its control groups (v1 and v2) grant; and how much of it
-//! is used.
+//! The amount of memory that the process may use: that of the machine, or the limit of its control
+//! groups (v1 and v2); and the amount in use.
 //!
-//! Of nested groups the one that has least left decides. What counts as used is what the group
-//! is charged for without the pages of files that the system can drop at any time. `PURLIN_MEMORY_GROUP` names a directory to be
-//! read in place of the groups: for tests, on systems where no group can be made.
+//! Of nested groups the one with the least memory left decides. The used amount is the group's
+//! charge without the file pages that the system can drop at any time. `PURLIN_MEMORY_GROUP` names
+//! a directory to read instead of the groups, for tests on systems where no group can be made.
 
 use super::groups;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `+Mlimit`: what limits the memory of the runtime.
+/// `+Mlimit`: the limit of the runtime's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MemoryLimit {
     /// The control groups of the process.
@@ -22,7 +22,7 @@ pub enum MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// The value of the flag: `off`, or bytes with `k`, `m` or `g` behind them.
+    /// Parses the value of the flag: `off`, or bytes with the suffix `k`, `m` or `g`.
     pub(super) fn parse(value: &str) -> Option<MemoryLimit> {
         if value == "off" {
             return Some(MemoryLimit::Off);
@@ -44,10 +44,10 @@ impl MemoryLimit {
     }
 }
 
-/// No runtime starts in less.
+/// Minimum limit in bytes: no runtime starts with less.
 const LEAST_LIMIT: usize = 16 << 20;
 
-/// A limit, and what is used of it, in bytes.
+/// A limit, and the used part of it, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub limit: usize,
@@ -60,11 +60,11 @@ impl Grant {
     }
 }
 
-/// The groups that limit memory, which are looked for once, and read as often as one likes.
+/// The groups that limit memory. They are looked up once, and may be read any number of times.
 pub struct Groups(Vec<(u32, PathBuf)>);
 
 impl Groups {
-    /// Those of the process.
+    /// Returns the groups of the process.
     pub fn own() -> Groups {
         if let Some(dir) = std::env::var_os("PURLIN_MEMORY_GROUP") {
             let dir = PathBuf::from(dir);
@@ -80,7 +80,7 @@ impl Groups {
         })
     }
 
-    /// None at all.
+    /// Returns no groups.
     pub fn none() -> Groups {
         Groups(Vec::new())
     }
@@ -93,7 +93,7 @@ impl Groups {
         Groups(all)
     }
 
-    /// What is granted now, and used; None where nothing limits.
+    /// Returns the present limit and use; `None` without a limit.
     pub fn look(&self, limit: MemoryLimit) -> Option<Grant> {
         let own = match limit {
             MemoryLimit::Off => return None,
@@ -118,7 +118,7 @@ impl Groups {
     }
 }
 
-/// The grant that has least left.
+/// Returns the grant with the least memory left.
 fn least(grants: impl Iterator<Item = Grant>) -> Option<Grant> {
     grants.min_by_key(Grant::left)
 }
@@ -127,11 +127,11 @@ fn number(text: Option<String>) -> Option<usize> {
     text?.trim().parse().ok()
 }
 
-/// The limit of a group. No limit is a word, or a number beyond any memory.
+/// Returns the limit of a group. "No limit" is a word, or a number beyond any memory.
 fn limit_of(version: u32, group: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<usize> {
     let limit = |file: &str| number(read(&group.join(file)));
     match version {
-        // Beyond the high mark whoever allocates is made to wait, and pages are taken from all.
+        // Above the high mark, allocating threads are throttled and pages are reclaimed.
         2 => limit("memory.max")
             .into_iter()
             .chain(limit("memory.high"))
@@ -140,10 +140,11 @@ fn limit_of(version: u32, group: &Path, read: &dyn Fn(&Path) -> Option<String>) 
     }
 }
 
-/// Limits from here on are none: v1 says the largest number that it can.
+/// Limits from here on mean "no limit": v1 reports the largest number that it can.
 const NO_LIMIT: usize = 1 << 62;
 
-/// What a group is charged for, without the pages of files that nobody has mapped, and which are written back.
+/// Returns the charge of a group without the file pages that are not mapped and have been written
+/// back.
 fn used_in(version: u32, group: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<usize> {
     let (file, prefix, mapped, dirty, writeback) = match version {
         2 => (
@@ -180,16 +181,16 @@ fn used_in(version: u32, group: &Path, read: &dyn Fn(&Path) -> Option<String>) -
     Some(charged.saturating_sub(files.saturating_sub(kept) + slabs))
 }
 
-/// Bytes of resident memory; 0 where the system doesn't tell.
+/// Returns the resident memory in bytes; 0 if the system doesn't report it.
 pub fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok());
-    // SAFETY: asks for a number.
+    // SAFETY: reads a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages.unwrap_or(0) * usize::try_from(page).unwrap_or(4096)
 }
 
-/// Bytes of memory that the process may use; None where the system doesn't tell.
+/// Returns the memory that the process may use in bytes; `None` if the system doesn't report it.
 pub fn available() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.as_deref().and_then(installed);
@@ -197,7 +198,7 @@ pub fn available() -> Option<usize> {
     machine.into_iter().chain(granted).min()
 }
 
-/// The figure of the line `MemTotal`.
+/// Returns the number in the line `MemTotal`.
 fn installed(meminfo: &str) -> Option<usize> {
     let line = meminfo
         .lines()
@@ -207,7 +208,7 @@ fn installed(meminfo: &str) -> Option<usize> {
     kib.checked_mul(1024)
 }
 
-/// The smallest limit of the groups.
+/// Returns the smallest limit of the groups.
 fn granted(groups: &Groups, read: &dyn Fn(&Path) -> Option<String>) -> Option<usize> {
     let limits = groups
         .0
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(granted(&c, &read), Some(2_000_000));
         assert_eq!(granted(&h, &read), Some(900_000));
         assert_eq!(granted(&Groups::of("", "0::/c\n"), &read), None);
-        // What others in the group above use counts, without the pages that can be dropped.
+        // The use of others in the parent group counts, without the pages that can be dropped.
         let root = Grant {
             limit: 2_000_000,
             used: 1_900_000 - 9_500 - 500,

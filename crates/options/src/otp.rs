@@ -1,7 +1,7 @@
-//! An OTP installation on disk: which release it is, and where its parts are.
+//! An OTP installation on disk: its release, and the places of its parts.
 //!
-//! Everything that depends on the release is read from the installation; nothing here, and nothing
-//! that asks here, knows a release by number.
+//! Everything that depends on the release is read from the installation; neither this file nor its
+//! callers know a release by number.
 
 use std::fmt;
 use std::fs;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use purlin_isa::release::KNOWN;
 
-/// Folder of the preloaded modules beside programs that were taken out of an installation.
+/// Folder of the preloaded modules, beside programs that were taken out of an installation.
 pub const PRELOADED: &str = "preloaded";
-/// File there that has the version of OTP that they are of, `25.2.3`.
+/// File there with their version of OTP, `25.2.3`.
 pub const VERSION_FILE: &str = "OTP_VERSION";
 
 /// A readable OTP installation.
@@ -21,10 +21,10 @@ pub struct OtpInstall {
     pub root: PathBuf,
     /// Number of the release, `25`.
     pub release: u32,
-    /// Version of the whole, `25.2.3`, as the release's `OTP_VERSION` file has it; the release number
-    /// where there is no such file.
+    /// Version of the whole, `25.2.3`, from the release's `OTP_VERSION` file; the release number if
+    /// there is no such file.
     pub version: String,
-    /// Version of its runtime system, `13.1.5`: names the `erts-…` directories.
+    /// Version of its runtime system, `13.1.5`, as in the names of the `erts-…` directories.
     pub erts_version: String,
     /// `<root>/erts-…/bin`.
     pub bindir: PathBuf,
@@ -51,8 +51,8 @@ impl fmt::Display for NotOtp {
 impl std::error::Error for NotOtp {}
 
 impl OtpInstall {
-    /// Reads the installation at `root`: `releases/start_erl.data` if it is there, else the highest
-    /// `erts-*` directory and the highest numbered directory in `releases`.
+    /// Reads the installation at `root`: `releases/start_erl.data` if it exists, otherwise the
+    /// highest `erts-*` directory and the highest numbered directory in `releases`.
     pub fn open(root: &Path) -> Result<OtpInstall, NotOtp> {
         let fail = |reason: String| NotOtp {
             root: root.to_path_buf(),
@@ -66,27 +66,27 @@ impl OtpInstall {
             _ => highest(root, "erts-").ok_or_else(|| fail("it has no erts-* directory".into()))?,
         };
         let bindir = root.join(format!("erts-{erts_version}")).join("bin");
-        // Beside programs that were taken out of an installation, for a release of an own system.
-        let told = fs::read_to_string(bindir.join(VERSION_FILE)).ok();
-        let told = told.map(|text| text.trim().to_string());
+        // Beside programs that were taken out of an installation, for a release of a user's system.
+        let full_version = fs::read_to_string(bindir.join(VERSION_FILE)).ok();
+        let full_version = full_version.map(|text| text.trim().to_string());
         let numbered = |version: &str| {
             version.starts_with(|c: char| c.is_ascii_digit())
                 && version.bytes().all(|b| b.is_ascii_graphic())
         };
         let major = |version: &str| version.split('.').next()?.parse().ok();
-        // A release of an own system names itself freely, so the number may have to be looked for.
+        // A release of a user's system has any name, so the number may have to be searched for.
         let named = fields.next().and_then(|name| name.parse().ok());
-        let release: u32 = match told.as_deref().and_then(major).or(named) {
+        let release: u32 = match full_version.as_deref().and_then(major).or(named) {
             Some(number) => number,
             None => highest(&releases, "")
                 .and_then(|name| major(&name))
                 .ok_or_else(|| fail("it has no releases/NN directory".into()))?,
         };
-        let file = match told {
+        let file = match full_version {
             Some(_) => bindir.join(VERSION_FILE),
             None => releases.join(release.to_string()).join(VERSION_FILE),
         };
-        let version = told.unwrap_or_else(|| match fs::read(&file) {
+        let version = full_version.unwrap_or_else(|| match fs::read(&file) {
             Ok(text) => String::from_utf8_lossy(&text).trim().to_string(),
             Err(_) => release.to_string(),
         });
@@ -122,7 +122,7 @@ impl OtpInstall {
         Ok(otp)
     }
 
-    /// The directory of the modules that are loaded before any code server runs.
+    /// Returns the directory of the modules that are loaded before any code server runs.
     pub fn preloaded_dir(&self) -> PathBuf {
         let beside = self.bindir.join(PRELOADED);
         if beside.is_dir() {
@@ -135,8 +135,8 @@ impl OtpInstall {
     }
 }
 
-/// The rest of the name of the entry of `dir` that starts with `prefix`, goes on with a version
-/// number, and has the highest one.
+/// Finds the entry of `dir` that starts with `prefix`, continues with a version number, and has the
+/// highest one. Returns the rest of its name.
 fn highest(dir: &Path, prefix: &str) -> Option<String> {
     let versions = fs::read_dir(dir).ok()?.flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;

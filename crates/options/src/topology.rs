@@ -1,10 +1,10 @@
-//! The processor topology that a user describes with `+sct`, in the grammar that erl(1) gives:
-//! `L0-3c0-3p0:L4-7c0-3p1`, identifiers being numbers, ranges and lists of them.
+//! The processor topology that a user describes with `+sct`, in the grammar of erl(1):
+//! `L0-3c0-3p0:L4-7c0-3p1`, where identifiers are numbers, ranges and lists of them.
 //!
-//! Invariant: a topology that parses names each logical processor once, and no two entries mean the
-//! same thread.
+//! Invariant: a parsed topology names each logical processor once, and no two entries mean the same
+//! thread.
 
-/// One logical processor. `-1` stands for "not told" of the two kinds of node.
+/// One logical processor. For the two kinds of node, `-1` means "not given".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuTopologyEntry {
     pub node: i32,
@@ -17,10 +17,10 @@ pub struct CpuTopologyEntry {
 
 /// Largest identifier of a processor, core or thread.
 const MAX_ID: i32 = 0xffff;
-/// A topology has at most as many entries as there are identifiers; bounds what ranges expand to.
+/// Maximum number of entries, which is that of identifiers; bounds the expansion of ranges.
 const MAX_ENTRIES: usize = MAX_ID as usize + 1;
 
-/// Levels from the innermost outwards; a description must go this way.
+/// Levels from the innermost outwards; a description must have this order.
 const LOGICAL: usize = 0;
 const THREAD: usize = 1;
 const CORE: usize = 2;
@@ -60,7 +60,8 @@ fn parse_group<'a>(
             b't' | b'T' => THREAD,
             b'c' | b'C' => CORE,
             b'p' | b'P' => PROCESSOR,
-            // A node inside a processor is told from one around processors by what follows.
+            // A node inside a processor is distinguished from one around processors by what
+            // follows.
             b'n' | b'N' => {
                 let group = after.split(|byte| *byte == b':').next().unwrap_or(&[]);
                 let inner = outermost.is_none_or(|level| level < PROCESSOR)
@@ -134,7 +135,7 @@ fn parse_id(rest: &[u8]) -> Option<(i32, &[u8])> {
     (id <= MAX_ID).then_some((id, rest))
 }
 
-/// Sorts a topology, and checks that it is one; the error is stock's reason.
+/// Sorts and checks a topology; the error is stock's reason.
 pub fn check(entries: &mut [CpuTopologyEntry]) -> Result<(), &'static str> {
     if entries.is_empty() {
         return Err("missing cpu topology");

@@ -1,4 +1,4 @@
-//! The values of flags: words and numbers, read as stock reads them, with its own texts for what is refused.
+//! The values of flags: words and numbers, parsed as in stock, with stock's texts for errors.
 
 pub(crate) fn word<T>(
     from: fn(&str) -> Option<T>,
@@ -20,7 +20,7 @@ pub(crate) fn heap_size(text: &str) -> Result<u32, String> {
     in_range(text, &(1..=i32::MAX as u32), "bad heap size")
 }
 
-/// A number at the start of `text`; what follows it is let pass, as stock does.
+/// Parses a number at the start of `text`; ignores the text after it, as stock does.
 pub(crate) fn in_range(
     text: &str,
     range: &std::ops::RangeInclusive<u32>,
@@ -38,7 +38,7 @@ pub(crate) fn natural(text: &str, error: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{error} {text}"))
 }
 
-/// A number and nothing else, for the flags that stock does not have.
+/// Parses a number and nothing else, for flags that stock does not have.
 pub(crate) fn bounded(
     text: &str,
     range: std::ops::RangeInclusive<u32>,
@@ -65,7 +65,7 @@ pub(crate) fn scan_or_zero(text: &str) -> i32 {
     scan_int(text).map_or(0, |(number, _)| number)
 }
 
-/// `A:B`, `A` or `:B` of a count of schedulers; what is not given follows from the rest.
+/// Parses `A:B`, `A` or `:B` of a count of schedulers; a missing number follows from the other.
 pub(crate) fn counts(text: &str, configured: u32, online: u32) -> Option<(i32, i32)> {
     match scan_int(text) {
         None => {
@@ -98,7 +98,8 @@ pub(crate) fn relative(count: i32, base: u32) -> i64 {
     }
 }
 
-/// The integer that `text` starts with, after white space; 0 if there is none, `None` on overflow.
+/// Returns the integer at the start of `text`, after white space; 0 if there is none, `None` on
+/// overflow.
 pub(crate) fn c_long(text: &str) -> Option<i64> {
     let text = text.trim_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -117,7 +118,7 @@ pub(crate) fn starts_long(text: &str) -> bool {
         .starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The `int` that `text` starts with, clamped to its range, and what follows it.
+/// Returns the `int` at the start of `text`, clamped to its range, and the rest.
 pub(crate) fn scan_int(text: &str) -> Option<(i32, &str)> {
     if !starts_long(text) {
         return None;

@@ -1,5 +1,5 @@
-//! Settings that flags and the environment make, compared with what stock reports of itself when it
-//! is started with the same ones. Skipped with a printed line where there is no stock `erl`.
+//! Compares settings made by flags and the environment with those that stock reports when it is
+//! started with the same ones. Skipped with a printed line if there is no stock `erl`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn started(line: &str, environment: &[(&str, &str)], otp: &OtpInstall) -> Box<Em
     }
 }
 
-/// The report that stock would give, from our settings.
+/// Returns the report of stock for our settings.
 fn report(options: &EmulatorOptions) -> Vec<String> {
     let flags = &options.flags;
     let s = &flags.schedulers;

@@ -2,7 +2,7 @@
 //! of the module for each pair that its `names/0` gives, three times, and prints the least milliseconds.
 
 use purlin_runtime::code;
-use purlin_runtime::code::entry;
+use purlin_runtime::code::start;
 use purlin_runtime::cx::Cx;
 use purlin_runtime::interp::{self, Exit};
 use purlin_runtime::process::Process;
@@ -22,7 +22,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
         cx.proc = cell.as_mut_ptr();
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         let l = cx.list(args);
-        entry::enter_apply(&mut cx, m, f, l);
+        start::enter_apply(&mut cx, m, f, l);
         loop {
             cx.reds = 4000;
             let pc = cx.interp.pc;

@@ -33,14 +33,14 @@ impl Outside for World {
         purlin_io::socket::watching(pid, to, out);
     }
     fn process_ends(&self, cx: &mut Cx) {
-        crate::port::sender_ends(cx);
+        crate::port::sender_exiting(cx);
     }
     fn owner_exit(&self, pid: Term) {
         crate::ets::owner_exit(pid);
         purlin_io::prim_file::owner_exit(pid);
         purlin_io::socket::owner_exit(pid);
         purlin_io::prim_tty::owner_exit(pid);
-        crate::port::sender_exit(pid);
+        crate::port::sender_exited(pid);
         purlin_nif::owner_exit(pid);
         purlin_dist::observers::owner_exit(pid);
     }

@@ -22,7 +22,7 @@ fn fatal(text: std::fmt::Arguments) -> ! {
 
 /// A file of the installation, which may lie in the executable.
 fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
-    match purlin_io::inside::read(path.as_os_str().as_bytes()) {
+    match purlin_io::embedded::read(path.as_os_str().as_bytes()) {
         Some(Ok(bytes)) => Ok(bytes.to_vec()),
         Some(Err(errno)) => Err(std::io::Error::from_raw_os_error(errno)),
         None => std::fs::read(path),
@@ -127,7 +127,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     crate::compiled::start(o);
     bif::install();
     purlin_kernel::outside::set_outside(&World);
-    purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
+    purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
     purlin_dist::input::set_options(bif::process::wanted_elsewhere);
     purlin_dist::natives::set_alive(bif::links::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);
@@ -193,7 +193,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
     system("erts_code_purger", Priority::High);
     if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
-        code::areas::set_collector(pid);
+        code::literal_areas::set_collector(pid);
     }
     system("erts_trace_cleaner", Priority::High);
     for p in [Priority::Normal, Priority::High, Priority::Max] {

@@ -1,4 +1,4 @@
-//! Throughput of collections on a workload that builds lists: short-lived ones, and one that grows.
+//! Throughput of collections on a workload that builds lists: short-lived ones, and a growing one.
 use purlin_term::gc;
 use purlin_term::heap::Heap;
 use purlin_term::{Alloc, NIL, Term};

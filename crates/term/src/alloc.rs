@@ -1,8 +1,9 @@
 //! Making terms: the one interface between builders and the places where terms live.
 //!
-//! An [`Alloc`] gives out words that stay where they are: allocating never moves or frees a term made before. A
-//! process heap that is full answers with a heap fragment, and is collected only after the native call is over
-//! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
+//! An [`Alloc`] gives out words that stay where they are: allocating never moves or frees a term
+//! made before. A process heap that is full adds a heap fragment, and is collected only after the
+//! native call is over (see [`crate::heap`]). So native code may hold any number of terms while it
+//! builds others.
 
 use crate::bin::RcBin;
 use crate::ending;
@@ -13,32 +14,35 @@ use crate::off_heap::OffHeap;
 use crate::short_bytes::word_of;
 use crate::word::{NIL, Subtag, Term, header};
 
-/// Words for a pair in a list, as [`list_of_pairs`] makes them.
+/// Words that [`list_of_pairs`] needs for each pair.
 pub const LISTED_PAIR_WORDS: usize = 5;
 
-/// A list of tuples, the last pair first. It lies in the words at `at`.
+/// Builds a list of tuples, the last pair first, in the words at `at`.
 ///
 /// # Safety
 /// There are [`LISTED_PAIR_WORDS`] fresh words for each of the pairs, and no others.
 pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term, Term)>) -> Term {
     let mut l = NIL;
-    for (k, v) in pairs {
-        at.write(Term::from_raw(header(Subtag::Tuple, 2)));
-        at.add(1).write(k);
-        at.add(2).write(v);
-        at.add(3).write(Term::boxed_at(at));
-        at.add(4).write(l);
-        l = Term::cons_at(at.add(3));
-        at = at.add(LISTED_PAIR_WORDS);
+    // SAFETY: by the contract, there are five words for each pair; all of them are written.
+    unsafe {
+        for (k, v) in pairs {
+            at.write(Term::from_raw(header(Subtag::Tuple, 2)));
+            at.add(1).write(k);
+            at.add(2).write(v);
+            at.add(3).write(Term::boxed_at(at));
+            at.add(4).write(l);
+            l = Term::cons_at(at.add(3));
+            at = at.add(LISTED_PAIR_WORDS);
+        }
+        l
     }
-    l
 }
 
-/// The list of what `of` makes of `items`, in front of `tail`. It breaks off where nobody waits for
-/// it any more.
+/// Builds the list of `of(item)` for each of `items`, in front of `tail`. Stops early if the
+/// process that waits for it has ended.
 ///
 /// # Safety
-/// There are two fresh words at `p` for each item, and there is an item.
+/// There are two fresh words at `p` for each item, and there is at least one item.
 #[inline(always)]
 unsafe fn cells<T>(p: *mut Term, items: &[T], of: impl Fn(&T) -> Term, tail: Term) -> Term {
     let mut at = p;
@@ -55,17 +59,17 @@ unsafe fn cells<T>(p: *mut Term, items: &[T], of: impl Fn(&T) -> Term, tail: Ter
             }
         }
         at.sub(1).write(tail);
+        Term::cons_at(p)
     }
-    Term::cons_at(p)
 }
 
-/// Ends an integer that was written with `n` digits: its term, and how many digits it has without leading zeros. What it doesn't need of the
-/// room stays there as an object that nothing refers to.
+/// Finishes an integer that was written with `n` digits: returns its term, and its number of digits
+/// without leading zeros. The unneeded room remains as an object that nothing refers to.
 ///
 /// # Safety
-/// `p` has room for a header, and `n` digits behind it that were written.
+/// `p` has room for a header, and `n` written digits behind it.
 #[inline(always)]
-unsafe fn ended(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
+unsafe fn finish_big(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
     // SAFETY: by the contract. A header is written before each part of the room.
     unsafe {
         let digits = p.add(1) as *mut u64;
@@ -87,7 +91,7 @@ unsafe fn ended(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
         };
         p.write(Term::from_raw(header(subtag, i)));
         if i < n {
-            // The shortest integer has a digit, the shortest tuple has none.
+            // The shortest integer has one digit; the shortest tuple has no element.
             let subtag = match n - i {
                 1 => Subtag::Tuple,
                 _ => Subtag::PosBig,
@@ -98,7 +102,8 @@ unsafe fn ended(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
     }
 }
 
-/// An integer of at most `n` digits, the least significant first, written where it is to lie; and how many it has.
+/// Makes an integer of at most `n` digits, least significant first, written in place. Also returns
+/// its number of digits.
 #[inline(always)]
 pub(crate) fn big_of<A: Alloc + ?Sized>(
     a: &mut A,
@@ -113,11 +118,11 @@ pub(crate) fn big_of<A: Alloc + ?Sized>(
         for i in 0..n {
             to.add(i).write(digit(i));
         }
-        ended(p, negative, n)
+        finish_big(p, negative, n)
     }
 }
 
-/// As [`big_of`], of `m + n`, where `m` is at least as long.
+/// As [`big_of`], for `m + n`, where `m` is at least as long as `n`.
 #[inline(always)]
 pub(crate) fn big_sum<A: Alloc + ?Sized>(
     a: &mut A,
@@ -125,7 +130,7 @@ pub(crate) fn big_sum<A: Alloc + ?Sized>(
     m: &[u64],
     n: &[u64],
 ) -> (Term, usize) {
-    // Few sums are longer than what they are of.
+    // Few sums are longer than their longer operand.
     let longer = match (m.last(), n.last()) {
         (Some(x), Some(y)) if m.len() == n.len() => x.checked_add(*y).is_none_or(|s| s == u64::MAX),
         (x, _) => x == Some(&u64::MAX),
@@ -133,7 +138,7 @@ pub(crate) fn big_sum<A: Alloc + ?Sized>(
     let p = a.alloc(1 + m.len() + usize::from(longer));
     let (low, high) = m.split_at(n.len());
     let mut carry = false;
-    // SAFETY: as many digits are written as `m` has, and the carry if there may be one.
+    // SAFETY: as many digits are written as `m` has, and the carry if room was made for one.
     unsafe {
         let to = p.add(1) as *mut u64;
         for (i, (&x, &y)) in low.iter().zip(n).enumerate() {
@@ -150,11 +155,11 @@ pub(crate) fn big_sum<A: Alloc + ?Sized>(
         if longer {
             to.add(m.len()).write(carry as u64);
         }
-        ended(p, negative, m.len() + usize::from(longer))
+        finish_big(p, negative, m.len() + usize::from(longer))
     }
 }
 
-/// As [`big_of`], of `m - n`, where `m >= n`.
+/// As [`big_of`], for `m - n`, where `m >= n`.
 #[inline(always)]
 pub(crate) fn big_difference<A: Alloc + ?Sized>(
     a: &mut A,
@@ -179,11 +184,11 @@ pub(crate) fn big_difference<A: Alloc + ?Sized>(
             (s, borrow) = x.overflowing_sub(borrow as u64);
             to.add(n.len() + i).write(s);
         }
-        ended(p, negative, m.len())
+        finish_big(p, negative, m.len())
     }
 }
 
-/// As [`big_of`], of `m * y`.
+/// As [`big_of`], for `m * y`.
 #[inline(always)]
 pub(crate) fn big_product<A: Alloc + ?Sized>(
     a: &mut A,
@@ -203,18 +208,19 @@ pub(crate) fn big_product<A: Alloc + ?Sized>(
             carry = (t >> 64) as u64;
         }
         to.add(m.len()).write(carry);
-        ended(p, negative, 1 + m.len())
+        finish_big(p, negative, 1 + m.len())
     }
 }
 
 /// A place where terms can be made: a process heap, a fragment, a region under construction.
 pub trait Alloc {
-    /// Room for `words` words, uninitialised, at an 8-aligned address. Every word must be initialised (as one or
-    /// more whole objects) before the next collection. `words` may be 0.
+    /// Returns room for `words` words, uninitialised, at an 8-aligned address. Every word must be
+    /// initialised (as one or more whole objects) before the next collection. `words` may be 0.
     fn alloc(&mut self, words: usize) -> *mut Term;
-    /// The list that objects owning something outside the heap are linked on.
+    /// The off-heap list: links the objects that own something outside the heap.
     fn off_heap(&mut self) -> &mut OffHeap;
-    /// Called when the off-heap list has come to hold more bytes: a process heap may have enough of them to be collected.
+    /// Called when the bytes on the off-heap list have grown: a process heap may now need a
+    /// collection.
     #[inline]
     fn off_heap_grew(&mut self) {}
 
@@ -272,7 +278,7 @@ pub trait Alloc {
             Term::boxed_at(p)
         }
     }
-    /// A float. The caller makes sure that it is finite.
+    /// A float. The caller ensures that it is finite.
     #[inline]
     fn float(&mut self, f: f64) -> Term {
         let p = self.alloc(FLOAT_WORDS);
@@ -300,8 +306,8 @@ pub trait Alloc {
             self.big(false, &[v])
         }
     }
-    /// An integer of that sign and magnitude (64-bit digits, least significant first; leading zeros are dropped).
-    /// Gives a small where the value fits one.
+    /// An integer of this sign and magnitude (64-bit digits, least significant first; leading zeros
+    /// are dropped). Returns a small if the value fits one.
     fn big(&mut self, negative: bool, digits: &[u64]) -> Term {
         let n = digits.iter().rposition(|&d| d != 0).map_or(0, |i| i + 1);
         if n == 0 {
@@ -348,7 +354,7 @@ pub trait Alloc {
             unsafe { self.refc_bin(RcBin::from_bytes(bytes), bytes.len()) }
         }
     }
-    /// A bitstring of `bit_len` bits that starts at the first bit of `bytes`; surplus bits of the last byte must be 0.
+    /// A bitstring of the first `bit_len` bits of `bytes`; surplus bits of the last byte must be 0.
     fn bitstring(&mut self, bytes: &[u8], bit_len: usize) -> Term {
         let b = self.binary(&bytes[..bit_len.div_ceil(8)]);
         if bit_len & 7 == 0 {
@@ -357,7 +363,8 @@ pub trait Alloc {
             self.sub_binary(b, 0, bit_len)
         }
     }
-    /// A heap binary of `n` bytes and where to write them. A maker of ordinary binaries keeps to [`heap_bin_limit`].
+    /// A heap binary of `n` bytes, and the address to write them to. For ordinary binaries, `n` is
+    /// at most [`heap_bin_limit`].
     fn heap_bin(&mut self, n: usize) -> (Term, *mut u8) {
         let w = n.div_ceil(8);
         let p = self.alloc(HEAP_BIN_HEAD_WORDS + w);
@@ -376,27 +383,34 @@ pub trait Alloc {
     /// # Safety
     /// The caller owns a count of `bin`, which the new term takes over; the bytes are initialised.
     unsafe fn refc_bin(&mut self, bin: *mut RcBin, size: usize) -> Term {
-        self.refc_bin_at(bin, RcBin::bytes(bin), size)
+        // SAFETY: by the contract; the bytes of a block live as long as it.
+        unsafe { self.refc_bin_at(bin, RcBin::bytes(bin), size) }
     }
-    /// As [`Alloc::refc_bin`], of the `size` bytes at `at`, which stay as long as `bin` lives.
+    /// As [`Alloc::refc_bin`], for the `size` bytes at `at`, which stay valid as long as `bin`
+    /// lives.
     ///
     /// # Safety
     /// As for [`Alloc::refc_bin`].
     unsafe fn refc_bin_at(&mut self, bin: *mut RcBin, at: *const u8, size: usize) -> Term {
         let p = self.alloc(REFC_BIN_WORDS);
         let w = p as *mut u64;
-        w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
-        w.add(1).write(size as u64);
-        w.add(3).write(bin as u64);
-        w.add(4).write(at as u64);
-        w.add(5).write(0);
-        self.off_heap().link(p);
-        self.off_heap().bytes += size;
-        self.off_heap_grew();
-        Term::boxed_at(p)
+        // SAFETY: all words are written (`link` writes the third); the count goes over to the new
+        // object.
+        unsafe {
+            w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
+            w.add(1).write(size as u64);
+            w.add(3).write(bin as u64);
+            w.add(4).write(at as u64);
+            w.add(5).write(0);
+            self.off_heap().link(p);
+            self.off_heap().bytes += size;
+            self.off_heap_grew();
+            Term::boxed_at(p)
+        }
     }
-    /// `bit_len` bits of `of`, from bit `bit_offset` on: refers to the bytes, never copies. `of` is any bitstring that
-    /// long; a sub-binary is resolved to its original. Use [`Alloc::part`] where copying small parts is better.
+    /// The `bit_len` bits of `of` from bit `bit_offset` on, by reference, never copied. `of` is any
+    /// bitstring that long; a sub-binary is resolved to its original. Use [`Alloc::part`] where
+    /// copying small parts is better.
     fn sub_binary(&mut self, of: Term, bit_offset: usize, bit_len: usize) -> Term {
         debug_assert!(
             of.as_bits()
@@ -425,7 +439,8 @@ pub trait Alloc {
             Term::boxed_at(p)
         }
     }
-    /// Bytes `offset..offset + len` of the binary `of`: copied where a heap binary holds them, else by reference.
+    /// Bytes `offset..offset + len` of the binary `of`: copied if they fit a heap binary, else by
+    /// reference.
     fn part(&mut self, of: Term, offset: usize, len: usize) -> Term {
         if len <= heap_bin_limit()
             && let Some(b) = of.as_bits().and_then(|b| b.as_bytes())
@@ -434,7 +449,7 @@ pub trait Alloc {
         }
         self.sub_binary(of, offset * 8, len * 8)
     }
-    /// A reference of this runtime with those numbers. Get numbers from the runtime's counter.
+    /// A reference of this runtime with these numbers, which come from the runtime's counter.
     fn local_ref(&mut self, num: [u32; 3]) -> Term {
         let p = self.alloc(REF_WORDS);
         // SAFETY: all three words are written.
@@ -466,11 +481,14 @@ pub trait Alloc {
     unsafe fn magic_ref(&mut self, m: *const MagicRef) -> Term {
         let p = self.alloc(MAGIC_REF_WORDS);
         let w = p as *mut u64;
-        w.write(header(Subtag::Ref, MAGIC_REF_WORDS - 1));
-        w.add(1).write(m as u64);
-        (*m).retain();
-        self.off_heap().link(p);
-        Term::boxed_at(p)
+        // SAFETY: all words are written (`link` writes the third), and `m` is alive.
+        unsafe {
+            w.write(header(Subtag::Ref, MAGIC_REF_WORDS - 1));
+            w.add(1).write(m as u64);
+            (*m).retain();
+            self.off_heap().link(p);
+            Term::boxed_at(p)
+        }
     }
     /// A pid (`number | serial << 32`) or port of another node.
     fn external(&mut self, subtag: Subtag, node: &'static Node, data: u64) -> Term {
@@ -488,7 +506,7 @@ pub trait Alloc {
     }
     /// A reference of another node, of 1 to 5 numbers.
     fn external_ref(&mut self, node: &'static Node, nums: &[u32]) -> Term {
-        // The count takes half a word, as a number does.
+        // The count takes half a word, as each number does.
         let dw = (1 + nums.len()).div_ceil(2);
         let p = self.alloc(EXTERNAL_HEAD_WORDS + dw);
         // SAFETY: all words are written (`link` writes the third).

@@ -18,7 +18,7 @@ impl Term {
     pub const fn bool(b: bool) -> Term {
         if b { TRUE } else { FALSE }
     }
-    /// `true` → Some(true), `false` → Some(false), else None.
+    /// `true` → Some(true), `false` → Some(false), otherwise None.
     #[inline]
     pub fn as_bool(self) -> Option<bool> {
         if self == TRUE {

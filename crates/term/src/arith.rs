@@ -1,9 +1,11 @@
-//! Integer and float arithmetic with Erlang's results and errors, for all that small-integer fast paths leave over.
+//! Integer and float arithmetic with Erlang's results and errors, for everything that small-integer
+//! fast paths do not handle.
 //!
-//! Every operation takes terms and makes its result through an [`Alloc`]. Bignums are sign and magnitude; bitwise
-//! operations behave as on endless two's complement. Results are normalised: a value that fits a small is one.
-//! Addition, subtraction, shifts and bitwise operations work on digit slices here; multiplication and division of
-//! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
+//! Every operation takes terms and makes its result through an [`Alloc`]. Bignums are sign and
+//! magnitude; bitwise operations behave as on infinite two's complement. Results are normalised: a
+//! value that fits a small is one. Addition, subtraction, shifts and bitwise operations work on
+//! digit slices here; multiplication and division of long numbers and conversion to and from text
+//! go through `dashu-int`, whose words have the same order and size.
 
 use crate::alloc::{Alloc, big_difference, big_of, big_product, big_sum};
 use crate::release::{self, LARGE_SUMS_COUNTED, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
@@ -11,7 +13,7 @@ use crate::word::Term;
 use dashu_int::UBig;
 use std::cmp::Ordering;
 
-/// Why an operation has no result.
+/// Reason why an operation has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithError {
     /// An operand of the wrong type, division by zero, or a float out of range: `badarith`.
@@ -20,24 +22,25 @@ pub enum ArithError {
     SystemLimit,
 }
 
-/// The kind of effort of an operation on large integers, as stock reckons it.
+/// The measure of the cost of an operation on large integers, as stock counts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
     /// The longer operand.
     Longer,
-    /// Each digit of the one with each of the other.
+    /// Digits of one operand times digits of the other.
     Product,
-    /// Each digit of the quotient with each of the divisor.
+    /// Digits of the quotient times digits of the divisor.
     Quotient,
     /// The result.
     Result,
 }
 
 impl Effort {
-    /// Digits that are one reduction, and the most reductions that one operation counts.
+    /// Digits per reduction, and maximum number of reductions that one operation counts.
     const PER_REDUCTION: usize = 16;
     const MOST: usize = 4000;
-    /// Products of digits from which on a multiplication, or a division, takes some milliseconds.
+    /// Products of digit counts above which a multiplication, or a division, takes some
+    /// milliseconds.
     const LONG_PRODUCT: usize = 16 << 20;
     const LONG_QUOTIENT: usize = 4 << 20;
 
@@ -49,7 +52,7 @@ impl Effort {
         };
         let (m, n) = (x.len(), y.len());
         match self {
-            // What is too large fails at once.
+            // A result that is too large fails at once.
             Effort::Product => {
                 m.saturating_mul(n) > Effort::LONG_PRODUCT && m + n <= max_digits() + 1
             }
@@ -58,7 +61,8 @@ impl Effort {
         }
     }
 
-    /// Reductions that an operation counts which has made `made` of `x` and `y`. None of small ones.
+    /// Number of reductions for an operation that has made `made` of `x` and `y`; none for small
+    /// ones.
     pub fn reductions(self, x: Term, y: Term, made: Term) -> usize {
         let large = x.is_big() || y.is_big() || self == Effort::Result && made.is_big();
         if !large || made.is_float() || !release::has(LARGE_SUMS_COUNTED) {
@@ -80,7 +84,7 @@ impl Effort {
 /// Result of an operation.
 pub type Arith = Result<Term, ArithError>;
 
-/// Most 64-bit digits of a bignum, in the release that is stood in for.
+/// Maximum number of 64-bit digits of a bignum in the release.
 #[inline]
 pub(crate) fn max_digits() -> usize {
     match release::has(SMALLER_INTEGERS) {
@@ -89,7 +93,7 @@ pub(crate) fn max_digits() -> usize {
     }
 }
 
-/// The largest integer that there may be.
+/// The largest possible integer.
 pub fn max_integer<A: Alloc + ?Sized>(a: &mut A) -> Term {
     a.big(false, &vec![u64::MAX; max_digits()])
 }
@@ -130,8 +134,8 @@ impl Int<'_> {
     }
 }
 
-/// The value of an integer of one digit at most: what hashes, checksums and random numbers are made of, for the most part.
-/// Sums of two such values, and their bitwise combinations, are values of an `i128` too.
+/// The value of an integer of at most one digit: hashes, checksums and random numbers mostly
+/// compute with these. Sums and bitwise combinations of two such values also fit an `i128`.
 #[inline]
 fn short(t: Term) -> Option<i128> {
     if let Some(v) = t.as_small() {
@@ -166,7 +170,8 @@ fn make<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64]) -> Arith {
     Ok(a.big(neg, &d[..n]))
 }
 
-/// As [`make`], of at most `n` digits, all zero, which `fill` writes to. No memory is allocated for results of ordinary length.
+/// As [`make`], for at most `n` digits, all zero, to which `fill` writes. Results of ordinary
+/// length need no allocation.
 #[inline(always)]
 fn make_by<A: Alloc + ?Sized>(
     a: &mut A,
@@ -197,9 +202,9 @@ fn make_by<A: Alloc + ?Sized>(
     }
 }
 
-/// An integer that was made, and has `n` digits.
+/// Checks the size of an integer that was made with `n` digits.
 #[inline(always)]
-fn made((t, n): (Term, usize)) -> Arith {
+fn within_limit((t, n): (Term, usize)) -> Arith {
     match n > max_digits() {
         true => Err(SystemLimit),
         false => Ok(t),
@@ -220,13 +225,13 @@ pub(crate) fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
 #[inline(always)]
 fn add_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
     let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
-    made(big_sum(a, neg, m, n))
+    within_limit(big_sum(a, neg, m, n))
 }
 
-/// Of `m - n`, where `m >= n`.
+/// Makes `m - n`, where `m >= n`.
 #[inline(always)]
 fn sub_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
-    made(big_difference(a, neg, m, n))
+    within_limit(big_difference(a, neg, m, n))
 }
 
 fn add_signed<A: Alloc + ?Sized>(a: &mut A, x: &Int, y: &Int, y_neg: bool) -> Arith {
@@ -253,7 +258,7 @@ pub fn to_f64(t: Term) -> Option<f64> {
     if release::has(NEAREST_FLOATS) {
         return nearest(d).map(|f| if neg { -f } else { f });
     }
-    // Digit by digit, each step rounded: programs see the same last bit as with stock.
+    // Digit by digit, rounding each step: programs see the same last bit as with stock.
     let mut f = 0.0f64;
     for &x in d.iter().rev() {
         f = f * 18446744073709551616.0 + x as f64;
@@ -264,13 +269,13 @@ pub fn to_f64(t: Term) -> Option<f64> {
     Some(if neg { -f } else { f })
 }
 
-/// The float nearest to an integer of these digits; None if it is out of range.
+/// The float nearest to an integer with these digits; None if it is out of range.
 fn nearest(d: &[u64]) -> Option<f64> {
     let (&top, rest) = d.split_last()?;
     let Some((&next, last)) = rest.split_last() else {
         return Some(top as f64);
     };
-    // The first 64 bits; what is behind them only says that there is more.
+    // The first 64 bits; of those behind them only matters whether any is set.
     let zeros = top.leading_zeros();
     let (first, cut) = match zeros {
         0 => (top, next),
@@ -320,7 +325,8 @@ pub fn sub<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
     }
 }
 
-/// Operands this long (the shorter one) go to the crate's subquadratic algorithms.
+/// Number of digits of the shorter operand from which on the crate's subquadratic algorithms are
+/// used.
 const SCHOOLBOOK: usize = 24;
 
 #[inline(never)]
@@ -369,7 +375,7 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
             }
             let neg = m.neg != n.neg;
             match (p, q) {
-                (&[y], m) | (m, &[y]) => made(big_product(a, neg, m, y)),
+                (&[y], m) | (m, &[y]) => within_limit(big_product(a, neg, m, y)),
                 _ => mul_mag(a, neg, p, q),
             }
         }
@@ -377,10 +383,10 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
     }
 }
 
-/// Divides by a number of one digit: with a multiplication in the place of each division, after Möller and Granlund, "Improved
-/// division by invariant integers" (2011), algorithms 2 and 4.
+/// Division by a number of one digit, with a multiplication in place of each division, after Möller
+/// and Granlund, "Improved division by invariant integers" (2011), algorithms 2 and 4.
 struct ByWord {
-    /// The divisor, shifted so that its first bit is set, and by how much.
+    /// The divisor, shifted so that its highest bit is set, and the shift count.
     d: u64,
     shift: u32,
     /// `(2^128 - 1) / d - 2^64`
@@ -388,7 +394,7 @@ struct ByWord {
 }
 
 impl ByWord {
-    /// `d` is not zero.
+    /// Prepares division by `d`, which is not zero.
     fn new(d: u64) -> ByWord {
         let shift = d.leading_zeros();
         let d = d << shift;
@@ -410,10 +416,10 @@ impl ByWord {
             false => (q1, r),
         }
     }
-    /// The remainder of `m`, of which `quotient` is told each digit, the last one first.
+    /// The remainder of `m`; passes each digit of the quotient to `quotient`, the last one first.
     #[inline(always)]
     fn divide(&self, m: &[u64], mut quotient: impl FnMut(usize, u64)) -> u64 {
-        // What a digit of the shifted number has of the digit below.
+        // The part of a digit of the shifted number that comes from the digit below.
         let below = |i: usize| match (i, self.shift) {
             (0, _) | (_, 0) => 0,
             (i, n) => m[i - 1] >> (64 - n),
@@ -507,13 +513,13 @@ pub fn plus(x: Term) -> Arith {
     if x.is_number() { Ok(x) } else { Err(BadArith) }
 }
 
-/// `abs(X)`. For what is no number the caller raises `badarg`, not `badarith`.
+/// `abs(X)`. If `x` is no number the caller raises `badarg`, not `badarith`.
 pub fn abs<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
     if let Some(v) = x.as_small() {
         return Ok(if v < 0 { a.int(-v) } else { x });
     }
     if let Some(f) = x.as_float() {
-        // Minus zero is not less than zero, and stays where it is the same as zero.
+        // Minus zero is not less than zero, and stays in releases where it is the same as zero.
         let negative = f < 0.0 || f.is_sign_negative() && release::has(SIGNED_ZEROS);
         return Ok(if negative { a.float(f.abs()) } else { x });
     }
@@ -521,7 +527,8 @@ pub fn abs<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
     Ok(if neg { a.big(false, d) } else { x })
 }
 
-/// Digit `i` of the endless two's complement form, given the index of the first digit that is not zero.
+/// Digit `i` of the infinite two's complement form, given the index of the first digit that is not
+/// zero.
 #[inline]
 fn twos(d: &[u64], neg: bool, first: usize, i: usize) -> u64 {
     let v = d.get(i).copied().unwrap_or(0);
@@ -546,10 +553,10 @@ fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: impl Fn(u64, u64)
     let (x, y) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
     let (m, n) = (x.mag(), y.mag());
     if !x.neg && !y.neg {
-        // All three take their operands in any order.
+        // All three operations are commutative.
         let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
         let digits = |i| op(m[i], n.get(i).copied().unwrap_or(0));
-        return made(big_of(a, false, m.len(), digits));
+        return within_limit(big_of(a, false, m.len(), digits));
     }
     let first = |d: &[u64]| d.iter().position(|&v| v != 0).unwrap_or(0);
     let (fm, fn_) = (first(m), first(n));
@@ -615,7 +622,7 @@ fn shift<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, right: bool) -> Arith {
     if v.mag().is_empty() {
         return Ok(Term::small(0));
     }
-    // A count beyond smalls shifts everything out, or is too large to represent.
+    // A count beyond smalls shifts everything out, or makes a result too large to represent.
     let n = y.as_small().map_or(u64::MAX, |c| c.unsigned_abs());
     if n == 0 {
         return Ok(x);
@@ -685,7 +692,7 @@ fn shift_right<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Ar
     })
 }
 
-/// The integer that a float without a fraction is. None if not finite.
+/// The integer with the value of a float, without its fraction. None if it is not finite.
 pub(crate) fn from_f64<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Option<Term> {
     if !f.is_finite() {
         return None;
@@ -728,7 +735,7 @@ pub fn to_integer<A: Alloc + ?Sized>(a: &mut A, x: Term, how: Rounding) -> Optio
     )
 }
 
-/// Why text is no integer.
+/// Reason why text is no integer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
     /// Empty, or a character that is no digit of the base.
@@ -737,7 +744,8 @@ pub enum ParseError {
     SystemLimit,
 }
 
-/// Reads an integer: an optional sign, then one or more digits of `base` (2 to 36, letters of either case).
+/// Reads an integer: an optional sign, then one or more digits of `base` (2 to 36, letters of
+/// either case).
 pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Term, ParseError> {
     let (neg, digits) = match text {
         [b'-', d @ ..] => (true, d),
@@ -749,7 +757,7 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
     }
     let mut v = 0u64;
     if base == 10 && digits.len() < 18 {
-        // What is a small integer for sure.
+        // Certainly a small integer.
         for &c in digits {
             let d = c.wrapping_sub(b'0');
             if d > 9 {
@@ -777,7 +785,8 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
         return Ok(a.big(neg, &[v]));
     }
     let text = std::str::from_utf8(digits).map_err(|_| ParseError::Syntax)?;
-    // A digit of base 2 is one bit: whatever has more characters than this after its zeros is too long.
+    // A digit of base 2 is one bit: text with more characters than this after its zeros is too
+    // long.
     let text = text.trim_start_matches('0');
     if text.len() as f64 * (base as f64).log2() > (max_digits() * 64 + 64) as f64 {
         return Err(ParseError::SystemLimit);
@@ -786,7 +795,7 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
     make(a, neg, u.as_words()).map_err(|_| ParseError::SystemLimit)
 }
 
-/// A small integer as decimal text, at the end of `room`.
+/// Formats a small integer as decimal text, at the end of `room`.
 pub fn decimal(v: i64, room: &mut [u8; 20]) -> &[u8] {
     let mut at = room.len();
     let mut u = v.unsigned_abs();
@@ -805,7 +814,7 @@ pub fn decimal(v: i64, room: &mut [u8; 20]) -> &[u8] {
     &room[at..]
 }
 
-/// An integer as text in `base` (2 to 36, upper case). None if `x` is no integer.
+/// Formats an integer in `base` (2 to 36, upper case). None if `x` is no integer.
 pub fn print(x: Term, base: u32) -> Option<String> {
     if let Some(v) = x.as_small() {
         if base == 10 {
@@ -838,7 +847,7 @@ pub fn print(x: Term, base: u32) -> Option<String> {
     Some(s)
 }
 
-/// An unsigned or two's complement integer out of its bytes, least significant first.
+/// Makes an unsigned or two's complement integer of its bytes, least significant first.
 pub fn from_le_bytes<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8], signed: bool) -> Arith {
     let neg = signed && bytes.last().is_some_and(|b| b & 0x80 != 0);
     make_by(a, neg, bytes.len().div_ceil(8), |d| {
@@ -853,8 +862,8 @@ pub fn from_le_bytes<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8], signed: bool) -
     })
 }
 
-/// Writes the low bytes of the two's complement form of an integer, least significant first. False if `x` is no
-/// integer.
+/// Writes the low bytes of the two's complement form of an integer, least significant first.
+/// Returns false if `x` is no integer.
 pub fn to_le_bytes(x: Term, out: &mut [u8]) -> bool {
     let Some(v) = Int::of(x) else { return false };
     let d = v.mag();
@@ -870,7 +879,7 @@ pub fn to_le_bytes(x: Term, out: &mut [u8]) -> bool {
     true
 }
 
-/// The value of an integer that fits; None otherwise.
+/// The value of an integer if it fits; None otherwise.
 pub fn to_i64(x: Term) -> Option<i64> {
     if let Some(v) = x.as_small() {
         return Some(v);
@@ -933,7 +942,7 @@ mod tests {
                 let m = [next(), u64::MAX, 0, top];
                 let mut q = [0; 4];
                 let mut r = by.divide(&m, |i, v| q[i] = v);
-                // Back: the quotient times the divisor, and the remainder.
+                // In reverse: the quotient times the divisor, plus the remainder.
                 for (i, &q) in q.iter().enumerate() {
                     let t = q as u128 * d as u128 + r as u128;
                     assert_eq!(t as u64, m[i]);

@@ -1,7 +1,15 @@
 //! The atom table: names to indices and back, global to the runtime, never shrinking.
 //!
-//! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and friends are constants.
-//! Look-up by index is lock-free (segments that never move); look-up by name takes a sharded lock.
+//! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and the like are
+//! constants. Look-up by index is lock-free (segments never move); look-up by name takes a sharded
+//! lock.
+//!
+//! # Orderings
+//! A segment is published by a compare-exchange with `AcqRel`, which pairs with the `Acquire` loads
+//! of its pointer: a thread that sees it, the loser of the race included, sees the zeroed
+//! memory. An entry is written before the `Release` store of its pointer, which pairs with the
+//! `Acquire` load in `entry`: a thread that sees it sees the whole entry. An index only becomes
+//! known after that store. Counts and the limit are relaxed: they publish nothing.
 
 use crate::sync::RwLock;
 use crate::word::Term;
@@ -13,9 +21,9 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The longest atom, in characters (not bytes).
+/// Maximum length of an atom, in characters (not bytes).
 pub const MAX_CHARS: usize = 255;
-/// The most atoms there can be unless `+t` says otherwise.
+/// Maximum number of atoms unless `+t` says otherwise.
 pub(crate) const DEFAULT_LIMIT: u32 = 1_048_576;
 
 const SEG_BITS: u32 = 12;
@@ -23,7 +31,7 @@ const SEG: usize = 1 << SEG_BITS;
 const SEGS: usize = 1 << 15;
 const SHARDS: usize = 16;
 
-/// Why an atom could not be made.
+/// Reason why an atom could not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtomError {
     /// More than [`MAX_CHARS`] characters.
@@ -32,7 +40,8 @@ pub enum AtomError {
     TableFull,
 }
 
-/// Names that each shard has room for from the beginning: those of OTP's own modules fit.
+/// Number of names for which each shard has room from the beginning: enough for those of OTP's own
+/// modules.
 const ROOM: usize = 500;
 
 struct Entry {
@@ -43,7 +52,7 @@ struct Entry {
     hash: u32,
 }
 
-/// Some atoms, with room for what is known of them. All zeros is one in which there are none.
+/// A part of the atoms. Zeroed memory is a segment without atoms.
 struct Segment {
     known: [AtomicPtr<Entry>; SEG],
     entries: [UnsafeCell<MaybeUninit<Entry>>; SEG],
@@ -58,7 +67,7 @@ struct Table {
 
 type Names = HashSet<Name<'static>, Spread>;
 
-/// A name, what its bytes are hashed to, and the atom of it: the last says nothing of whether two are equal.
+/// A name, the hash of its bytes, and the index of its atom, which does not count for equality.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     name: &'a str,
@@ -73,7 +82,7 @@ impl<'a> Name<'a> {
             index: 0,
         }
     }
-    /// The highest bits: slots go by the lowest.
+    /// The highest bits, since slots use the lowest.
     fn shard(&self) -> usize {
         (self.raw >> 28) as usize % SHARDS
     }
@@ -92,7 +101,7 @@ impl Hash for Name<'_> {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number for bytes, in which each bit says something of all of them.
+/// A hash of bytes, each bit of which depends on all of them.
 fn raw(bytes: &[u8]) -> u32 {
     let add = |h: u64, w: u64| (h.rotate_left(5) ^ w).wrapping_mul(0x517c_c1b7_2722_0a95);
     let mut words = bytes.chunks_exact(8);
@@ -105,7 +114,7 @@ fn raw(bytes: &[u8]) -> u32 {
     ((h ^ h >> 32).wrapping_mul(GOLDEN) >> 32) as u32
 }
 
-/// Tags of a set are its hashes' highest bits, and slots go by the lowest.
+/// Tags of a set are the highest bits of its hashes, and slots use the lowest.
 #[derive(Default, Clone, Copy)]
 struct Spread;
 struct Spreading(u64);
@@ -125,10 +134,10 @@ impl Hasher for Spreading {
     }
 }
 
-/// Places of segments, of which none is there: memory that nobody has touched yet.
+/// Pointers to segments, none of which exists: memory that nobody has touched yet.
 fn no_segments() -> Box<[AtomicPtr<Segment>]> {
     let none = Box::into_raw(vec![0usize; SEGS].into_boxed_slice());
-    // SAFETY: an atomic pointer is as large as a number, and as aligned; zero is the null pointer.
+    // SAFETY: an atomic pointer has the size and alignment of a number; zero is the null pointer.
     unsafe { Box::from_raw(none as *mut [AtomicPtr<Segment>]) }
 }
 
@@ -168,7 +177,7 @@ impl Table {
         let names: &HashSet<Name, Spread> = &names;
         names.get(name).map(|n| n.index)
     }
-    /// `kept`: the same name, if it stays anyway.
+    /// `kept`: the same name, if it is static.
     fn intern(&self, s: &str, kept: Option<&'static str>) -> Result<u32, AtomError> {
         let name = Name::new(s);
         if let Some(i) = self.find_name(&name) {
@@ -190,8 +199,8 @@ impl Table {
         let kept = kept.unwrap_or_else(|| Box::leak(s.into()));
         let seg = self.segment(i);
         let at = i as usize & (SEG - 1);
-        // SAFETY: segments are never freed; the place of an entry is this atom's alone until its index is published below, and nobody
-        // writes there again.
+        // SAFETY: segments are never freed; the slot of an entry belongs to this atom alone until
+        // its index is published below, and nobody writes there again.
         let entry = unsafe {
             (*seg.entries[at].get()).write(Entry {
                 name: kept,
@@ -208,13 +217,14 @@ impl Table {
         NAME_BYTES.fetch_add(s.len(), Ordering::Relaxed);
         Ok(i)
     }
-    /// That of an atom, made if it isn't there yet.
+    /// The segment of an atom, made if it does not exist yet.
     fn segment(&self, i: u32) -> &'static Segment {
         let slot = &self.segs[(i >> SEG_BITS) as usize];
         let mut seg = slot.load(Ordering::Acquire);
         if seg.is_null() {
             let layout = Layout::new::<Segment>();
-            // SAFETY: it has a size. All zeros are one: no pointer, and room for entries.
+            // SAFETY: it has a size. Zeroed memory is a valid segment: null pointers, and room for
+            // entries.
             let new = unsafe { alloc_zeroed(layout) }.cast::<Segment>();
             if new.is_null() {
                 handle_alloc_error(layout)
@@ -249,19 +259,19 @@ impl Table {
     }
 }
 
-/// The atom of that name, made if it is new.
+/// The atom with this name, made if it is new.
 pub fn try_intern(s: &str) -> Result<Term, AtomError> {
     table().intern(s, None).map(Term::atom)
 }
 
-/// The same for a name that stays: it isn't copied.
+/// The same for a static name, which is not copied.
 pub fn try_intern_static(s: &'static str) -> Result<Term, AtomError> {
     table().intern(s, Some(s)).map(Term::atom)
 }
 
-/// The atom of that name, made if it is new.
+/// The atom with this name, made if it is new.
 ///
-/// For names that the runtime itself brings: ends the runtime where the table is full.
+/// For the runtime's own names: ends the runtime if the table is full.
 pub fn intern(s: &str) -> Term {
     match try_intern(s) {
         Ok(t) => t,
@@ -275,7 +285,7 @@ pub fn intern(s: &str) -> Term {
 
 static FULL: std::sync::OnceLock<fn(String) -> !> = std::sync::OnceLock::new();
 
-/// Says how the runtime ends when the table is full; the function gets a line that says so.
+/// Sets how the runtime ends when the table is full; the function gets a line that says so.
 pub fn on_full(end: fn(String) -> !) {
     let _ = FULL.set(end);
 }
@@ -290,18 +300,19 @@ pub fn full() -> ! {
     std::process::exit(1)
 }
 
-/// The atom of that name if it exists.
+/// The atom with this name, if it exists.
 pub fn existing(s: &str) -> Option<Term> {
     table().find(s).map(Term::atom)
 }
 
-/// The name of an atom; empty for what is no atom.
+/// The name of an atom; empty if `t` is no atom.
 pub fn name(t: Term) -> &'static str {
     debug_assert!(t.is_atom());
     table().entry(t.atom_index()).map_or("", |e| e.name)
 }
 
-/// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
+/// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8
+/// bytes).
 fn hash_of_name(name: &str) -> u32 {
     let name = name.as_bytes();
     let mut h: u64 = 0;
@@ -323,7 +334,7 @@ fn hash_of_name(name: &str) -> u32 {
     h as u32
 }
 
-/// The hash of an atom's name: the same in every runtime, and at hand without reading the name.
+/// The hash of an atom's name: the same in every runtime, and available without reading the name.
 #[inline]
 pub fn name_hash(t: Term) -> u32 {
     debug_assert!(t.is_atom());
@@ -345,14 +356,16 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
     }
 }
 
-/// How many atoms stand before all others because Rust code names them, whenever the release's emulator makes them.
+/// Number of atoms that come before all others because Rust code names them, regardless of when the
+/// release's emulator makes them.
 const PRESET: u32 = purlin_isa::atoms::PRESET.len() as u32;
 
-/// Where the preset atoms stand among the others, see [`place`].
+/// Places of the preset atoms among the others, see [`place`].
 static PLACES: OnceLock<Box<[u64]>> = OnceLock::new();
 
-/// Makes atoms in that order. As far as they are preset, they count as made in their turn from then on; other preset ones behind
-/// all of them. Only the first call counts. To be called before there are any terms.
+/// Makes atoms in this order. From then on, the preset ones among them count as made in their turn,
+/// and the other preset ones as made after all of them. Only the first call counts. Called before
+/// there are any terms.
 pub fn make_first<'a>(names: impl Iterator<Item = &'a str>) {
     let mut places = vec![None; PRESET as usize];
     let mut turn = 0;
@@ -368,19 +381,19 @@ pub fn make_first<'a>(names: impl Iterator<Item = &'a str>) {
     let _ = PLACES.set(all.map(|(p, last)| p.unwrap_or(last)).collect());
 }
 
-/// The place of a preset atom before the one with that index, and behind those of lower turns.
+/// The place of a preset atom before the atom with `index`, and behind those of lower turns.
 fn place_before(index: u32, turn: u32) -> u64 {
     u64::from(index) << 32 | u64::from(turn)
 }
 
-/// Where an atom stands in the order in which they came to be.
+/// The place of an atom in the order in which atoms were made.
 fn place(index: u32) -> u64 {
     let preset = PLACES.get().and_then(|p| p.get(index as usize));
     let own = u64::from(index) << 32 | u64::from(u32::MAX);
     preset.copied().unwrap_or(own)
 }
 
-/// The order in which two atoms came to be, as the emulator of the release would have made them.
+/// The order in which the emulator of the release would have made two atoms.
 #[inline]
 pub fn cmp_made(a: Term, b: Term) -> std::cmp::Ordering {
     let (x, y) = (a.atom_index(), b.atom_index());
@@ -392,22 +405,22 @@ pub fn cmp_made(a: Term, b: Term) -> std::cmp::Ordering {
 
 static NAME_BYTES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Bytes of all names of atoms, and of the table that leads to them.
+/// Number of bytes of all names of atoms, and of the table that leads to them.
 pub fn bytes() -> (usize, usize) {
     let n = count() as usize;
     let entry = size_of::<Entry>() + size_of::<AtomicPtr<Entry>>() + size_of::<Name>() + 1;
     (NAME_BYTES.load(Ordering::Relaxed), n * entry)
 }
 
-/// How many atoms there are.
+/// Number of atoms.
 pub fn count() -> u32 {
     table().count.load(Ordering::Relaxed)
 }
-/// The most atoms there may be.
+/// Maximum number of atoms.
 pub fn limit() -> u32 {
     table().limit.load(Ordering::Relaxed)
 }
-/// Sets the most atoms there may be (`+t`); call before programs run.
+/// Sets the maximum number of atoms (`+t`); called before programs run.
 pub fn set_limit(n: u32) {
     table()
         .limit

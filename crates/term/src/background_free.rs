@@ -1,4 +1,5 @@
-//! A thread that gives large pieces of memory back: that takes long enough for a scheduler's processes to feel it.
+//! A thread that gives back large pieces of memory, since that takes long enough for a scheduler's
+//! processes to feel it.
 
 use crate::sync::Mutex;
 use std::sync::OnceLock;
@@ -6,25 +7,26 @@ use std::sync::mpsc::{Sender, channel};
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Pieces of more bytes than this are worth the thread.
+/// Pieces of more bytes are worth the thread.
 pub(crate) const ABOVE_BYTES: usize = 8 << 20;
 
-/// Is called by the thread as it begins.
+/// Called by the thread as it begins.
 static BEGINS_WITH: OnceLock<fn()> = OnceLock::new();
 
-/// The thread, if it is made from now on, calls `f` as it begins. The first call counts.
+/// Sets the function that the thread calls as it begins, if it does not run yet. The first call
+/// counts.
 pub fn begin_with(f: fn()) {
     let _ = BEGINS_WITH.set(f);
 }
 
 static AT_ONCE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Has all that the thread would do be done at once, where it turns out to be due: there is to be no other thread.
+/// Has all work of the thread done at once by the caller of [`run`]: no other thread may exist.
 pub fn at_once() {
     AT_ONCE.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Has the thread do something, after what it was given before; if there can be no thread, it is done here.
+/// Has the thread run `work` after earlier work; if there can be no thread, runs it here.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
     if AT_ONCE.load(std::sync::atomic::Ordering::Relaxed) {
         return work();

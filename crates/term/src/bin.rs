@@ -1,52 +1,60 @@
 //! Reference-counted binaries: bytes outside every heap.
+//!
+//! # Orderings
+//! [`RcBin::release`] decrements with `Release` and fences with `Acquire` after the last decrement:
+//! the thread that frees the block has all reads and appends of earlier holders before it. The
+//! append in place (`bits.rs`) loads a count of 1 with `Acquire` for the same reason.
+//! [`RcBin::retain`] is relaxed, because its caller already has a count, and a term reaches another
+//! thread only through a queue or lock that orders the block's bytes before it. `used` is relaxed:
+//! only the holder of the only count writes it, and that holder changes in the same way.
 
+use crate::binary_blocks;
 use crate::counts;
 use crate::fence;
-use crate::large;
 use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
-/// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the single writer of a
-/// writable binary appends behind the bytes that others may see.
+/// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the
+/// only writer of a writable binary appends behind the bytes that others may see.
 #[repr(C)]
 pub struct RcBin {
     pub refc: AtomicU64,
-    /// Bytes there is room for.
+    /// Number of bytes that fit.
     pub capacity: usize,
-    /// Bytes in use, for writable binaries.
+    /// Number of bytes in use, for writable binaries.
     pub used: AtomicUsize,
 }
 
 /// [`RcBin::used`] of a block that stands for bytes elsewhere.
 const FOREIGN: usize = usize::MAX;
 
-/// The content of such a block.
+/// The contents of such a block.
 struct Foreign {
     end: unsafe fn(*mut u8),
     arg: *mut u8,
-    /// Bytes that are kept by it.
+    /// Number of bytes that it keeps alive.
     keeps: usize,
 }
 
-/// Bytes in all counted binaries of the runtime (`memory(binary)`).
+/// Number of bytes in all counted binaries of the runtime (`memory(binary)`).
 pub fn total_bytes() -> usize {
     counts::sum(|c| &c.binary_bytes)
 }
 
-/// A binary more of so many bytes.
+/// Counts a new binary of `bytes` bytes.
 fn count_made(bytes: usize) {
     counts::add(|c| &c.binaries, 1);
     counts::add(|c| &c.binary_bytes, bytes);
 }
 
-/// A binary less of so many bytes.
+/// Counts a freed binary of `bytes` bytes.
 fn count_freed(bytes: usize) {
     counts::add(|c| &c.binaries, usize::MAX);
     counts::add(|c| &c.binary_bytes, bytes.wrapping_neg());
 }
 
 impl RcBin {
-    /// The block for so many bytes; None: there can be none.
+    /// Layout of a block for `capacity` bytes; None if there can be none.
     fn try_layout(capacity: usize) -> Option<Layout> {
         let bytes = size_of::<RcBin>().checked_add(capacity)?;
         Layout::from_size_align(bytes, 8).ok()
@@ -55,16 +63,20 @@ impl RcBin {
         // Capacities come from lengths of real data, far below isize::MAX.
         Self::try_layout(capacity).unwrap_or_else(|| handle_alloc_error(Layout::new::<RcBin>()))
     }
-    /// Gives up the block.
+    /// Frees the block.
     ///
     /// # Safety
     /// `p` has no holder any more.
     unsafe fn free(p: *mut RcBin) {
-        let l = Self::layout((*p).capacity);
-        count_freed((*p).capacity);
-        large::deallocate(p as *mut u8, l);
+        // SAFETY: by the contract; the block was allocated with this layout.
+        unsafe {
+            let l = Self::layout((*p).capacity);
+            count_freed((*p).capacity);
+            binary_blocks::deallocate(p as *mut u8, l);
+        }
     }
-    /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller owns.
+    /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller
+    /// owns.
     pub fn alloc(capacity: usize) -> *mut RcBin {
         Self::try_alloc(capacity)
             .unwrap_or_else(|| crate::sys::out_of_memory("binary_alloc", capacity, "binary"))
@@ -74,7 +86,7 @@ impl RcBin {
         let l = Self::try_layout(capacity)?;
         // SAFETY: the layout has a non-zero size; fields are written before the block is used.
         unsafe {
-            let p = large::allocate(l) as *mut RcBin;
+            let p = binary_blocks::allocate(l) as *mut RcBin;
             if p.is_null() {
                 return None;
             }
@@ -94,8 +106,9 @@ impl RcBin {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), Self::bytes(p), bytes.len()) };
         p
     }
-    /// A block that has no bytes of its own, but stands for others: when the last holder lets go of it, `end` is called with
-    /// `arg`. `keeps` is how many bytes it is said to keep. It has a count of 1, which the caller owns.
+    /// Makes a block without bytes of its own that stands for others: when the last holder releases
+    /// it, it calls `end` with `arg`. `keeps` is the number of bytes that it reports to keep. It
+    /// has a count of 1, which the caller owns.
     pub fn foreign(end: unsafe fn(*mut u8), arg: *mut u8, keeps: usize) -> *mut RcBin {
         let p = Self::alloc(size_of::<Foreign>());
         // SAFETY: the block has room for it, 8-aligned.
@@ -111,67 +124,85 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
-        (*p).used.load(Ordering::Relaxed) == FOREIGN
+        // SAFETY: by the contract, the block is alive.
+        unsafe { (*p).used.load(Ordering::Relaxed) == FOREIGN }
     }
-    /// The function, and its argument, to end a block that stands for bytes elsewhere; None for any other.
+    /// The function that ends a block for bytes elsewhere, and its argument; None for any other
+    /// block.
     ///
     /// # Safety
     /// `p` is alive.
     pub unsafe fn foreign_parts(p: *const RcBin) -> Option<(unsafe fn(*mut u8), *mut u8)> {
-        if !Self::is_foreign(p) {
-            return None;
+        // SAFETY: by the contract. A foreign block holds a `Foreign`.
+        unsafe {
+            if !Self::is_foreign(p) {
+                return None;
+            }
+            let f = &*(Self::bytes(p) as *const Foreign);
+            Some((f.end, f.arg))
         }
-        let f = &*(Self::bytes(p) as *const Foreign);
-        Some((f.end, f.arg))
     }
-    /// Bytes that are kept by it: its own, or those that it stands for.
+    /// Number of bytes that it keeps alive: its own, or those that it stands for.
     ///
     /// # Safety
     /// `p` is alive.
     pub unsafe fn kept_bytes(p: *const RcBin) -> usize {
-        match Self::is_foreign(p) {
-            true => (*(Self::bytes(p) as *const Foreign)).keeps,
-            false => (*p).capacity,
+        // SAFETY: by the contract. A foreign block holds a `Foreign`.
+        unsafe {
+            match Self::is_foreign(p) {
+                true => (*(Self::bytes(p) as *const Foreign)).keeps,
+                false => (*p).capacity,
+            }
         }
     }
-    /// Where the bytes start.
+    /// Address of the bytes.
     ///
     /// # Safety
     /// `p` is alive.
     #[inline]
     pub unsafe fn bytes(p: *const RcBin) -> *mut u8 {
-        p.add(1) as *mut u8
+        // SAFETY: the bytes follow the head in the same block.
+        unsafe { p.add(1) as *mut u8 }
     }
-    /// Makes a block larger (or smaller), moving it: None, and `p` as it was, if there is no memory for it.
+    /// Grows (or shrinks) a block, moving it. If there is no memory for it, returns None and leaves
+    /// `p` as it was.
     ///
     /// # Safety
     /// The caller holds the only count and forgets `p`, if there is a result.
     pub unsafe fn try_grow(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
-        let old = (*p).capacity;
-        if fence::on() {
-            return Self::try_move(p, capacity);
+        // SAFETY: by the contract, nobody else uses the block, which was allocated with that
+        // layout.
+        unsafe {
+            let old = (*p).capacity;
+            if fence::on() {
+                return Self::try_move(p, capacity);
+            }
+            let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
+            let q = binary_blocks::reallocate(p as *mut u8, there, size) as *mut RcBin;
+            if q.is_null() {
+                return None;
+            }
+            (*q).capacity = capacity;
+            counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
+            Some(q)
         }
-        let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
-        let q = large::reallocate(p as *mut u8, there, size) as *mut RcBin;
-        if q.is_null() {
-            return None;
-        }
-        (*q).capacity = capacity;
-        counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
-        Some(q)
     }
-    /// As [`RcBin::try_grow`], where it must not lie where it was.
+    /// As [`RcBin::try_grow`], but always to another address.
     ///
     /// # Safety
     /// As for [`RcBin::try_grow`].
     #[cold]
     unsafe fn try_move(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
-        let old = (*p).capacity;
-        let q = Self::try_alloc(capacity)?;
-        std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
-        *(*q).used.get_mut() = *(*p).used.get_mut();
-        Self::free(p);
-        Some(q)
+        // SAFETY: by the contract, nobody else uses either block, and both have room for that many
+        // bytes.
+        unsafe {
+            let old = (*p).capacity;
+            let q = Self::try_alloc(capacity)?;
+            std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
+            *(*q).used.get_mut() = *(*p).used.get_mut();
+            Self::free(p);
+            Some(q)
+        }
     }
     /// Counts one more holder.
     ///
@@ -179,28 +210,39 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn retain(p: *const RcBin) {
-        (*p).refc.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by the contract, the block is alive.
+        unsafe {
+            (*p).refc.fetch_add(1, Ordering::Relaxed);
+        }
     }
-    /// One holder less; frees with the last.
+    /// Counts one holder less; frees the block with the last.
     ///
     /// # Safety
     /// The caller held a count, and does not touch `p` afterwards.
     #[inline]
     pub unsafe fn release(p: *const RcBin) {
-        if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            atomic::fence(Ordering::Acquire);
-            if Self::is_foreign(p) {
-                return Self::end_foreign(p);
+        // SAFETY: by the contract. After the last count nobody else has the block.
+        unsafe {
+            if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
+                atomic::fence(Ordering::Acquire);
+                if Self::is_foreign(p) {
+                    return Self::end_foreign(p);
+                }
+                Self::free(p as *mut RcBin);
             }
-            Self::free(p as *mut RcBin);
         }
     }
+    /// Frees a block for bytes elsewhere, and calls its function.
+    ///
     /// # Safety
-    /// The last count of a foreign block has just been given up: nobody else has its address.
+    /// The last count of the block has just been released: nobody else has its address.
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
-        let f = (Self::bytes(p) as *const Foreign).read();
-        Self::free(p as *mut RcBin);
-        (f.end)(f.arg);
+        // SAFETY: by the contract. The block holds a `Foreign`, whose function is called once.
+        unsafe {
+            let f = (Self::bytes(p) as *const Foreign).read();
+            Self::free(p as *mut RcBin);
+            (f.end)(f.arg);
+        }
     }
 }

@@ -1,14 +1,17 @@
-//! Bit strings: copying, matching and building at any bit position, and binaries that grow in place.
+//! Bit strings: copying, matching and building at any bit position, and binaries that grow in
+//! place.
 //!
-//! A place is a byte address and a bit position counted from its most significant bit; positions may exceed 7.
-//! Writing is sequential: a write keeps the bits before its position and clears those behind its end in the last
-//! byte it touches, so fresh memory needs no clearing and padding is always zero.
+//! A position is a byte address and a bit number counted from its most significant bit; bit numbers
+//! may exceed 7. Writing is sequential: a write keeps the bits before its position and clears those
+//! behind its end in the last byte it touches, so fresh memory needs no clearing and padding is
+//! always zero.
 //!
 //! # Binaries that grow
-//! An append makes a sub-binary marked writable whose original is a refc binary with spare room. The next append to
-//! that very sub-binary writes behind its end and hands the mark on. It happens in place only while this heap holds
-//! the sole count of the block, and the block never moves: one that is full is replaced by a larger block under a new
-//! refc binary, while the old one stays for whoever refers to it (match contexts hold addresses of bytes).
+//! An append makes a sub-binary marked writable whose original is a refc binary with spare room.
+//! The next append to that very sub-binary writes behind its end and passes the mark on. It happens
+//! in place only while this heap holds the only count of the block, and the block never moves: a
+//! full block is replaced by a larger one under a new refc binary, and the old one stays for terms
+//! that refer to it (match contexts hold addresses of bytes).
 
 use crate::alloc::Alloc;
 use crate::arith::{self, Arith};
@@ -18,7 +21,7 @@ use crate::word::{Subtag, Term, header};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
-/// Bits `pos..pos + n` of what starts at `base`, as a number; `n` is at most 64.
+/// Reads bits `pos..pos + n` from `base` as a number; `n` is at most 64.
 ///
 /// # Safety
 /// All bytes that hold those bits are readable.
@@ -28,41 +31,51 @@ pub unsafe fn read_bits(base: *const u8, pos: usize, n: usize) -> u64 {
     if n == 0 {
         return 0;
     }
-    let p = base.add(pos >> 3);
-    let off = pos & 7;
-    let bytes = (off + n).div_ceil(8);
-    if off == 0 && n == 8 {
-        return *p as u64;
+    // SAFETY: by the contract: these are the bytes that hold the bits.
+    unsafe {
+        let p = base.add(pos >> 3);
+        let off = pos & 7;
+        let bytes = (off + n).div_ceil(8);
+        if off == 0 && n == 8 {
+            return *p as u64;
+        }
+        let mut v = 0u128;
+        for i in 0..bytes {
+            v = v << 8 | *p.add(i) as u128;
+        }
+        let v = (v >> (bytes * 8 - off - n)) as u64;
+        if n == 64 { v } else { v & ((1 << n) - 1) }
     }
-    let mut v = 0u128;
-    for i in 0..bytes {
-        v = v << 8 | *p.add(i) as u128;
-    }
-    let v = (v >> (bytes * 8 - off - n)) as u64;
-    if n == 64 { v } else { v & ((1 << n) - 1) }
 }
 
-/// Writes the low `n` (at most 64) bits of `v` at bit `pos` from `base`, sequentially (module head).
+/// Writes the low `n` (at most 64) bits of `v` at bit `pos` from `base`, sequentially (module
+/// head).
 ///
 /// # Safety
-/// All bytes that hold those bits are writable, and the first one is initialised if `pos` is not on a byte boundary.
+/// All bytes that hold those bits are writable, and the first one is initialised if `pos` is not on
+/// a byte boundary.
 #[inline]
 pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
     debug_assert!(n <= 64);
     if n == 0 {
         return;
     }
-    let p = base.add(pos >> 3);
+    // SAFETY: by the contract, the bytes of these bits are writable.
+    let p = unsafe { base.add(pos >> 3) };
     let off = pos & 7;
     let bytes = (off + n).div_ceil(8);
     let v = if n == 64 { v } else { v & ((1 << n) - 1) };
     let mut w = (v as u128) << (bytes * 8 - off - n);
-    if off != 0 {
-        w |= ((*p & !(0xFF >> off)) as u128) << (bytes * 8 - 8);
-    }
-    for i in (0..bytes).rev() {
-        *p.add(i) = w as u8;
-        w >>= 8;
+    // SAFETY: by the contract: these are the bytes that hold the bits; the first is read only if it
+    // is initialised.
+    unsafe {
+        if off != 0 {
+            w |= ((*p & !(0xFF >> off)) as u128) << (bytes * 8 - 8);
+        }
+        for i in (0..bytes).rev() {
+            *p.add(i) = w as u8;
+            w >>= 8;
+        }
     }
 }
 
@@ -72,33 +85,37 @@ pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
 /// As for [`read_bits`] and [`write_bits`]; the two do not overlap.
 pub unsafe fn copy_bits(src: *const u8, spos: usize, dst: *mut u8, dpos: usize, n: usize) {
     let (mut spos, mut dpos, mut n) = (spos, dpos, n);
-    if dpos & 7 != 0 {
-        let k = n.min(8 - (dpos & 7));
-        write_bits(dst, dpos, k, read_bits(src, spos, k));
-        spos += k;
-        dpos += k;
-        n -= k;
-    }
-    let mut s = src.add(spos >> 3);
-    let mut d = dst.add(dpos >> 3);
-    let off = spos & 7;
-    if off == 0 {
-        std::ptr::copy_nonoverlapping(s, d, n >> 3);
-        s = s.add(n >> 3);
-        d = d.add(n >> 3);
-        n &= 7;
-    } else {
-        while n >= 64 {
-            // 64 bits that do not start on a byte boundary end in a ninth byte.
-            let v = u64::from_be((s as *const u64).read_unaligned());
-            let v = v << off | (*s.add(8) >> (8 - off)) as u64;
-            (d as *mut u64).write_unaligned(v.to_be());
-            s = s.add(8);
-            d = d.add(8);
-            n -= 64;
+    // SAFETY: by the contract of both sides; a ninth byte is read only if it holds some of the
+    // bits.
+    unsafe {
+        if dpos & 7 != 0 {
+            let k = n.min(8 - (dpos & 7));
+            write_bits(dst, dpos, k, read_bits(src, spos, k));
+            spos += k;
+            dpos += k;
+            n -= k;
         }
+        let mut s = src.add(spos >> 3);
+        let mut d = dst.add(dpos >> 3);
+        let off = spos & 7;
+        if off == 0 {
+            std::ptr::copy_nonoverlapping(s, d, n >> 3);
+            s = s.add(n >> 3);
+            d = d.add(n >> 3);
+            n &= 7;
+        } else {
+            while n >= 64 {
+                // 64 bits that do not start on a byte boundary end in a ninth byte.
+                let v = u64::from_be((s as *const u64).read_unaligned());
+                let v = v << off | (*s.add(8) >> (8 - off)) as u64;
+                (d as *mut u64).write_unaligned(v.to_be());
+                s = s.add(8);
+                d = d.add(8);
+                n -= 64;
+            }
+        }
+        write_bits(d, 0, n, read_bits(s, off, n));
     }
-    write_bits(d, 0, n, read_bits(s, off, n));
 }
 
 /// The integer in `n` bits from bit `pos` on. `SystemLimit` if it is too large for a bignum.
@@ -117,7 +134,8 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
         if n == 0 {
             return Ok(Term::small(0));
         }
-        let mut v = read_bits(base, pos, n);
+        // SAFETY: by the contract, the bytes of these bits are readable.
+        let mut v = unsafe { read_bits(base, pos, n) };
         if little {
             v = swap_partial(v, n, true);
         }
@@ -127,16 +145,20 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
             a.uint(v)
         });
     }
-    // What is read is there: the field may be longer than any number can be, if the number isn't.
+    // All of the field is readable: it may be longer than any number can be, as long as the number
+    // is not.
     let pad = n.wrapping_neg() & 7;
     let mut buf = vec![0u8; n.div_ceil(8)];
     let last = buf.len() - 1;
-    if little {
-        copy_bits(base, pos, buf.as_mut_ptr(), 0, n);
-        buf[last] >>= pad;
-    } else {
-        copy_bits(base, pos, buf.as_mut_ptr(), pad, n);
-        buf.reverse();
+    // SAFETY: by the contract; the buffer has room for `n` bits and the padding.
+    unsafe {
+        if little {
+            copy_bits(base, pos, buf.as_mut_ptr(), 0, n);
+            buf[last] >>= pad;
+        } else {
+            copy_bits(base, pos, buf.as_mut_ptr(), pad, n);
+            buf.reverse();
+        }
     }
     if signed && pad > 0 && buf[last] >> (7 - pad) & 1 != 0 {
         buf[last] |= 0xFF << (8 - pad);
@@ -144,8 +166,9 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
     arith::from_le_bytes(a, &buf, signed)
 }
 
-/// Reverses the bytes of an `n`-bit field. Of a little-endian field of a broken number of bytes, the whole bytes come
-/// first, then the bits of most significance: from the field to its value if `read`, else back.
+/// Reverses the bytes of an `n`-bit field. A little-endian field with odd bits has its whole bytes
+/// first, and then its most significant bits: converts from the field to its value if `read`,
+/// otherwise back.
 fn swap_partial(v: u64, n: usize, read: bool) -> u64 {
     let (whole, rest) = (n & !7, n & 7);
     let swap = |x: u64| {
@@ -171,7 +194,8 @@ fn swap_partial(v: u64, n: usize, read: bool) -> u64 {
     }
 }
 
-/// Writes the low `n` bits of an integer at bit `pos`. False if `x` is no integer (nothing is written).
+/// Writes the low `n` bits of an integer at bit `pos`. False if `x` is no integer (nothing is
+/// written).
 ///
 /// # Safety
 /// As for [`write_bits`].
@@ -192,7 +216,10 @@ pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: b
         } else {
             v
         };
-        write_bits(dst, pos, n, v);
+        // SAFETY: by the contract, the bytes of these bits are writable.
+        unsafe {
+            write_bits(dst, pos, n, v);
+        }
         return true;
     }
     let pad = n.wrapping_neg() & 7;
@@ -200,14 +227,17 @@ pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: b
     if !arith::to_le_bytes(x, &mut buf) {
         return false;
     }
-    if little {
-        if let Some(l) = buf.last_mut() {
-            *l <<= pad;
+    // SAFETY: by the contract; the buffer has `n` bits and the padding.
+    unsafe {
+        if little {
+            if let Some(l) = buf.last_mut() {
+                *l <<= pad;
+            }
+            copy_bits(buf.as_ptr(), 0, dst, pos, n);
+        } else {
+            buf.reverse();
+            copy_bits(buf.as_ptr(), pad, dst, pos, n);
         }
-        copy_bits(buf.as_ptr(), 0, dst, pos, n);
-    } else {
-        buf.reverse();
-        copy_bits(buf.as_ptr(), pad, dst, pos, n);
     }
     true
 }
@@ -223,26 +253,31 @@ fn f16_to_f64(h: u16) -> f64 {
     }
 }
 
-/// To the nearest half, ties to even; infinite if out of range.
+/// Rounds to the nearest half float, ties to even; infinite if out of range.
 fn f16_from_f64(f: f64) -> u16 {
     let sign = (f.to_bits() >> 48 & 0x8000) as u16;
     let x = f.abs();
     if x >= 65520.0 {
         return sign | 0x7C00;
     }
-    // The step between halves of this magnitude; scaling by powers of two is exact.
+    // The step between half floats of this magnitude; scaling by powers of two is exact.
     let e = ((x.to_bits() >> 52) as i32 - 1023).max(-14);
     let m = (x * 2f64.powi(10 - e)).round_ties_even() as u32;
     // A mantissa rounded up to the next power carries into the exponent by itself.
     sign | (((e + 14) as u32) << 10).wrapping_add(m) as u16
 }
 
-/// The float in `n` bits from bit `pos` on. None if `n` is not 0, 16, 32 or 64 or the value is not finite.
+/// The float in `n` bits from bit `pos` on. None if `n` is not 0, 16, 32 or 64 or the value is not
+/// finite.
 ///
 /// # Safety
 /// As for [`read_bits`].
 pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> Option<f64> {
-    let mut v = if n <= 64 { read_bits(base, pos, n) } else { 0 };
+    let mut v = match n <= 64 {
+        // SAFETY: by the contract, the bytes of these bits are readable.
+        true => unsafe { read_bits(base, pos, n) },
+        false => 0,
+    };
     if little {
         v = swap_partial(v, n.min(64), true);
     }
@@ -256,8 +291,8 @@ pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> 
     f.is_finite().then_some(f)
 }
 
-/// Writes a number as a float of `n` bits at bit `pos`. False if `x` is no number, is an integer too large for a float,
-/// or `n` is not 16, 32 or 64.
+/// Writes a number as a float of `n` bits at bit `pos`. Returns false if `x` is no number or an
+/// integer too large for a float, or if `n` is not 16, 32 or 64.
 ///
 /// # Safety
 /// As for [`write_bits`].
@@ -267,19 +302,16 @@ pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: boo
     };
     let v = match n {
         16 => {
-            // Stock writes infinity where a number is too large for 16 or 32 bits.
+            // Stock writes infinity if a number is too large for 16 or 32 bits.
             f16_from_f64(f) as u64
         }
         32 => (f as f32).to_bits() as u64,
         64 => f.to_bits(),
         _ => return false,
     };
-    write_bits(
-        dst,
-        pos,
-        n,
-        if little { swap_partial(v, n, false) } else { v },
-    );
+    let v = if little { swap_partial(v, n, false) } else { v };
+    // SAFETY: by the contract, the bytes of these bits are writable.
+    unsafe { write_bits(dst, pos, n, v) };
     true
 }
 
@@ -289,7 +321,8 @@ pub fn code_point(x: Term) -> Option<u32> {
     char::from_u32(v).map(|c| c as u32)
 }
 
-/// The character in UTF-8 at bit `pos` of `avail` bits, and its size in bits. None if there is no valid one.
+/// The character in UTF-8 at bit `pos` of `avail` bits, and its size in bits. None if there is no
+/// valid one.
 ///
 /// # Safety
 /// As for [`read_bits`], for all `avail` bits.
@@ -297,7 +330,8 @@ pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32
     if avail < 8 {
         return None;
     }
-    let b0 = read_bits(base, pos, 8) as u32;
+    // SAFETY: by the contract, for the first 8 of `avail` bits.
+    let b0 = unsafe { read_bits(base, pos, 8) } as u32;
     let (n, least) = match b0 {
         0..=0x7F => return Some((b0, 8)),
         0xC2..=0xDF => (2, 0x80),
@@ -310,7 +344,8 @@ pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32
     }
     let mut c = b0 & (0x7F >> n);
     for i in 1..n {
-        let b = read_bits(base, pos + 8 * i, 8) as u32;
+        // SAFETY: by the contract, since `avail` covers all `n` bytes.
+        let b = unsafe { read_bits(base, pos + 8 * i, 8) } as u32;
         if b & 0xC0 != 0x80 {
             return None;
         }
@@ -319,7 +354,8 @@ pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32
     (c >= least && char::from_u32(c).is_some()).then_some((c, n * 8))
 }
 
-/// The character in UTF-16 at bit `pos` of `avail` bits, and its size in bits. None if there is no valid one.
+/// The character in UTF-16 at bit `pos` of `avail` bits, and its size in bits. None if there is no
+/// valid one.
 ///
 /// # Safety
 /// As for [`read_bits`], for all `avail` bits.
@@ -330,7 +366,8 @@ pub unsafe fn get_utf16(
     little: bool,
 ) -> Option<(u32, usize)> {
     let unit = |at: usize| {
-        let v = read_bits(base, at, 16) as u16;
+        // SAFETY: by the contract, since `unit` is called only for bits within `avail`.
+        let v = unsafe { read_bits(base, at, 16) } as u16;
         (if little { v.swap_bytes() } else { v }) as u32
     };
     if avail < 16 {
@@ -355,11 +392,12 @@ pub unsafe fn get_utf32(base: *const u8, pos: usize, avail: usize, little: bool)
     if avail < 32 {
         return None;
     }
-    let v = read_bits(base, pos, 32) as u32;
+    // SAFETY: by the contract, for the first 32 of `avail` bits.
+    let v = unsafe { read_bits(base, pos, 32) } as u32;
     char::from_u32(if little { v.swap_bytes() } else { v }).map(|c| c as u32)
 }
 
-/// Bits that a code point takes in UTF-8.
+/// Number of bits of a code point in UTF-8.
 pub const fn utf8_bits(c: u32) -> usize {
     match c {
         0..=0x7F => 8,
@@ -369,12 +407,12 @@ pub const fn utf8_bits(c: u32) -> usize {
     }
 }
 
-/// Bits that a code point takes in UTF-16.
+/// Number of bits of a code point in UTF-16.
 pub const fn utf16_bits(c: u32) -> usize {
     if c < 0x10000 { 16 } else { 32 }
 }
 
-/// Writes a valid code point in UTF-8 and gives its size in bits.
+/// Writes a valid code point in UTF-8; returns its size in bits.
 ///
 /// # Safety
 /// As for [`write_bits`].
@@ -388,23 +426,23 @@ pub unsafe fn put_utf8(dst: *mut u8, pos: usize, c: u32) -> usize {
         24 => (0xE0 | c >> 12) << 16 | tail(6) << 8 | tail(0),
         _ => (0xF0 | c >> 18) << 24 | tail(12) << 16 | tail(6) << 8 | tail(0),
     };
-    write_bits(dst, pos, n, v);
+    // SAFETY: by the contract, the bytes of these bits are writable.
+    unsafe {
+        write_bits(dst, pos, n, v);
+    }
     n
 }
 
-/// Writes a valid code point in UTF-16 and gives its size in bits.
+/// Writes a valid code point in UTF-16; returns its size in bits.
 ///
 /// # Safety
 /// As for [`write_bits`].
 pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize {
     let unit = |at: usize, v: u32| {
         let v = v as u16;
-        write_bits(
-            dst,
-            at,
-            16,
-            (if little { v.swap_bytes() } else { v }) as u64,
-        );
+        let v = if little { v.swap_bytes() } else { v };
+        // SAFETY: by the contract, the bytes of these bits are writable.
+        unsafe { write_bits(dst, at, 16, v.into()) };
     };
     if c < 0x10000 {
         unit(pos, c);
@@ -420,17 +458,14 @@ pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize
 /// # Safety
 /// As for [`write_bits`].
 pub unsafe fn put_utf32(dst: *mut u8, pos: usize, c: u32, little: bool) {
-    write_bits(
-        dst,
-        pos,
-        32,
-        (if little { c.swap_bytes() } else { c }) as u64,
-    );
+    let c = if little { c.swap_bytes() } else { c };
+    // SAFETY: by the contract, the bytes of these bits are writable.
+    unsafe { write_bits(dst, pos, 32, c.into()) };
 }
 
-/// A bit string under construction: its size is known, segments are written in order.
+/// A bit string under construction: its size is known, and segments are written in order.
 pub struct BsWriter {
-    /// The whole bit string. Good once all segments are written.
+    /// The whole bit string. Valid once all segments are written.
     pub term: Term,
     dst: *mut u8,
     /// Next bit to write.
@@ -446,7 +481,8 @@ impl BsWriter {
             a.heap_bin(bytes)
         } else {
             let b = RcBin::alloc(bytes);
-            // SAFETY: a fresh block, whose count the term takes over; the writer fills it before the term is used.
+            // SAFETY: a fresh block, whose count the term takes over; the writer fills it before
+            // the term is used.
             unsafe { (a.refc_bin(b, bytes), RcBin::bytes(b)) }
         };
         let term = if bits & 7 == 0 {
@@ -461,7 +497,7 @@ impl BsWriter {
             end: bits,
         }
     }
-    /// Takes the place for a segment of `n` bits; None if it doesn't fit.
+    /// Reserves a segment of `n` bits; None if it does not fit.
     fn step(&mut self, n: usize) -> Option<usize> {
         let pos = self.pos;
         if n > self.end - pos {
@@ -474,67 +510,68 @@ impl BsWriter {
     pub fn left(&self) -> usize {
         self.end - self.pos
     }
-    /// The low `n` bits of an integer. False if `x` is none, or there is no room.
+    /// Writes the low `n` bits of an integer. Returns false if `x` is none, or if there is no room.
     pub fn integer(&mut self, x: Term, n: usize, little: bool) -> bool {
-        // SAFETY: step keeps the segment inside the block.
+        // SAFETY: `step` keeps the segment inside the block.
         self.step(n)
             .is_some_and(|pos| unsafe { put_integer(self.dst, pos, n, x, little) })
     }
-    /// A float of `n` bits. False if it can't be one, or there is no room.
+    /// Writes a float of `n` bits. Returns false if `x` cannot be one, or if there is no room.
     pub fn float(&mut self, x: Term, n: usize, little: bool) -> bool {
-        // SAFETY: step keeps the segment inside the block.
+        // SAFETY: `step` keeps the segment inside the block.
         self.step(n)
             .is_some_and(|pos| unsafe { put_float(self.dst, pos, n, x, little) })
     }
-    /// The first `n` bits of `bits`. False if there are fewer, or no room.
+    /// Writes the first `n` bits of `bits`. Returns false if there are fewer, or no room.
     pub fn bits(&mut self, bits: &Bits, n: usize) -> bool {
         if n > bits.bit_len {
             return false;
         }
         self.step(n).is_some_and(|pos| {
-            // SAFETY: step keeps the segment inside the block; the source has n bits and is another object.
+            // SAFETY: `step` keeps the segment inside the block; the source has n bits and is
+            // another object.
             unsafe { copy_bits(bits.base, bits.bit_offset as usize, self.dst, pos, n) };
             true
         })
     }
-    /// Literal bytes. False if there is no room.
+    /// Writes literal bytes. Returns false if there is no room.
     pub fn bytes(&mut self, b: &[u8]) -> bool {
         self.step(b.len() * 8).is_some_and(|pos| {
-            // SAFETY: as in bits.
+            // SAFETY: as in `bits`.
             unsafe { copy_bits(b.as_ptr(), 0, self.dst, pos, b.len() * 8) };
             true
         })
     }
-    /// A code point in UTF-8. False if there is no room.
+    /// Writes a code point in UTF-8. Returns false if there is no room.
     pub fn utf8(&mut self, c: u32) -> bool {
         self.step(utf8_bits(c)).is_some_and(|pos| {
-            // SAFETY: as in bits.
+            // SAFETY: as in `bits`.
             unsafe { put_utf8(self.dst, pos, c) };
             true
         })
     }
-    /// A code point in UTF-16. False if there is no room.
+    /// Writes a code point in UTF-16. Returns false if there is no room.
     pub fn utf16(&mut self, c: u32, little: bool) -> bool {
         self.step(utf16_bits(c)).is_some_and(|pos| {
-            // SAFETY: as in bits.
+            // SAFETY: as in `bits`.
             unsafe { put_utf16(self.dst, pos, c, little) };
             true
         })
     }
-    /// A code point in UTF-32. False if there is no room.
+    /// Writes a code point in UTF-32. Returns false if there is no room.
     pub fn utf32(&mut self, c: u32, little: bool) -> bool {
         self.step(32).is_some_and(|pos| {
-            // SAFETY: as in bits.
+            // SAFETY: as in `bits`.
             unsafe { put_utf32(self.dst, pos, c, little) };
             true
         })
     }
 }
 
-/// Why an append fails.
+/// Reason why an append fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendError {
-    /// Not a bit string: `badarg`.
+    /// It is not a bit string: `badarg`.
     Type,
     /// Its size is no multiple of the unit: `badarg`.
     Unit,
@@ -542,11 +579,11 @@ pub enum AppendError {
     Size,
 }
 
-/// Least bytes of a block that is to grow.
+/// Minimum number of bytes of a block that is to grow.
 const MIN_WRITABLE: usize = 256;
 
-/// A new writable block with room for `capacity` bytes, of which `size` count as used, under a refc binary and a
-/// writable sub-binary of `bits` bits.
+/// A new writable block with room for `capacity` bytes, of which `size` count as used, under a refc
+/// binary and a writable sub-binary of `bits` bits.
 ///
 /// # Safety
 /// The caller fills the first `bits` bits before the term is used.
@@ -557,28 +594,39 @@ unsafe fn new_writable<A: Alloc + ?Sized>(
 ) -> (Term, *mut u8) {
     let size = bits.div_ceil(8);
     let b = RcBin::alloc(capacity.max(size));
-    (*b).used.store(size, Ordering::Relaxed);
-    let whole = a.refc_bin(b, size);
-    (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
-    (writable_sub(a, whole, bits), RcBin::bytes(b))
+    // SAFETY: the block is new and its count goes over to the term; word 5 of a refc binary is its
+    // flags.
+    unsafe {
+        (*b).used.store(size, Ordering::Relaxed);
+        let whole = a.refc_bin(b, size);
+        (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+        (writable_sub(a, whole, bits), RcBin::bytes(b))
+    }
 }
 
+/// A writable sub-binary of the first `bits` bits of `whole`.
+///
 /// # Safety
-/// `whole` is a counted binary that its writer may append to, and has at least so many bits.
+/// `whole` is a counted binary that its writer may append to, and has at least `bits` bits.
 unsafe fn writable_sub<A: Alloc + ?Sized>(a: &mut A, whole: Term, bits: usize) -> Term {
     let t = a.sub_binary(whole, 0, bits);
-    *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
-    t
+    // SAFETY: a sub-binary was just made, whose word 3 has the flag.
+    unsafe {
+        *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
+        t
+    }
 }
 
-/// An empty writable binary with room for `capacity` bytes. A compiler that knows the size asks for just that.
+/// An empty writable binary with room for `capacity` bytes. A compiler that knows the size asks for
+/// exactly that.
 pub fn init_writable<A: Alloc + ?Sized>(a: &mut A, capacity: usize) -> Term {
     // SAFETY: no bits to fill.
     unsafe { new_writable(a, 0, capacity).0 }
 }
 
-/// `bin` extended by `extra` bits, and where to write them: address and bit position. `unit` is what the size of `bin`
-/// must be a multiple of. In place where the module head allows it, else in a copy with room to grow.
+/// Extends `bin` by `extra` bits; returns the result, and the address and bit position to write
+/// them to. The size of `bin` must be a multiple of `unit`. Works in place if the module head
+/// allows it, otherwise in a copy with room to grow.
 pub fn append<A: Alloc + ?Sized>(
     a: &mut A,
     bin: Term,
@@ -598,7 +646,8 @@ pub fn append<A: Alloc + ?Sized>(
         return Ok((bin, bits.base as *mut u8, old));
     }
     let size = new.div_ceil(8);
-    // SAFETY: a sub-binary marked writable has a refc binary as its original (see new_writable); layouts.
+    // SAFETY: a sub-binary marked writable has a refc binary as its original (see new_writable);
+    // layouts.
     unsafe {
         if let Some((whole, block)) = writable_parts(bin)
             && size <= (*block).capacity
@@ -614,9 +663,9 @@ pub fn append<A: Alloc + ?Sized>(
     }
 }
 
-/// As [`append`], where nothing else refers to `bin`: the sub-binary itself is extended, and where its block has no room it gets
-/// another. Some code of OTP 29's compiler goes on with the source of the instruction, not with its destination: both are to be the same
-/// term.
+/// As [`append`], if nothing else refers to `bin`: the sub-binary itself is extended, and gets
+/// another block if its own has no room. Some code of OTP 29's compiler goes on with the source of
+/// the instruction instead of its destination, so both must be the same term.
 pub fn private_append<A: Alloc + ?Sized>(
     a: &mut A,
     bin: Term,
@@ -625,7 +674,7 @@ pub fn private_append<A: Alloc + ?Sized>(
 ) -> Result<(Term, *mut u8, usize), AppendError> {
     let old = bin.as_bits().ok_or(AppendError::Type)?.bit_len;
     let new = old.checked_add(extra).ok_or(AppendError::Size)?;
-    // SAFETY: as in append.
+    // SAFETY: as in `append`.
     unsafe {
         if let Some((whole, block)) = writable_parts(bin) {
             let size = new.div_ceil(8);
@@ -645,28 +694,33 @@ pub fn private_append<A: Alloc + ?Sized>(
     append(a, bin, extra, unit)
 }
 
-/// Gives a refc binary that nothing refers to but its front another block, with room for `size` bytes and as many more, for the one that
-/// it holds.
+/// Gives a refc binary to which only its front refers another block, with room for `size` bytes and
+/// as many more.
 ///
 /// # Safety
 /// `whole` and `block` are those of [`writable_parts`].
 #[cold]
 unsafe fn move_to_larger(whole: Term, block: *mut RcBin, size: usize) -> *mut RcBin {
-    let used = (*block).used.load(Ordering::Relaxed);
-    let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
-    std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
-    (*larger).used.store(used, Ordering::Relaxed);
-    let w = whole.ptr() as *mut u64;
-    w.add(3).write(larger as u64);
-    w.add(4).write(RcBin::bytes(larger) as u64);
-    RcBin::release(block);
-    larger
+    // SAFETY: by the contract: the only holder of the block, whose refc binary has block and
+    // address in words 3 and 4.
+    unsafe {
+        let used = (*block).used.load(Ordering::Relaxed);
+        let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
+        std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
+        (*larger).used.store(used, Ordering::Relaxed);
+        let w = whole.ptr() as *mut u64;
+        w.add(3).write(larger as u64);
+        w.add(4).write(RcBin::bytes(larger) as u64);
+        RcBin::release(block);
+        larger
+    }
 }
 
-/// Bytes of a part up to which stock copies it since OTP 27.
+/// Largest part in bytes that stock copies since OTP 27.
 const SMALL_PART_BYTES: usize = 64;
 
-/// Whether it is a part that stock copies since OTP 27: of few bytes, and not the front of a block that was appended to.
+/// Whether it is a part that stock copies since OTP 27: short, and not the front of a block that
+/// was appended to.
 pub fn is_small_part(bin: Term) -> bool {
     let small = |b: Bits| b.bit_len <= SMALL_PART_BYTES * 8;
     if bin.subtag() != Some(Subtag::SubBin) || !bin.as_bits().is_some_and(small) {
@@ -691,8 +745,8 @@ fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
         return None;
     }
     let p = bin.ptr();
-    // SAFETY: layouts of sub-binaries and refc binaries. The mark is set only on sub-binaries that start at the first
-    // bit of their block; `used` is changed only by the holder of the sole count.
+    // SAFETY: layouts of sub-binaries and refc binaries. The mark is set only on sub-binaries that
+    // start at the first bit of their block; only the holder of the only count changes `used`.
     unsafe {
         let mark = (*p.add(3)).raw();
         let whole = *p.add(4);
@@ -714,7 +768,7 @@ fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
 /// The room behind a binary that may be appended to in place.
 #[derive(Clone, Copy)]
 pub struct Room {
-    /// Behind the last byte of the binary.
+    /// The address behind the last byte of the binary.
     pub start: *mut u8,
     whole: Term,
     block: *mut RcBin,
@@ -722,7 +776,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// How many bytes there are.
+    /// Number of bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         // SAFETY: the block lives as long as the binary, which is in hand.
@@ -730,13 +784,14 @@ impl Room {
     }
 }
 
-/// The room behind a binary that may be appended to in place; None for any other, and for one that ends within a byte. What is
-/// written there is nobody's before [`grow_by`] says that it is the binary's.
+/// The room behind a binary that may be appended to in place; None for any other, and for one that
+/// ends within a byte. Bytes written there belong to nobody until [`grow_by`] makes them part of
+/// the binary.
 #[inline]
 pub fn room_behind(bin: Term) -> Option<Room> {
     let (whole, block) = writable_parts(bin)?;
-    // SAFETY: a writable sub-binary (see `writable_parts`), whose last bits are counted in word 3; `used` bytes of its block
-    // are its own.
+    // SAFETY: a writable sub-binary (see `writable_parts`), whose last bits are counted in word 3;
+    // `used` bytes of its block belong to it.
     unsafe {
         if (*bin.ptr().add(3)).raw() & 7 != 0 {
             return None;
@@ -751,11 +806,12 @@ pub fn room_behind(bin: Term) -> Option<Room> {
     }
 }
 
-/// `bin` with the `n` bytes that were written behind it. If it is `private` nothing else refers to it, and the sub-binary
-/// itself is extended.
+/// Extends `bin` by the `n` bytes that were written behind it. If it is `private` nothing else
+/// refers to it, and the sub-binary itself is extended.
 ///
 /// # Safety
-/// [`room_behind`] has just told that `room` of `bin`, where so many bytes are written, at least one.
+/// [`room_behind`] has just returned `room` for `bin`, and `n` bytes are written there, at least
+/// one.
 #[inline]
 pub unsafe fn grow_by<A: Alloc + ?Sized>(
     a: &mut A,
@@ -765,33 +821,43 @@ pub unsafe fn grow_by<A: Alloc + ?Sized>(
     private: bool,
 ) -> Term {
     let size = room.used + n;
-    extend(a, room.whole, room.block, size);
-    let w = bin.ptr() as *mut u64;
-    if private {
+    // SAFETY: by the contract: a writable sub-binary and its original; all words of the new
+    // sub-binary are written.
+    unsafe {
+        extend(a, room.whole, room.block, size);
+        let w = bin.ptr() as *mut u64;
+        if private {
+            w.add(1).write(size as u64);
+            return bin;
+        }
+        *w.add(3) &= !SUB_WRITABLE;
+        let p = a.alloc(SUB_BIN_WORDS);
+        let w = p as *mut u64;
+        w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
         w.add(1).write(size as u64);
-        return bin;
+        w.add(2).write(0);
+        w.add(3).write(SUB_WRITABLE);
+        p.add(4).write(room.whole);
+        Term::boxed_at(p)
     }
-    *w.add(3) &= !SUB_WRITABLE;
-    let p = a.alloc(SUB_BIN_WORDS);
-    let w = p as *mut u64;
-    w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
-    w.add(1).write(size as u64);
-    w.add(2).write(0);
-    w.add(3).write(SUB_WRITABLE);
-    p.add(4).write(room.whole);
-    Term::boxed_at(p)
 }
 
+/// Makes the first `size` bytes of the block part of `whole`.
+///
 /// # Safety
-/// `whole` is a counted binary of `block`, and the only one that writes behind its end. The block has `size` bytes or more, which
-/// are initialised.
+/// `whole` is a counted binary of `block`, and the only one that writes behind its end. The block
+/// has at least `size` bytes, which are initialised.
 #[inline]
 unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
     let w = whole.ptr() as *mut u64;
-    let before = w.add(1).read() as usize;
-    w.add(1).write(size as u64);
-    w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
-    (*block).used.store(size, Ordering::Relaxed);
-    a.off_heap().bytes += size.saturating_sub(before);
-    a.off_heap_grew();
+    // SAFETY: by the contract: words 1 and 5 of a refc binary are its size and its flags, and no
+    // one else uses `used`.
+    unsafe {
+        let before = w.add(1).read() as usize;
+        w.add(1).write(size as u64);
+        w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+        (*block).used.store(size, Ordering::Relaxed);
+        a.off_heap().bytes += size.saturating_sub(before);
+        a.off_heap_grew();
+    }
 }

@@ -1,18 +1,20 @@
 //! The blocks of process heaps.
 //!
-//! Small ones come from the allocator. Large ones are mapped: only pages that are touched take memory. A page that is
-//! touched for the first time costs more than a collection spends on what it copies there, and a large heap gets another
-//! block with each collection. So large blocks that were freed are kept for the next ones, pages and all: at most
-//! [`SPARE_BYTES`], or a part of what such blocks take in all, and not beyond a second without use
-//! ([`release_unused`]). A block that is wanted and larger than any kept one is made out of one of those, so that what
-//! is kept comes on top of what is in use only where it is used again.
+//! Small ones come from the allocator. Large ones are mapped: only touched pages take memory.
+//! Touching a page for the first time costs more than a collection spends on what it copies there,
+//! and a large heap gets another block with each collection. So freed large blocks are kept for the
+//! next ones, pages and all: at most [`SPARE_BYTES`], or a part of what such blocks take in all,
+//! and no longer than a second without use ([`release_unused`]). If a block larger than any kept
+//! one is wanted, it is made out of one of those, so that kept memory comes on top of used memory
+//! only where it is used again.
 //!
-//! With a fence ([`crate::fence`]) none of that is so: blocks come from there, and nothing is kept.
+//! With a fence ([`crate::fence`]) none of this applies: blocks come from there, and nothing is
+//! kept.
 
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{asked, gives_back, is_crowded};
+use crate::pressure::{gives_back, is_crowded, note_allocation};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
@@ -22,52 +24,54 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of more words than this are mapped.
 pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
-/// Bytes of freed blocks that are kept, if they are not more than this or the fourth part of all mapped blocks.
+/// Bytes of freed blocks that are kept, unless a fourth of all mapped blocks is more.
 const SPARE_BYTES: usize = 64 << 20;
 const SPARE_PART: usize = 4;
-/// As many where there is a crowd of processes: see [`crate::pressure`].
+/// The same in a crowd of processes: see [`crate::pressure`].
 const SPARE_IN_CROWD: usize = 16 << 20;
 
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Where the mapped blocks lie that are in use, and bytes of each: only to tell what of them takes memory.
+/// Addresses and bytes of the mapped blocks in use. Only needed to report how much of them takes
+/// memory.
 static MAPPED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// A mapped block lies there and has so many words from now on.
+/// Records a mapped block of `words` words at `p`.
 fn note(p: *mut Term, words: usize) {
     MAPPED.lock().insert(p as usize, words * 8);
 }
 
-/// Bytes in all heap blocks of processes, those in their cells excepted.
+/// Bytes of all heap blocks of processes, without those in their cells.
 pub fn heap_bytes() -> usize {
     counts::sum(|c| &c.heap_bytes)
 }
-/// Bytes of those blocks of heaps that were mapped, and not allocated.
+/// Bytes of the mapped heap blocks.
 pub fn mapped_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed)
 }
-/// Bytes that mapped blocks take, those that are kept for others included: their pages that were touched. As far as the system tells.
+/// Bytes of touched pages in mapped blocks, including kept ones, as far as the system reports them.
 pub fn resident_bytes() -> usize {
     let mut all: Vec<(usize, usize)> = MAPPED.lock().iter().map(|(&at, &n)| (at, n)).collect();
     all.extend(spare().blocks.iter().map(|b| (b.0, b.1)));
-    // Of one that was unmapped meanwhile the system tells nothing.
+    // The system reports nothing for a block that was unmapped meanwhile.
     all.into_iter()
         .filter_map(|(at, n)| sys::resident(at, n))
         .sum()
 }
 
-/// Counts of the calls for mapped blocks of heaps since the start, and how many blocks are in use.
+/// Counts of the calls for mapped heap blocks since the start, from which the number in use
+/// follows.
 #[derive(Default)]
 pub struct Segments {
-    /// Asked for and given back.
+    /// Asked for, and given back.
     pub taken: AtomicUsize,
     pub freed: AtomicUsize,
     /// Blocks asked for that were kept from an earlier use.
     pub hits: AtomicUsize,
-    /// Mapped anew, given back to the system, and made another size by it.
+    /// Newly mapped, given back to the system, and resized by it.
     pub created: AtomicUsize,
     pub destroyed: AtomicUsize,
     pub resized: AtomicUsize,
-    /// The most that were in use at a time, and their bytes.
+    /// Largest number in use at a time, and their bytes.
     pub most: AtomicUsize,
     pub most_bytes: AtomicUsize,
 }
@@ -106,14 +110,14 @@ pub fn kept_bytes() -> usize {
     spare().bytes
 }
 
-/// Freed blocks that are kept.
+/// Number of freed blocks that are kept.
 pub fn kept_blocks() -> usize {
     spare().blocks.len()
 }
 
-/// Freed blocks.
+/// Freed blocks that are kept.
 struct Spare {
-    /// Where, bytes, and in which round it was freed; the last one freed is the last.
+    /// Address, bytes, and the round in which each was freed; the last one freed is the last.
     blocks: Vec<(usize, usize, u32)>,
     bytes: usize,
     round: u32,
@@ -129,7 +133,7 @@ fn spare() -> MutexGuard<'static, Spare> {
     SPARE.lock()
 }
 
-/// Blocks to be given back, once the lock is free: that takes long.
+/// Blocks to be given back once the lock is free: that takes long.
 type Gone = smallvec::SmallVec<[(usize, usize); 4]>;
 
 fn give_back(gone: Gone) {
@@ -148,8 +152,8 @@ impl Spare {
         self.bytes -= bytes;
         (at, bytes)
     }
-    /// The smallest block of at least so many bytes; else the largest there is, and then `gone` gets all others: they come
-    /// from heaps that have outgrown them.
+    /// Takes the smallest block of at least `bytes` bytes; if there is none, the largest one, and
+    /// moves all others to `gone`: they come from heaps that have outgrown them.
     fn take(&mut self, bytes: usize, gone: &mut Gone) -> Option<(usize, usize)> {
         let all = self.blocks.iter().enumerate();
         let fits = all
@@ -168,7 +172,7 @@ impl Spare {
     }
 }
 
-/// The rest of a kept block is kept, if it is not less than this.
+/// The rest of a kept block is kept if it is not smaller than this.
 const WORTH_BYTES: usize = MAP_ABOVE_WORDS * 8;
 
 fn map(bytes: usize) -> usize {
@@ -215,7 +219,8 @@ fn fresh(bytes: usize) -> usize {
     at
 }
 
-/// Has the pages of a mapping be large ones, where it has room for any. What is touched of one takes all of it: not in a crowd.
+/// Has a mapping use large pages, if it has room for any. Touching a part of one takes all of it,
+/// so not in a crowd.
 fn prepare(at: usize, bytes: usize) {
     if bytes >= sys::LARGE_PAGE && !is_crowded() {
         sys::in_large_pages(at, bytes);
@@ -247,8 +252,8 @@ fn unmap(at: usize, bytes: usize) {
     give_back(gone);
 }
 
-/// Gives back what has been kept since the last round; a round begins with each call. True if something is
-/// still kept.
+/// Gives back what has been kept since the last round; each call begins a round. Returns whether
+/// something is still kept.
 pub fn release_unused() -> bool {
     let mut gone = Vec::new();
     let kept = {
@@ -267,15 +272,15 @@ pub fn release_unused() -> bool {
     kept
 }
 
-/// Blocks that a scheduler has freed and will want again at once: a collection takes a block and frees one of the same size,
-/// and what is over a kilobyte costs the C library a search each time.
+/// Blocks that a scheduler has freed and will soon want again: a collection takes a block and frees
+/// one of the same size, and above a kilobyte the C library searches each time.
 struct Stash {
     words: usize,
     len: usize,
     blocks: [*mut Term; STASHED],
 }
 
-/// Blocks of one size that are kept, sizes of which some are, and the greatest of those, in words.
+/// Kept blocks of one size, number of sizes, and the largest size in words.
 const STASHED: usize = 4;
 const STASHES: usize = 16;
 const STASH_WORDS: usize = 2600;
@@ -286,13 +291,13 @@ thread_local! {
     };
 }
 
-/// Has `f` do something with the stash for blocks of so many words, where this thread has one.
+/// Calls `f` with the stash for blocks of `words` words, if this thread has one.
 #[inline]
 fn with_stash<R>(words: usize, f: impl FnOnce(&mut Stash) -> Option<R>) -> Option<R> {
     if words > STASH_WORDS || counts::share() == 0 || fence::on() {
         return None;
     }
-    // SAFETY: of this thread; `f` doesn't come back here.
+    // SAFETY: it belongs to this thread; `f` does not come back here.
     STASH.with(|s| f(unsafe { &mut (&mut (*s.get()))[(words ^ words >> 3) % STASHES] }))
 }
 
@@ -310,9 +315,9 @@ fn stashed(words: usize) -> Option<*mut Term> {
 fn stash(p: *mut Term, words: usize) -> Option<()> {
     with_stash(words, |s| {
         if s.words != words {
-            // What was wanted before gives way.
+            // The size that was wanted before gives way.
             for &b in &s.blocks[..s.len] {
-                // SAFETY: a free block of so many words.
+                // SAFETY: a free block of this many words.
                 unsafe { std::alloc::dealloc(b as *mut u8, layout(s.words)) };
             }
             (s.words, s.len) = (words, 0);
@@ -326,14 +331,15 @@ fn stash(p: *mut Term, words: usize) -> Option<()> {
     })
 }
 
-/// Blocks above [`STASH_WORDS`], of any size that isn't mapped: those that this scheduler freed last, so that what a process
-/// does for a request, and what a collection copies, goes to memory that is still in the processor's caches.
+/// Blocks above [`STASH_WORDS`] that are not mapped, of any size: those that this scheduler freed
+/// last, so that the work of a process on a request, and the copies of a collection, go to memory
+/// that is still in the processor's caches.
 struct Warm {
     len: usize,
     blocks: [(*mut Term, usize); WARM],
 }
 
-/// Blocks kept by each scheduler, and their words in all.
+/// Number of blocks that each scheduler keeps, and their words in all.
 const WARM: usize = 4;
 const WARM_WORDS: usize = 1 << 18;
 
@@ -357,25 +363,25 @@ fn take_warm(words: usize) -> Option<*mut Term> {
         return None;
     }
     WARM_BLOCKS.with(|w| {
-        // SAFETY: of this thread; nothing called here comes back.
+        // SAFETY: it belongs to this thread; nothing called here comes back.
         let w = unsafe { &mut *w.get() };
         let i = (0..w.len).rev().find(|&i| w.blocks[i].1 == words)?;
         Some(w.remove(i).0)
     })
 }
 
-/// Keeps a block, in place of those that were freed longest ago; None if it is not kept.
+/// Keeps a block, in place of those freed longest ago; None if it is not kept.
 fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
     if words <= STASH_WORDS || is_crowded() || gives_back() || counts::share() == 0 || fence::on() {
         return None;
     }
     WARM_BLOCKS.with(|w| {
-        // SAFETY: of this thread; nothing called here comes back.
+        // SAFETY: it belongs to this thread; nothing called here comes back.
         let w = unsafe { &mut *w.get() };
         let kept = |w: &Warm| w.blocks[..w.len].iter().map(|b| b.1).sum::<usize>();
         while w.len == WARM || (w.len > 0 && kept(w) + words > WARM_WORDS) {
             let (q, n) = w.remove(0);
-            // SAFETY: a free block of so many words.
+            // SAFETY: a free block of this many words.
             unsafe { std::alloc::dealloc(q as *mut u8, layout(n)) };
         }
         w.blocks[w.len] = (p, words);
@@ -385,12 +391,12 @@ fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
 }
 
 fn layout(words: usize) -> std::alloc::Layout {
-    // A request beyond the address space is answered like any other that cannot be met.
+    // A request beyond the address space is treated like any other that cannot be met.
     std::alloc::Layout::array::<u64>(words.max(1))
         .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
 }
 
-/// A block of `words` uninitialised words.
+/// Allocates a block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
     counts::add(|c| &c.heap_blocks, 1);
     counts::add(|c| &c.heap_bytes, words * 8);
@@ -400,7 +406,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         return p as *mut Term;
     }
     if words > MAP_ABOVE_WORDS {
-        asked(words * 8);
+        note_allocation(words * 8);
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         let p = map(words * 8) as *mut Term;
         note(p, words);
@@ -409,7 +415,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         p
     } else {
         if words > STASH_WORDS {
-            asked(words * 8);
+            note_allocation(words * 8);
         }
         let l = layout(words);
         // SAFETY: the layout has a size.
@@ -424,7 +430,8 @@ pub fn alloc_block(words: usize) -> *mut Term {
 /// Frees a block.
 ///
 /// # Safety
-/// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
+/// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used
+/// afterwards.
 #[track_caller]
 pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
@@ -432,28 +439,31 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     }
     counts::add(|c| &c.heap_blocks, usize::MAX);
     counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
-    if fence::owns(p) {
-        return fence::free(p);
-    }
-    if words > MAP_ABOVE_WORDS {
-        MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
-        MAPPED.lock().remove(&(p as usize));
-        unmap(p as usize, words * 8);
-    } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
-        std::alloc::dealloc(p as *mut u8, layout(words));
+    // SAFETY: by the contract: it goes back to where it came from, with its number of words.
+    unsafe {
+        if fence::owns(p) {
+            return fence::free(p);
+        }
+        if words > MAP_ABOVE_WORDS {
+            MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+            MAPPED.lock().remove(&(p as usize));
+            unmap(p as usize, words * 8);
+        } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
+            std::alloc::dealloc(p as *mut u8, layout(words));
+        }
     }
 }
 
-/// Whether a block of so many words is mapped from the system.
+/// Whether a block of `words` words is mapped from the system.
 pub fn is_mapped(words: usize) -> bool {
     words > MAP_ABOVE_WORDS
 }
 
-/// Makes a mapped block larger: where it is now, with all its words. None where that takes a new block, as it does with a
-/// fence.
+/// Enlarges a mapped block; returns its new address, with all its words. None if that takes a new
+/// block, or with a fence.
 ///
 /// # Safety
-/// `p` came from [`alloc_block`] with `words` and is not used afterwards if there is a result, save through that.
+/// `p` came from [`alloc_block`] with `words`; if there is a result, only that is used afterwards.
 pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option<*mut Term> {
     if words <= MAP_ABOVE_WORDS || fence::on() {
         return None;
@@ -463,8 +473,8 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
-    asked(bytes.saturating_sub(from));
-    // It may move, and others get its addresses at once.
+    note_allocation(bytes.saturating_sub(from));
+    // It may move, and its addresses may be reused at once.
     MAPPED.lock().remove(&(p as usize));
     let Some(q) = sys::resize(p as usize, from, bytes) else {
         note(p, words);
@@ -477,7 +487,8 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
     Some(q as *mut Term)
 }
 
-/// Makes a mapped block larger where it lies. False where the addresses behind it are not free, and with a fence.
+/// Enlarges a mapped block in place. False if the addresses behind it are not free, or with a
+/// fence.
 ///
 /// # Safety
 /// `p` came from [`alloc_block`] with `words`; it has `to` words from now on if the result is true.
@@ -500,7 +511,7 @@ pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool
     true
 }
 
-/// Whether [`cut_block`] may be called. With a fence what is left of a block would not end at its end.
+/// Whether [`cut_block`] may be called. With a fence the rest of a block would not end at its end.
 pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
     to < words && to > MAP_ABOVE_WORDS && !fence::on()
 }
@@ -508,7 +519,8 @@ pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
 /// Gives back the end of a block.
 ///
 /// # Safety
-/// `p` came from [`alloc_block`] with `words`, of which those from `to` on are not used afterwards; [`may_cut_block`].
+/// `p` came from [`alloc_block`] with `words`, of which those from `to` on are not used afterwards;
+/// [`may_cut_block`] holds.
 pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     debug_assert!(may_cut_block(words, to));
     counts::add(|c| &c.heap_bytes, ((words - to) * 8).wrapping_neg());
@@ -516,14 +528,18 @@ pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     note(p, to);
     // The system keeps the page that the cut goes through, and frees it with the rest.
     let page = sys::page_bytes();
-    let from = (p.add(to) as usize).next_multiple_of(page);
-    let end = (p.add(words) as usize).next_multiple_of(page);
-    if from < end {
-        sys::release(from, end - from);
+    // SAFETY: by the contract, the block has `words` words.
+    unsafe {
+        let from = (p.add(to) as usize).next_multiple_of(page);
+        let end = (p.add(words) as usize).next_multiple_of(page);
+        if from < end {
+            sys::release(from, end - from);
+        }
     }
 }
 
-/// Gives back the whole pages between two addresses of a mapped block; nothing where it is small: false.
+/// Gives back the whole pages between two addresses of a mapped block. Returns false, and does
+/// nothing, if it is small.
 ///
 /// # Safety
 /// Both are in one block, in which nothing between them is in use.
@@ -549,7 +565,7 @@ mod tests {
         if fence::on() {
             return;
         }
-        // SAFETY: the block is freed with the words that it has come to have, and written within.
+        // SAFETY: the block is freed with its final number of words, and written within.
         unsafe {
             let mut n = 9 * MAP_ABOVE_WORDS;
             let p = alloc_block(n);
@@ -567,7 +583,8 @@ mod tests {
 
     #[test]
     fn freed_blocks_are_used_again_whatever_their_size() {
-        // SAFETY: blocks are freed with the words they were made with, and written within.
+        // SAFETY: blocks are freed with the number of words they were made with, and written
+        // within.
         unsafe {
             let n = 2 * MAP_ABOVE_WORDS;
             for words in [n, n + 700, n, n * 3, n + 5000] {

@@ -1,15 +1,16 @@
-//! Equality and order of terms, as `=:=`, `==`, `<` and the order of map keys have them.
+//! Equality and order of terms: `=:=`, `==`, `<` and the order of map keys.
 //!
 //! ```text
 //! number < atom < reference < fun < port < pid < tuple < record < map < nil < list < bitstring
 //! ```
-//! Two orders differ in numbers only. In the *arithmetic* order (`<`, `==`) an integer and a float compare by value,
-//! exactly, however large. In the *exact* order (`=:=`, keys of maps) every integer is below every float.
-//! Maps order by size, then by keys in exact order, then by the values of the keys in that order. Native records order by
-//! module, name, whether they are exported, number of fields, their names, and then by values, in the order of the declaration.
+//! Two orders differ in numbers only. In the *arithmetic* order (`<`, `==`) an integer and a float
+//! compare by value, exactly, however large. In the *exact* order (`=:=`, keys of maps) every
+//! integer is below every float. Maps compare by size, then by keys in exact order, then by the
+//! values of the keys in that order. Native records compare by module, name, whether they are
+//! exported, number of fields, field names, and then values, in the order of the declaration.
 //!
-//! Terms may be nested as deeply as memory allows, so nothing here recurses: what remains to be compared is kept in
-//! a stack of frames.
+//! Terms may be nested as deeply as memory allows, so nothing here recurses: pending comparisons
+//! are kept in a stack of frames.
 
 use crate::atom;
 use crate::hash;
@@ -35,7 +36,7 @@ pub fn eq_exact(a: Term, b: Term) -> bool {
     equal(a, b, true)
 }
 
-/// `a == b`: integers and floats are equal where their values are, except in keys of maps.
+/// `a == b`: an integer equals a float of the same value, except in keys of maps.
 #[inline]
 pub fn eq(a: Term, b: Term) -> bool {
     if a == b {
@@ -62,7 +63,7 @@ pub fn cmp(a: Term, b: Term) -> Ordering {
     order(a, b, false)
 }
 
-/// The order in which map keys are kept: [`cmp`] but with all integers below all floats. `Equal` is `=:=`.
+/// The order of map keys: [`cmp`] but with all integers below all floats. `Equal` is `=:=`.
 #[inline]
 pub fn cmp_exact(a: Term, b: Term) -> Ordering {
     if a == b {
@@ -77,10 +78,11 @@ pub fn cmp_exact(a: Term, b: Term) -> Ordering {
     order(a, b, true)
 }
 
-/// Both as floats, if they are.
+/// Both as floats, if they are floats.
 #[inline(always)]
 fn floats(a: Term, b: Term) -> Option<(f64, f64)> {
-    // Both headers are asked for before either is looked at: they come from memory at once.
+    // Both headers are loaded before either is looked at, so that they come from memory at the same
+    // time.
     let (x, y) = (a.boxed_header()?, b.boxed_header()?);
     let both = x == y && header_subtag(x) as u8 == Subtag::Float as u8;
     if both {
@@ -90,7 +92,7 @@ fn floats(a: Term, b: Term) -> Option<(f64, f64)> {
     }
 }
 
-/// Compares two floats. Exactly, the two zeros are one value or, since OTP 27, two.
+/// Compares two floats. In exact order, the two zeros are one value, or two since OTP 27.
 #[inline]
 fn cmp_floats(x: f64, y: f64, exact: bool) -> Ordering {
     match x.partial_cmp(&y).unwrap_or(Ordering::Equal) {
@@ -102,7 +104,8 @@ fn cmp_floats(x: f64, y: f64, exact: bool) -> Ordering {
 /// Compares an integer (small or big) with a finite float by value.
 pub(crate) fn cmp_int_float(i: Term, f: f64) -> Ordering {
     if let Some(v) = i.as_small() {
-        // Beyond 2^60 any float is outside the range of smalls; within it the integer part converts exactly.
+        // Beyond 2^60 any float is outside the range of smalls; within it the integer part converts
+        // exactly.
         if f >= (1u64 << 60) as f64 {
             return Ordering::Less;
         }
@@ -144,13 +147,14 @@ fn cmp_magnitude(digits: &[u64], f: f64) -> Ordering {
     let bits = f.to_bits();
     let exp = ((bits >> 52) & 0x7FF) as i64 - 1023;
     let mant = (bits & ((1 << 52) - 1)) | (1 << 52);
-    // Highest set bit of the integer against that of the float.
+    // The highest set bit of the integer against that of the float.
     let top = n as i64 * 64 - 1 - digits.last().map_or(64, |d| d.leading_zeros()) as i64;
     match top.cmp(&exp) {
         Ordering::Equal => {}
         o => return o,
     }
-    // Both have 2^exp as their highest bit: compare the 53 bits of the float with the integer's, then what is left.
+    // Both have 2^exp as their highest bit: compare the 53 bits of the float with the integer's,
+    // then the rest.
     let bit = |i: i64| -> u64 {
         if i < 0 {
             0
@@ -296,7 +300,7 @@ fn cmp_refs(a: Term, b: Term) -> Ordering {
     }
 }
 
-/// Compares all of two funs but their environments.
+/// Compares all parts of two funs except their environments.
 fn cmp_fun_heads(a: Term, b: Term) -> Ordering {
     let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) else {
         return Ordering::Equal;
@@ -370,7 +374,7 @@ pub(crate) fn cmp_bits(a: &Bits, b: &Bits) -> Ordering {
     a.bit_len.cmp(&b.bit_len)
 }
 
-/// Whether two boxed terms that hold no terms are equal; both have the same rank.
+/// Whether two boxed terms without terms inside are equal; both have the same rank.
 fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
     match rank(a) {
         0 => {
@@ -401,12 +405,12 @@ fn same_bits(a: &Bits, b: &Bits) -> bool {
     }
 }
 
-/// Whether records of these are of one kind.
+/// Whether records with these definitions are of one kind.
 fn same_definition(a: Definition, b: Definition) -> bool {
-    a.term() == b.term() || a.told() == b.told()
+    a.term() == b.term() || a.identity() == b.identity()
 }
 
-/// The order of records, as far as their definitions tell it.
+/// The order of records, as far as their definitions decide it.
 fn cmp_definitions(a: Definition, b: Definition) -> Ordering {
     if same_definition(a, b) {
         return Ordering::Equal;
@@ -422,24 +426,25 @@ fn cmp_definitions(a: Definition, b: Definition) -> Ordering {
         })
 }
 
-/// Equality of terms that are not the same word. Tuples and lists are walked without a stack as long as there is but one pair of
-/// their elements to look into; most that differ show it by an element that is an immediate.
+/// Equality of terms that are not the same word. Tuples and lists need no stack as long as only one
+/// pair of their elements has to be compared further; most terms that differ do so in an immediate
+/// element.
 #[inline(never)]
 fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
     loop {
-        // Where it isn't exact, an integer may be equal to a float.
+        // In arithmetic order, an integer may equal a float.
         if a.is_immed() && (exact || b.is_immed()) || exact && b.is_immed() {
             return false;
         }
         if a.is_list_ptr() && b.is_list_ptr() {
-            // SAFETY: conses are two words.
+            // SAFETY: cons cells are two words.
             let ((x, y), (xs, ys)) = unsafe {
                 let (p, q) = (a.ptr(), b.ptr());
                 ((*p, *q), (*p.add(1), *q.add(1)))
             };
             if x == y {
-                // SAFETY: conses.
-                (a, b) = unsafe { behind_same(a, b) };
+                // SAFETY: both are cons cells.
+                (a, b) = unsafe { skip_same_heads(a, b) };
             } else if xs == ys {
                 (a, b) = (x, y);
             } else {
@@ -450,7 +455,7 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
                 return false;
             }
             let mut pairs = x.iter().zip(y).filter(|(x, y)| x != y);
-            // Equal otherwise.
+            // Everything else is equal.
             let Some((&x, &y)) = pairs.next() else {
                 return true;
             };
@@ -467,6 +472,8 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
             (a, b) = (x, y);
         } else if let (Some(x), Some(y)) = (a.as_bits(), b.as_bits()) {
             return same_bits(&x, &y);
+        } else if let Some(same) = same_local_refs(a, b) {
+            return same;
         } else {
             return equal_any(a, b, exact);
         }
@@ -476,7 +483,16 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
     }
 }
 
-/// Words to compare pairwise: where they are in both terms, how many are left, and whether their equality is exact.
+/// Whether two references of this runtime are equal; None if either term is none.
+#[inline]
+fn same_local_refs(a: Term, b: Term) -> Option<bool> {
+    let a = a.as_ref_view()?.local_nums()?;
+    let b = b.as_ref_view()?.local_nums()?;
+    Some(a == b)
+}
+
+/// Words to compare pairwise: their addresses in both terms, the number left, and whether to
+/// compare them exactly.
 #[derive(Clone, Copy)]
 struct Run {
     a: *const Term,
@@ -485,8 +501,9 @@ struct Run {
     exact: bool,
 }
 
-/// Equality of terms of any shape. Hash maps of equal keys have equal trees, so they compare node by node. A run of words that is over
-/// leaves nothing behind, so that lists and last elements need no stack.
+/// Equality of terms of any shape. Hash maps with equal keys have equal trees, so they compare node
+/// by node. A finished run of words leaves nothing behind, so that lists and last elements need no
+/// stack.
 #[inline(never)]
 fn equal_any(a: Term, b: Term, exact: bool) -> bool {
     let mut todo: SmallVec<[Run; 16]> = SmallVec::new();
@@ -504,7 +521,7 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
             }
             continue;
         }
-        // SAFETY: there are words left in both; they are in terms in hand, or the arguments.
+        // SAFETY: both have words left, in terms in hand or in the arguments.
         let (x, y) = unsafe { (*run.a, *run.b) };
         // SAFETY: at most one behind the last.
         unsafe {
@@ -515,7 +532,7 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
         if x == y {
             continue;
         }
-        // An integer may be equal to a float.
+        // An integer may equal a float.
         if x.is_immed() && (run.exact || y.is_immed()) || run.exact && y.is_immed() {
             return false;
         }
@@ -532,7 +549,7 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
             if !y.is_list_ptr() {
                 return false;
             }
-            // Conses are two words.
+            // Cons cells are two words.
             enter(x.ptr(), y.ptr(), 2);
             continue;
         }
@@ -565,49 +582,15 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
                 }
                 enter(r.values.as_ptr(), s.values.as_ptr(), r.values.len());
             }
-            // SAFETY: layout of maps; both have the same header, hence the same words.
-            8 => unsafe {
-                let (p, q) = (x.ptr(), y.ptr());
-                let h = (*p).raw();
-                if h != (*q).raw() {
-                    return false;
-                }
-                let kind = layout::map_kind(h);
-                if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
-                    return false;
-                }
+            8 => {
                 if run.n > 0 {
                     todo.push(run);
                     run.n = 0;
                 }
-                let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
-                    todo.push(Run { a, b, n, exact });
-                };
-                if kind == MAP_FLAT {
-                    let n = (*p.add(1)).raw() as usize;
-                    if n > 0 {
-                        later(p.add(3), q.add(3), n, exact);
-                        later(p.add(2), q.add(2), 1, true);
-                    }
-                } else {
-                    let first = if kind == layout::MAP_NODE { 1 } else { 2 };
-                    for i in first..layout::map_words(p) {
-                        let (x, y) = (*p.add(i), *q.add(i));
-                        if x == y {
-                            continue;
-                        }
-                        if x.is_list_ptr() != y.is_list_ptr() {
-                            return false;
-                        }
-                        if x.is_list_ptr() {
-                            later(x.ptr().add(1), y.ptr().add(1), 1, exact);
-                            later(x.ptr(), y.ptr(), 1, true);
-                        } else {
-                            later(p.add(i), q.add(i), 1, exact);
-                        }
-                    }
+                if !equal_maps(x, y, exact, &mut todo) {
+                    return false;
                 }
-            },
+            }
             _ => {
                 if !equal_leaf(x, y, exact) {
                     return false;
@@ -617,49 +600,96 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
     }
 }
 
-/// The work that is left once the current pair is known to be equal, or the use that is made of its result.
+/// Whether two maps may be equal. What remains to be compared goes to `todo`.
+#[inline(always)]
+fn equal_maps(x: Term, y: Term, exact: bool, todo: &mut SmallVec<[Run; 16]>) -> bool {
+    let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
+        todo.push(Run { a, b, n, exact });
+    };
+    // SAFETY: layout of maps; both have the same header, hence the same number of words.
+    unsafe {
+        let (p, q) = (x.ptr(), y.ptr());
+        let h = (*p).raw();
+        if h != (*q).raw() {
+            return false;
+        }
+        let kind = layout::map_kind(h);
+        if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
+            return false;
+        }
+        if kind == MAP_FLAT {
+            let n = (*p.add(1)).raw() as usize;
+            if n > 0 {
+                later(p.add(3), q.add(3), n, exact);
+                later(p.add(2), q.add(2), 1, true);
+            }
+            return true;
+        }
+        let first = if kind == layout::MAP_NODE { 1 } else { 2 };
+        for i in first..layout::map_words(p) {
+            let (x, y) = (*p.add(i), *q.add(i));
+            if x == y {
+                continue;
+            }
+            if x.is_list_ptr() != y.is_list_ptr() {
+                return false;
+            }
+            if x.is_list_ptr() {
+                later(x.ptr().add(1), y.ptr().add(1), 1, exact);
+                later(x.ptr(), y.ptr(), 1, true);
+            } else {
+                later(p.add(i), q.add(i), 1, exact);
+            }
+        }
+    }
+    true
+}
+
+/// The work left once the current pair is known to be equal, or the use made of its result.
 enum Frame {
     /// Words to compare pairwise while all are equal.
     Array(*const Term, *const Term, usize),
-    /// Go back to the arithmetic order, whatever the result.
+    /// Return to the arithmetic order, whatever the result.
     ArithmeticAgain,
     LeastKey(Box<LeastKey>),
     Values(Box<Values>),
 }
 
-/// Looking for the least of the keys that only one of two hash maps has.
+/// Search for the least of the keys that only one of two hash maps has.
 struct LeastKey {
-    /// Key, and whether the left map has it.
+    /// The key, and whether the left map has it.
     keys: Vec<(Term, bool)>,
     at: usize,
     best: usize,
     exact: bool,
 }
 
-/// Comparing the values of hash maps with equal keys; the result is that of the least key whose values differ.
+/// Comparison of the values of hash maps with equal keys; the least key whose values differ
+/// decides.
 struct Values {
     pairs: Vec<(Term, Term, Term)>,
     at: usize,
     best: Option<(Term, Ordering)>,
-    /// Result for the values at `at`, while the keys are compared.
+    /// The result for the values at `at`, while the keys are compared.
     pending: Option<Ordering>,
     exact: bool,
 }
 
-// A term may be so deep that a frame is left for each of its words.
+// A term may be so deep that there is a frame for each of its words.
 const _: () = assert!(size_of::<Frame>() <= 32);
 
-/// Whether keys stand in the exact order of terms.
+/// Whether keys are in the exact order of terms.
 fn in_order(keys: &[Term]) -> bool {
     keys.windows(2)
         .all(|w| match w[0].is_atom() && w[1].is_atom() {
             true => atom::cmp(w[0], w[1]).is_lt(),
-            // Others always do.
+            // Others always are.
             false => true,
         })
 }
 
-/// The keys that only one of two hash maps has, or their values side by side where they have the same keys.
+/// The keys that only one of two hash maps has, or their values side by side if they have the same
+/// keys.
 fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     let (mut va, mut vb) = (Vec::new(), Vec::new());
     hashmap_pairs(a, &mut va);
@@ -705,11 +735,11 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     }))
 }
 
-/// The order of two terms that are not the same word. Tuples are walked without a stack as long as nothing has terms in it before their
-/// last elements: most keys of tables are such.
+/// The order of two terms that are not the same word. Tuples need no stack as long as only their
+/// last elements have terms inside, as in most keys of tables.
 #[inline(never)]
 fn order(mut a: Term, mut b: Term, exact: bool) -> Ordering {
-    // A guard such as `C >= 0, C =< 255` asks this of terms of all types.
+    // A guard such as `C >= 0, C =< 255` compares terms of all types.
     if a.is_small() != b.is_small() {
         let (ra, rb) = (rank(a), rank(b));
         if ra != rb {
@@ -740,7 +770,8 @@ fn order(mut a: Term, mut b: Term, exact: bool) -> Ordering {
     order_shallow(a, b, exact).unwrap_or_else(|| order_any(a, b, exact))
 }
 
-/// The order of two terms that need no frame: leaves, or small maps of leaves with the same immediates as keys.
+/// The order of two terms that need no frame: leaves, or flat maps of leaves with the same
+/// immediates as keys.
 #[inline]
 fn order_shallow(a: Term, b: Term, exact: bool) -> Option<Ordering> {
     if let Some(o) = order_leaves(a, b, exact) {
@@ -766,7 +797,7 @@ fn order_shallow(a: Term, b: Term, exact: bool) -> Option<Ordering> {
     Some(Ordering::Equal)
 }
 
-/// The order of two terms, unless both are of a type that has terms in it.
+/// The order of two terms, unless both are of a type that has terms inside.
 #[inline]
 fn order_leaves(a: Term, b: Term, exact: bool) -> Option<Ordering> {
     if a.is_small() && b.is_small() {
@@ -796,7 +827,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
     let mut todo: SmallVec<[Frame; 8]> = SmallVec::new();
     let (mut a, mut b, mut exact) = (a, b, exact);
     'all: loop {
-        let mut r = 'pair: {
+        let r = 'pair: {
             if a == b {
                 break 'pair Ordering::Equal;
             }
@@ -804,12 +835,12 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                 break 'pair a.small_value().cmp(&b.small_value());
             }
             if a.is_list_ptr() && b.is_list_ptr() {
-                // SAFETY: conses are two words.
+                // SAFETY: cons cells are two words.
                 unsafe {
-                    // Heads that are the same word are stepped over, and small integers need no frame.
+                    // Identical heads are skipped, and small integers need no frame.
                     let (x, y) = (*a.ptr(), *b.ptr());
                     if x == y {
-                        (a, b) = behind_same(a, b);
+                        (a, b) = skip_same_heads(a, b);
                         continue 'all;
                     }
                     if x.is_small() && y.is_small() {
@@ -826,7 +857,8 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                 if o.is_eq()
                     && let Some(i) = x.iter().zip(y).position(|(x, y)| x != y)
                 {
-                    // The elements before are the same words, and most pairs differ in a small integer.
+                    // The elements before are the same words, and most pairs differ in a small
+                    // integer.
                     let (x, y) = (&x[i..], &y[i..]);
                     if x[0].is_small() && y[0].is_small() {
                         break 'pair x[0].small_value().cmp(&y[0].small_value());
@@ -843,179 +875,196 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
             if ra != rb {
                 break 'pair ra.cmp(&rb);
             }
-            match ra {
-                0 => cmp_numbers(a, b, exact),
-                1 => atom::cmp(a, b),
-                2 => cmp_refs(a, b),
-                3 => {
-                    let o = cmp_fun_heads(a, b);
-                    if o.is_eq()
-                        && let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
-                        && !x.env.is_empty()
-                    {
-                        todo.push(Frame::Array(x.env.as_ptr(), y.env.as_ptr(), x.env.len()));
-                    }
-                    o
+            match order_of_kind(ra, a, b, &mut exact, &mut todo) {
+                Ok(pair) => {
+                    (a, b) = pair;
+                    continue 'all;
                 }
-                4 => cmp_ports(a, b),
-                5 => cmp_pids(a, b),
-                7 => match (a.as_record(), b.as_record()) {
-                    (Some(x), Some(y)) => {
-                        let o = cmp_definitions(x.definition, y.definition);
-                        if o.is_eq() && !x.values.is_empty() {
-                            let (p, q) = (x.values.as_ptr(), y.values.as_ptr());
-                            todo.push(Frame::Array(p, q, x.values.len()));
-                        }
-                        o
-                    }
-                    _ => Ordering::Equal,
-                },
-                8 => {
-                    let o = a.map_size().cmp(&b.map_size());
-                    if o.is_eq() {
-                        match (a.as_flatmap(), b.as_flatmap()) {
-                            // Where keys don't stand in this order, the least has to be looked for, as in hash maps.
-                            (Some((ka, va)), Some((kb, vb)))
-                                if !release::has(MAP_KEYS_BY_NUMBER)
-                                    || in_order(ka) && (ka == kb || in_order(kb)) =>
-                            {
-                                if !ka.is_empty() {
-                                    todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
-                                    if !exact {
-                                        todo.push(Frame::ArithmeticAgain);
-                                        exact = true;
-                                    }
-                                    todo.push(Frame::Array(ka.as_ptr(), kb.as_ptr(), ka.len()));
-                                }
-                            }
-                            _ => {
-                                let f = hashmap_frame(a, b, exact);
-                                todo.push(f);
-                                // The frame takes a result: start it with the pair it would ask for first.
-                                if let Some(Frame::LeastKey(_)) = todo.last() {
-                                    exact = true;
-                                }
-                                match start_frame(&mut todo, &mut exact) {
-                                    Ok((x, y)) => {
-                                        a = x;
-                                        b = y;
-                                        continue 'all;
-                                    }
-                                    Err(o) => break 'pair o,
-                                }
-                            }
-                        }
-                    }
-                    o
-                }
-                // Nils are the same word.
-                9 => Ordering::Equal,
-                _ => match (a.as_bits(), b.as_bits()) {
-                    (Some(x), Some(y)) => cmp_bits(&x, &y),
-                    _ => a.raw().cmp(&b.raw()),
-                },
+                Err(o) => o,
             }
         };
-        // Hand the result to the frames; leave with the next pair.
-        loop {
-            match todo.last_mut() {
-                None => return r,
-                Some(Frame::ArithmeticAgain) => {
-                    exact = false;
-                    todo.pop();
+        match resume(&mut todo, &mut exact, r) {
+            Ok(pair) => (a, b) = pair,
+            Err(o) => return o,
+        }
+    }
+}
+
+/// The order of two terms of the same rank `kind`, which are neither lists nor tuples, or the next
+/// pair to compare. What remains to be compared if they are equal so far goes to `todo`.
+#[inline(always)]
+fn order_of_kind(
+    kind: u8,
+    a: Term,
+    b: Term,
+    exact: &mut bool,
+    todo: &mut SmallVec<[Frame; 8]>,
+) -> Result<(Term, Term), Ordering> {
+    let o = match kind {
+        0 => cmp_numbers(a, b, *exact),
+        1 => atom::cmp(a, b),
+        2 => cmp_refs(a, b),
+        3 => {
+            let o = cmp_fun_heads(a, b);
+            if o.is_eq()
+                && let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
+                && !x.env.is_empty()
+            {
+                todo.push(Frame::Array(x.env.as_ptr(), y.env.as_ptr(), x.env.len()));
+            }
+            o
+        }
+        4 => cmp_ports(a, b),
+        5 => cmp_pids(a, b),
+        7 => match (a.as_record(), b.as_record()) {
+            (Some(x), Some(y)) => {
+                let o = cmp_definitions(x.definition, y.definition);
+                if o.is_eq() && !x.values.is_empty() {
+                    let (p, q) = (x.values.as_ptr(), y.values.as_ptr());
+                    todo.push(Frame::Array(p, q, x.values.len()));
                 }
-                Some(Frame::Array(p, q, n)) => {
-                    if r.is_ne() {
-                        todo.pop();
-                        continue;
-                    }
-                    // SAFETY: n counts the words left in both arrays.
-                    let (x, y) = unsafe { (**p, **q) };
-                    *n -= 1;
-                    if *n == 0 {
-                        todo.pop();
-                    } else {
-                        // SAFETY: there is at least one more word.
-                        unsafe {
-                            *p = p.add(1);
-                            *q = q.add(1);
-                        }
-                    }
-                    if x != y {
-                        a = x;
-                        b = y;
-                        break;
-                    }
-                }
-                Some(Frame::LeastKey(f)) => {
-                    let LeastKey { at, best, .. } = &mut **f;
-                    // `r` is the order of keys[at] against keys[best].
-                    if r.is_lt() {
-                        *best = *at;
-                    }
-                    *at += 1;
-                    match start_frame(&mut todo, &mut exact) {
-                        Ok((x, y)) => {
-                            a = x;
-                            b = y;
-                            break;
-                        }
-                        Err(o) => r = o,
-                    }
-                }
-                Some(Frame::Values(f)) => {
-                    let Values {
-                        pairs,
-                        at,
-                        best,
-                        pending,
-                        ..
-                    } = &mut **f;
-                    match pending.take() {
-                        // `r` is the order of the key at `at` against the least so far.
-                        Some(o) => {
-                            if r.is_lt() {
-                                *best = Some((pairs[*at].0, o));
+                o
+            }
+            _ => Ordering::Equal,
+        },
+        8 => {
+            let o = a.map_size().cmp(&b.map_size());
+            if o.is_eq() {
+                match (a.as_flatmap(), b.as_flatmap()) {
+                    // If keys are not in this order, the least one has to be searched for,
+                    // as in hash maps.
+                    (Some((ka, va)), Some((kb, vb)))
+                        if !release::has(MAP_KEYS_BY_NUMBER)
+                            || in_order(ka) && (ka == kb || in_order(kb)) =>
+                    {
+                        if !ka.is_empty() {
+                            todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
+                            if !*exact {
+                                todo.push(Frame::ArithmeticAgain);
+                                *exact = true;
                             }
+                            todo.push(Frame::Array(ka.as_ptr(), kb.as_ptr(), ka.len()));
+                        }
+                    }
+                    _ => {
+                        let f = hashmap_frame(a, b, *exact);
+                        todo.push(f);
+                        // The frame takes a result: start with the pair that it would ask
+                        // for first.
+                        if let Some(Frame::LeastKey(_)) = todo.last() {
+                            *exact = true;
+                        }
+                        return start_frame(todo, exact);
+                    }
+                }
+            }
+            o
+        }
+        // Nils are the same word.
+        9 => Ordering::Equal,
+        _ => match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => cmp_bits(&x, &y),
+            _ => a.raw().cmp(&b.raw()),
+        },
+    };
+    Err(o)
+}
+
+/// Hands the result `r` of a comparison to the frames. Returns the next pair to compare, or the
+/// result of all.
+#[inline(always)]
+fn resume(
+    todo: &mut SmallVec<[Frame; 8]>,
+    exact: &mut bool,
+    mut r: Ordering,
+) -> Result<(Term, Term), Ordering> {
+    loop {
+        match todo.last_mut() {
+            None => return Err(r),
+            Some(Frame::ArithmeticAgain) => {
+                *exact = false;
+                todo.pop();
+            }
+            Some(Frame::Array(p, q, n)) => {
+                if r.is_ne() {
+                    todo.pop();
+                    continue;
+                }
+                // SAFETY: `n` counts the words left in both arrays.
+                let (x, y) = unsafe { (**p, **q) };
+                *n -= 1;
+                if *n == 0 {
+                    todo.pop();
+                } else {
+                    // SAFETY: at least one more word is left.
+                    unsafe {
+                        *p = p.add(1);
+                        *q = q.add(1);
+                    }
+                }
+                if x != y {
+                    return Ok((x, y));
+                }
+            }
+            Some(Frame::LeastKey(f)) => {
+                let LeastKey { at, best, .. } = &mut **f;
+                // `r` is the order of keys[at] against keys[best].
+                if r.is_lt() {
+                    *best = *at;
+                }
+                *at += 1;
+                match start_frame(todo, exact) {
+                    Ok(pair) => return Ok(pair),
+                    Err(o) => r = o,
+                }
+            }
+            Some(Frame::Values(f)) => {
+                let Values {
+                    pairs,
+                    at,
+                    best,
+                    pending,
+                    ..
+                } = &mut **f;
+                match pending.take() {
+                    // `r` is the order of the key at `at` against the least so far.
+                    Some(o) => {
+                        if r.is_lt() {
+                            *best = Some((pairs[*at].0, o));
+                        }
+                        *at += 1;
+                    }
+                    // `r` is the order of the values at `at`.
+                    None => {
+                        if r.is_eq() {
+                            *at += 1;
+                        } else if let Some((least, _)) = best {
+                            *pending = Some(r);
+                            *exact = true;
+                            return Ok((pairs[*at].0, *least));
+                        } else {
+                            *best = Some((pairs[*at].0, r));
                             *at += 1;
                         }
-                        // `r` is the order of the values at `at`.
-                        None => {
-                            if r.is_eq() {
-                                *at += 1;
-                            } else if let Some((least, _)) = best {
-                                *pending = Some(r);
-                                a = pairs[*at].0;
-                                b = *least;
-                                exact = true;
-                                break;
-                            } else {
-                                *best = Some((pairs[*at].0, r));
-                                *at += 1;
-                            }
-                        }
                     }
-                    match start_frame(&mut todo, &mut exact) {
-                        Ok((x, y)) => {
-                            a = x;
-                            b = y;
-                            break;
-                        }
-                        Err(o) => r = o,
-                    }
+                }
+                match start_frame(todo, exact) {
+                    Ok(pair) => return Ok(pair),
+                    Err(o) => r = o,
                 }
             }
         }
     }
 }
 
-/// What follows the cells of two lists whose heads are the same words.
+/// Skips the cells of two lists as long as their heads are the same words; returns what follows.
 ///
 /// # Safety
-/// Both are conses.
+/// Both are cons cells.
 #[inline]
-unsafe fn behind_same(mut a: Term, mut b: Term) -> (Term, Term) {
-    // The cells of a list mostly lie side by side, in either direction: those so many ahead are fetched.
+unsafe fn skip_same_heads(mut a: Term, mut b: Term) -> (Term, Term) {
+    // The cells of a list mostly lie side by side, in either direction: those `AHEAD` cells ahead
+    // are prefetched.
     const AHEAD: isize = 32;
     let fetch = |cell: *mut Term, next: *mut Term| {
         let step = (next as isize).wrapping_sub(cell as isize);
@@ -1023,7 +1072,7 @@ unsafe fn behind_same(mut a: Term, mut b: Term) -> (Term, Term) {
     };
     loop {
         let (p, q) = (a.ptr(), b.ptr());
-        // SAFETY: conses are two words.
+        // SAFETY: cons cells are two words.
         unsafe {
             if *p != *q {
                 return (a, b);
@@ -1038,7 +1087,8 @@ unsafe fn behind_same(mut a: Term, mut b: Term) -> (Term, Term) {
     }
 }
 
-/// The next pair that the map frame on top wants compared; pops it and gives its result where it has no more.
+/// The next pair that the map frame on top has to compare; if it has none, pops it and returns its
+/// result.
 fn start_frame(
     todo: &mut SmallVec<[Frame; 8]>,
     exact: &mut bool,

@@ -1,5 +1,5 @@
-//! Counts of what happens all the time, in the whole runtime: the threads that do most of it count each for itself, on cache
-//! lines of their own, and who asks adds up.
+//! Counts of frequent events in the whole runtime: each of the threads that cause most of them
+//! counts for itself, on cache lines of its own, and a reader adds up.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,17 +11,17 @@ pub struct Counts {
     /// Collections, and words that they reclaimed.
     pub collections: AtomicUsize,
     pub reclaimed_words: AtomicUsize,
-    /// Blocks of heaps that are in use, those in cells of processes excepted, and their bytes.
+    /// Heap blocks in use, without those in cells of processes, and their bytes.
     pub heap_blocks: AtomicUsize,
     pub heap_bytes: AtomicUsize,
-    /// Counted binaries, and bytes there is room for in them.
+    /// Counted binaries, and their capacity in bytes.
     pub binaries: AtomicUsize,
     pub binary_bytes: AtomicUsize,
     /// Blocks that Rust code has from the C library.
     pub blocks: AtomicUsize,
 }
 
-/// Threads that can have a share of their own.
+/// Maximum number of threads with a share of their own.
 pub(crate) const SHARES: usize = 64;
 
 /// The first is that of all other threads, which add to it atomically.
@@ -43,7 +43,8 @@ thread_local! {
     static MINE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// This thread counts for itself from now on, if there is a share left. For threads that live as long as the runtime.
+/// Gives this thread a share of its own, if one is left. For threads that live as long as the
+/// runtime.
 pub fn take_share() {
     let n = TAKEN.fetch_add(1, Ordering::Relaxed) + 1;
     if n <= SHARES {
@@ -51,7 +52,7 @@ pub fn take_share() {
     }
 }
 
-/// This thread's number if it counts for itself; 0 if not.
+/// This thread's number if it has a share; 0 if not.
 #[inline]
 pub(crate) fn share() -> usize {
     MINE.with(|m| m.get())
@@ -72,35 +73,43 @@ pub fn add(of: impl Fn(&Counts) -> &AtomicUsize, n: usize) {
     }
 }
 
-/// The counts so far. While others count, what one has freed may be seen before what another has made: nothing is
-/// below zero then.
+/// The sum of a count. While others count, a release may be seen before the matching allocation: a
+/// negative sum counts as 0.
 pub fn sum(of: impl Fn(&Counts) -> &AtomicUsize) -> usize {
     let all = ALL.iter().map(|c| of(c).load(Ordering::Relaxed));
     let n = all.fold(0, usize::wrapping_add);
     if n > isize::MAX as usize { 0 } else { n }
 }
 
-/// The C library's allocator, with the number of blocks counted that it has handed out.
+/// The C library's allocator, which also counts the blocks that it has handed out.
 pub struct Counted;
 
-// Never inlined: from another crate a thread's own data is reached by a call.
-// SAFETY: all is the system allocator's, which keeps the contract; counting allocates nothing.
+// Never inlined: from another crate, thread-local data is reached by a call.
+//
+// SAFETY: all calls go to the system allocator, which keeps the contract; counting allocates
+// nothing.
 unsafe impl GlobalAlloc for Counted {
     #[inline(never)]
     unsafe fn alloc(&self, l: Layout) -> *mut u8 {
-        counted(System.alloc(l))
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { counted(System.alloc(l)) }
     }
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 {
-        counted(System.alloc_zeroed(l))
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { counted(System.alloc_zeroed(l)) }
     }
     #[inline(never)]
     unsafe fn dealloc(&self, p: *mut u8, l: Layout) {
         add(|c| &c.blocks, usize::MAX);
-        System.dealloc(p, l);
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe {
+            System.dealloc(p, l);
+        }
     }
     unsafe fn realloc(&self, p: *mut u8, l: Layout, size: usize) -> *mut u8 {
-        System.realloc(p, l, size)
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { System.realloc(p, l, size) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Native records made: definitions, and records of them. The layout stands in `record.rs`.
+//! Making native records and their definitions. Their layout is in `record.rs`.
 
 use crate::alloc::Alloc;
 use crate::hash;
@@ -6,7 +6,7 @@ use crate::record::{DEFINITION_HEAD, Definition, RECORD_HEAD_WORDS};
 use crate::word::{Subtag, Term, header};
 use smallvec::SmallVec;
 
-/// The definition of a record with these fields, atoms all. None: one of them stands there twice.
+/// The definition of a record with these fields, all atoms. None if one of them occurs twice.
 pub fn define<A: Alloc + ?Sized>(
     a: &mut A,
     module: Term,
@@ -25,20 +25,22 @@ pub fn define<A: Alloc + ?Sized>(
     parts.extend([order, Term::small(0), module, name, Term::bool(exported)]);
     parts.extend_from_slice(keys);
     let t = a.tuple(&parts);
-    // The hash is that of the tuple of all behind it: for that time its place holds that tuple's header.
-    // SAFETY: a tuple that was just made, of which nobody else knows; at its place of the hash there is a small integer again
-    // before anybody looks at it as a whole.
+    // The hash is that of the tuple of everything behind it: meanwhile its place holds that tuple's
+    // header.
+    //
+    // SAFETY: a tuple that was just made, of which nobody else knows; the place of the hash holds a
+    // small integer again before anybody looks at the tuple as a whole.
     unsafe {
         let place = t.ptr().add(2);
-        let told = header(Subtag::Tuple, DEFINITION_HEAD - 2 + keys.len());
-        place.write(Term::from_raw(told));
+        let head = header(Subtag::Tuple, DEFINITION_HEAD - 2 + keys.len());
+        place.write(Term::from_raw(head));
         let h = hash::phash2(Term::boxed_at(place));
         place.write(Term::small(i64::from(h)));
     }
     Some(t)
 }
 
-/// A record of that definition with these values, one for each of its keys.
+/// A record with this definition and these values, one for each of its keys.
 ///
 /// # Panics
 /// If there are more or fewer values than keys.

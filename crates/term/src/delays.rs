@@ -1,16 +1,16 @@
-//! Delays at random where locks are released, so that interleavings which need bad luck show often.
+//! Random delays where locks are released, so that interleavings which need bad luck occur often.
 //!
-//! `PURLIN_DELAYS=SEED` turns them on; 0 is off. A thread that has just given up a
-//! [`crate::sync::Mutex`] goes on late: it yields, or sleeps for up to some milliseconds. So
-//! whatever it found under the lock is old when it acts on it. Builds with debug assertions plant
+//! `PURLIN_DELAYS=SEED` turns them on; 0 is off. A thread that has just released a
+//! [`crate::sync::Mutex`] continues late: it yields, or sleeps for up to some milliseconds. So
+//! whatever it read under the lock is old when it acts on it. Builds with debug assertions have
 //! more of them ([`where_hot`]): at locks that are released all the time, and between the steps of
 //! protocols without locks.
 //!
-//! Each thread draws its own numbers from the seed. It has a mood for a while, in which it is
+//! Each thread draws its own numbers from the seed. For a while it has a mood, in which it is
 //! delayed hardly ever, now and then, or most of the time: races need one thread that is slow while
 //! another one is not.
 //!
-//! While they are off a place costs a look at a byte that nobody writes.
+//! While they are off, a place costs a load of a byte that nobody writes.
 
 use crate::stress::mixed;
 use std::cell::Cell;
@@ -33,7 +33,7 @@ fn seed() -> u64 {
     })
 }
 
-/// Whether `PURLIN_DELAYS` is set to a number but 0 in the environment.
+/// Whether `PURLIN_DELAYS` is set to a number other than 0 in the environment.
 #[inline(always)]
 fn on() -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -42,7 +42,7 @@ fn on() -> bool {
     }
 }
 
-/// The first time that it is asked.
+/// The first look at the environment.
 #[cold]
 #[inline(never)]
 fn first() -> bool {
@@ -68,12 +68,12 @@ pub fn where_hot() {
     }
 }
 
-/// How many numbers a mood lasts at most.
+/// Maximum length of a mood, in random numbers.
 const MOOD: u64 = 2000;
 
 thread_local! {
     static NUMBERS: Cell<u64> = const { Cell::new(0) };
-    /// Numbers that the present mood lasts still, and one delay in how many numbers there is in it.
+    /// Length left of the present mood, and the number N for which one in N draws is a delay.
     static MOODS: Cell<(u64, u64)> = const { Cell::new((0, 1)) };
 }
 
@@ -106,10 +106,9 @@ fn draw() {
     }
 }
 
-/// Waits as the number says. Code that looks at `errno` after it has given up a lock finds what it
-/// was.
+/// Waits as the number says. Keeps `errno`, which callers may read after they released a lock.
 fn delay(n: u64) {
-    // SAFETY: the address of this thread's `errno`, which is there as long as the thread is.
+    // SAFETY: the address of this thread's `errno`, which is valid as long as the thread.
     let errno = unsafe { *libc::__errno_location() };
     let kind = n % 64;
     let n = n / 64;

@@ -1,42 +1,57 @@
-//! The fence: memory that was freed or moved from is never used again, and whoever touches it is told on.
+//! The fence: a mode in which memory that was freed or moved from is never used again, and any
+//! access to it is reported.
 //!
-//! `PURLIN_FENCE=1` in the environment, in any build. Without it all of this is a branch on [`on`] where a block is
-//! allocated or freed. With it:
-//! * Each block gets pages of its own in a range of addresses that is handed out from its start to its end, once. It ENDS
-//!   where its last page ends, and the page behind that is never accessible: writing or reading beyond faults. A block of
-//!   bytes may leave up to seven bytes over; they are filled, and looked at when the block is freed.
-//! * A block that is freed loses its pages at once and is not accessible any more. Its addresses are not used again. Free
-//!   neighbours are one mapping for the system, so that only blocks in use count against its limit.
-//! * Who touches what is not accessible gets a report on standard error (below), and the process ends by the signal.
+//! `PURLIN_FENCE=1` in the environment turns it on, in any build. Without it all of this is a
+//! branch on [`on`] where a block is allocated or freed. With it:
+//! * Each block gets pages of its own in a range of addresses that is handed out once, from start
+//!   to end. It ENDS where its last page ends, and the page behind that is never accessible: access
+//!   beyond the end faults. A block of bytes may leave up to seven bytes over; they are filled, and
+//!   checked when the block is freed.
+//! * A freed block loses its pages at once and is not accessible any more. Its addresses are not
+//!   used again. Free neighbours are one mapping for the system, so that only blocks in use count
+//!   against its limit.
+//! * An access to inaccessible memory is reported on standard error (below), and the process ends
+//!   by the signal.
 //!
-//! # What is behind the fence
-//! | memory | how |
-//! | --- | --- |
-//! | young and old blocks of heaps, with the stacks in them | [`Kind::Heap`]. A heap never starts in its process's cell. |
-//! | heap fragments, owned terms | [`Kind::Fragment`] |
-//! | messages and other signals | [`Kind::Signal`], also where one becomes a fragment |
-//! | counted binaries | [`Kind::Binary`]. One that grows always moves. |
-//! | objects of tables | [`Kind::Object`] |
-//! | magic references | [`Kind::Magic`]; the value is an ordinary box. |
-//! | regions | In their own range ([`crate::region`]), whole chunks, with a chunk between any two. They start with a chunk, so the end is checked to the page; but what fills one checks each word, and a finished one can't be written. |
+//! # Memory behind the fence
+//! * Young and old blocks of heaps, with the stacks in them: [`Kind::Heap`]. A heap never starts in
+//!   its process's cell.
+//! * Heap fragments, owned terms: [`Kind::Fragment`].
+//! * Messages and other signals: [`Kind::Signal`], also when one becomes a fragment.
+//! * Counted binaries: [`Kind::Binary`]. One that grows always moves.
+//! * Objects of tables: [`Kind::Object`].
+//! * Magic references: [`Kind::Magic`]; the value is an ordinary box.
+//! * Regions: in their own range ([`crate::region`]), whole chunks, with a chunk between any two.
+//!   They start with a chunk, so the end is checked to the page; but their builder checks each
+//!   word, and a finished region cannot be written.
 //!
-//! Not behind it: the cells of processes, what hangs on them (`Ext`, mailboxes), heads of regions, tables of code. No cache
-//! of freed blocks is used: neither of the heaps' blocks nor of signals' nor of regions' memory. Blocks of heaps are neither
-//! grown nor cut in place, and a collection in place copies: so nothing is left in a block that somebody may have pointers
-//! into. The end of an old block that is given back without being cut (`decommit_between`) stays accessible: it is where
-//! the next collection promotes to.
+//! Not behind it: the cells of processes, what hangs on them (`Ext`, mailboxes), heads of regions,
+//! tables of code. No cache of freed blocks is used: neither for blocks of heaps nor for memory of
+//! signals or regions. Blocks of heaps are neither grown nor cut in place, and a collection in
+//! place copies: so no stale words stay accessible in a block that somebody may have pointers into.
+//! The end of an old block that is given back without being cut (`decommit_between`) stays
+//! accessible: the next collection promotes to it.
 //!
 //! # Limits
-//! A block in use takes two mappings of those that the system allows (`vm.max_map_count`). Beyond that blocks are ordinary
-//! ones; tables and binaries come to that earlier, so that heaps don't. The report says how many there were, and with
-//! `PURLIN_FENCE=verbose` so does the end of the program. Each page handed out costs 32 bytes for what is known of it, and
-//! an entry of the system's tables: both go when 2 MiB of addresses are free, but for the last 32 GiB of them.
+//! A block in use takes two of the mappings that the system allows (`vm.max_map_count`). Beyond
+//! that blocks are ordinary ones; tables and binaries reach their share earlier, so that heaps do
+//! not. The report has their number, and with `PURLIN_FENCE=verbose` so has the end of the program.
+//! Each page handed out costs 32 bytes for its record, and an entry of the system's tables: both go
+//! when 2 MiB of addresses are free, except for the last 32 GiB of them.
 //!
 //! # The report
-//! First line `purlin: fence: …`; what the address was; who freed it: the process that ran on that thread, what was going
-//! on, and where; who touches it: process, thread, words in registers and on the native stack that lead to code, and the
-//! native stack. `PURLIN_FENCE=trace` adds the native stack of whoever freed it, as addresses for `addr2line`. All but the
-//! last parts are made without allocating. If they get stuck, a timer ends the process.
+//! First line `purlin: fence: …`; the address and its block; who freed it: the process that ran on
+//! that thread, its work, and the place in the code; who accesses it: process, thread, words in
+//! registers and on the native stack that lead to code, and the native stack. `PURLIN_FENCE=trace`
+//! adds the native stack at the time of freeing, as addresses for `addr2line`. All but the last
+//! parts are made without allocating. If they get stuck, a timer ends the process.
+//!
+//! # Orderings
+//! The count of a slab's retired pages (`SLABS`) is the only strong one: `retire` adds with
+//! `AcqRel`, so the thread that adds the last part acquires what every earlier adder released. It
+//! sees their pages as done with before `forget` maps the slab anew. Records of blocks are relaxed:
+//! a report runs after the fault, on a best-effort basis, and each record is written only by the
+//! thread that owns the block at that time.
 
 use crate::sync::Mutex;
 use crate::sys;
@@ -61,7 +76,8 @@ pub enum Kind {
     Region,
 }
 
-/// Names of the kinds, and the part (of 16) of all blocks in use at which such a block is no longer fenced.
+/// Names of the kinds, and the share (of 16) of all blocks in use at which such a block is no
+/// longer fenced.
 const KINDS: [(&str, usize); 8] = [
     ("", 0),
     ("block of a heap", 16),
@@ -73,31 +89,32 @@ const KINDS: [(&str, usize); 8] = [
     ("region", 13),
 ];
 
-/// The record of a block, in the entry of its first page. Entries of other pages are 0, as nothing is used twice.
+/// The record of a block, in the entry of its first page. Entries of other pages are 0, as nothing
+/// is used twice.
 #[repr(C)]
 struct Run {
     /// Bytes, [`Kind`] (from bit 48), and state (from bit 56).
     what: AtomicU64,
     /// The processes that made it (low half) and freed it, as terms; 0: none.
     by: AtomicU64,
-    /// Where it was freed: a `&Location`.
+    /// The place in the code that freed it: a `&Location`.
     site: AtomicUsize,
-    /// The work that was going on then: a `&&str`.
+    /// The work under way at that time: a `&&str`.
     doing: AtomicUsize,
 }
 
 const IN_USE: u64 = 1;
 const FREED: u64 = 2;
 
-/// Native return addresses kept of whoever freed a block.
+/// Number of native return addresses that are kept from the time of freeing.
 const TRACED: usize = 12;
 
-/// A range of addresses of which the fence keeps a table.
+/// A range of addresses for which the fence keeps a table.
 struct Range {
     base: AtomicUsize,
     bytes: AtomicUsize,
     table: AtomicUsize,
-    /// Bytes for one entry, as a power of two.
+    /// Bytes for each entry, as a power of two.
     shift: AtomicUsize,
 }
 
@@ -132,21 +149,21 @@ static VERBOSE: AtomicBool = AtomicBool::new(false);
 static TRACES: AtomicUsize = AtomicUsize::new(0);
 static BLOCKS: Range = Range::new();
 static REGIONS: Range = Range::new();
-/// Pages handed out.
+/// Number of pages handed out.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
-/// Pages freed of each slab: 16 bits each.
+/// Number of freed pages of each slab: 16 bits each.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 const SLAB_PAGES: usize = 512;
-/// Of addresses behind the fence: two to the power of so many.
+/// Bytes of addresses behind the fence, as powers of two.
 const LEAST_BITS: u32 = 38;
 const MOST_BITS: u32 = 46;
-/// Free slabs of which it is still known what they were.
+/// Number of free slabs whose records are kept.
 const REMEMBERED_SLABS: usize = 1 << 14;
-/// Blocks in use, and how many there may be.
+/// Blocks in use, their peak, and their maximum.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// Blocks made of each kind: behind the fence, and not.
+/// Blocks made of each kind: behind the fence, and outside.
 static MADE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static MISSED: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 /// The byte that fills the rest behind a block.
@@ -164,7 +181,8 @@ pub fn owns<T>(p: *const T) -> bool {
     on() && BLOCKS.offset(p as usize).is_some()
 }
 
-/// Puts up the fence, if the environment asks for one. Once, before there is a heap; called again it does nothing.
+/// Sets up the fence, if the environment asks for one. Called before there is a heap; later calls
+/// do nothing.
 pub fn init() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -177,7 +195,8 @@ pub fn init() {
             return;
         }
         let page = sys::page_bytes();
-        // As much as the system gives, or as is let: an emulator of processors may keep an account of all addresses.
+        // As much as the system gives, or as is allowed: an emulator of processors may keep an
+        // account of all addresses.
         let most = std::env::var("PURLIN_FENCE_BITS").ok();
         let most = most.and_then(|bits| bits.parse().ok()).unwrap_or(MOST_BITS);
         let some = (LEAST_BITS..=most.clamp(LEAST_BITS, MOST_BITS))
@@ -219,7 +238,7 @@ pub fn init() {
     });
 }
 
-/// Mappings that the system allows a process.
+/// Number of mappings that the system allows a process.
 fn mappings() -> usize {
     std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()
@@ -227,7 +246,7 @@ fn mappings() -> usize {
         .unwrap_or(65530)
 }
 
-/// Counts one more block in use; false if there are too many for one of this kind.
+/// Counts one more block in use; returns false if there are too many for one of this kind.
 fn take_place(kind: Kind) -> bool {
     let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
     let fits = live <= MOST.load(Ordering::Relaxed) / 16 * KINDS[kind as usize].1;
@@ -249,21 +268,21 @@ thread_local! {
     /// The process that runs on this thread, or ran last.
     static PROCESS: Cell<u32> = const { Cell::new(0) };
     static DOING: Cell<Option<&'static &'static str>> = const { Cell::new(None) };
-    /// Where reports are made: more room than threads have for signals.
+    /// Stack for reports: larger than threads have for signals.
     static STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
-/// Says which process runs on this thread, as a term. Call where [`on`].
+/// Notes the process that runs on this thread, as a term. Called only if [`on`].
 #[cold]
 pub fn runs(pid: u64) {
     PROCESS.set(pid as u32);
 }
 
-/// Names the work that goes on until the result is dropped, for the report.
+/// Names the work under way for reports, until it is dropped.
 #[must_use]
 pub(crate) struct Doing(Option<&'static &'static str>);
 
-/// Says what goes on.
+/// Names the work that begins.
 #[inline]
 pub(crate) fn doing(what: &'static &'static str) -> Option<Doing> {
     on().then(|| Doing(DOING.replace(Some(what))))
@@ -275,8 +294,8 @@ impl Drop for Doing {
     }
 }
 
-/// A block of memory of that layout, behind the fence if there is one; null if there is no memory. Its alignment is that
-/// of a word.
+/// Allocates memory with that layout, behind the fence if there is one; null if there is no memory.
+/// Its alignment is that of a word.
 ///
 /// # Safety
 /// The layout has a size.
@@ -287,23 +306,27 @@ pub unsafe fn allocate(kind: Kind, l: Layout) -> *mut u8 {
     {
         return p;
     }
-    std::alloc::alloc(l)
+    // SAFETY: by the contract, the layout has a size.
+    unsafe { std::alloc::alloc(l) }
 }
 
-/// Frees what [`allocate`] gave.
+/// Frees memory that [`allocate`] returned.
 ///
 /// # Safety
 /// It was allocated with that layout, and is not used afterwards.
 #[inline]
 #[track_caller]
 pub unsafe fn deallocate(p: *mut u8, l: Layout) {
-    if owns(p) {
-        return free(p);
+    // SAFETY: by the contract; a block that the fence does not own came from the allocator.
+    unsafe {
+        if owns(p) {
+            return free(p);
+        }
+        std::alloc::dealloc(p, l);
     }
-    std::alloc::dealloc(p, l);
 }
 
-/// A block behind the fence, if it can be had.
+/// Allocates a block behind the fence, if possible.
 #[cold]
 pub fn alloc(kind: Kind, bytes: usize) -> Option<*mut u8> {
     report_here();
@@ -360,7 +383,8 @@ pub unsafe fn free<T>(p: *mut T) {
     if what >> 56 != IN_USE || o != (first + pages) * page - data {
         damaged("something is freed that is no block in use", p as usize);
     }
-    let rest = std::slice::from_raw_parts((p as *const u8).add(bytes), data - bytes);
+    // SAFETY: the block ends with the `data` bytes of its last page.
+    let rest = unsafe { std::slice::from_raw_parts((p as *const u8).add(bytes), data - bytes) };
     if rest.iter().any(|&b| b != FILLED) {
         damaged("a block was written beyond its end", p as usize);
     }
@@ -369,8 +393,13 @@ pub unsafe fn free<T>(p: *mut T) {
     freed(r, what);
     let traces = TRACES.load(Ordering::Relaxed);
     if traces != 0 {
-        let of_page = (traces as *mut usize).add(first * TRACED);
-        native_trace(std::slice::from_raw_parts_mut(of_page, TRACED));
+        // SAFETY: the table has `TRACED` addresses for each page, which only the thread that frees
+        // the block writes.
+        let of_page = unsafe {
+            let of_page = (traces as *mut usize).add(first * TRACED);
+            std::slice::from_raw_parts_mut(of_page, TRACED)
+        };
+        native_trace(of_page);
     }
     sys::protect(
         BLOCKS.base.load(Ordering::Relaxed) + first * page,
@@ -380,7 +409,7 @@ pub unsafe fn free<T>(p: *mut T) {
     retire(first, pages + 1);
 }
 
-/// Writes down who frees a block.
+/// Records who frees a block.
 fn freed(r: &Run, what: u64) {
     let by = r.by.load(Ordering::Relaxed) & 0xFFFF_FFFF | u64::from(PROCESS.get()) << 32;
     r.by.store(by, Ordering::Relaxed);
@@ -390,8 +419,8 @@ fn freed(r: &Run, what: u64) {
         .store(what & !(0xFF << 56) | FREED << 56, Ordering::Relaxed);
 }
 
-/// Counts pages that will not be used again. A slab of which that is true of all takes no memory any more, save for
-/// what is known of it, and that not for ever.
+/// Counts pages that will not be used again. A slab all of whose pages are counted takes no memory
+/// any more, except for its records, and those not for ever.
 fn retire(first: usize, pages: usize) {
     let (mut at, end) = (first, first + pages);
     while at < end {
@@ -439,8 +468,8 @@ fn forget(slab: usize) {
 static REGION_HALF: AtomicUsize = AtomicUsize::new(1);
 static REGION_FENCED: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes the range of regions under watch: its entries are one for each chunk. Of each `half` bytes of it the first `fenced` are
-/// behind the fence. Once, before there is a region.
+/// Watches the range of regions, with one entry for each chunk. The first `fenced` of each `half`
+/// bytes of it are behind the fence. Called once, before there is a region.
 pub(crate) fn watch_regions(base: usize, bytes: usize, shift: u32, half: usize, fenced: usize) {
     if !on() {
         return;
@@ -464,25 +493,25 @@ pub(crate) fn is_region_fenced(chunk: usize) -> bool {
 pub(crate) fn region_place() -> bool {
     take_place(Kind::Region)
 }
-/// There can't be one after all.
+/// Undoes [`region_place`].
 pub(crate) fn no_region() {
     give_up_place(Kind::Region);
 }
-/// There is a region from that chunk on.
+/// Records a region from that chunk on.
 pub(crate) fn region_made(chunk: usize, bytes: usize) {
     let r = REGIONS.run(chunk);
     r.by.store(PROCESS.get().into(), Ordering::Relaxed);
     let what = bytes as u64 | (Kind::Region as u64) << 48 | IN_USE << 56;
     r.what.store(what, Ordering::Relaxed);
 }
-/// It has turned out to be that large.
+/// Records the final size of a region.
 pub(crate) fn region_cut(chunk: usize, bytes: usize) {
     let r = REGIONS.run(chunk);
     let what = r.what.load(Ordering::Relaxed);
     r.what
         .store(what & !0xFFFF_FFFF_FFFF | bytes as u64, Ordering::Relaxed);
 }
-/// There is none any more.
+/// Records that a region was freed.
 pub(crate) fn region_freed(chunk: usize) {
     let r = REGIONS.run(chunk);
     r.site.store(0, Ordering::Relaxed);
@@ -490,7 +519,7 @@ pub(crate) fn region_freed(chunk: usize) {
     LIVE.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// The finding about an address in a range: the block that it is in or behind.
+/// The block that an address is in or behind.
 struct Found {
     run: &'static Run,
     start: usize,
@@ -508,7 +537,7 @@ impl Found {
         if std::ptr::eq(range, &REGIONS) && !is_region_fenced(i) {
             return None;
         }
-        // No block has as many pages.
+        // No block has this many pages.
         let least = i.saturating_sub(1 << 24);
         while range.run(i).what.load(Ordering::Relaxed) == 0 {
             if i == least {
@@ -525,7 +554,7 @@ impl Found {
             true => from,
             false => end - data,
         };
-        // Behind it there is one page (of a region: chunk) that belongs to it.
+        // One page behind it (for a region: a chunk) belongs to it.
         let limit = from + data.next_multiple_of(1 << shift) + (1 << shift);
         (addr < limit).then_some(Found { run, start, end })
     }
@@ -543,7 +572,8 @@ impl Run {
     }
 }
 
-/// Whether an address may be used: false if the fence knows that what was there is freed, or that nothing ever was.
+/// Whether an address may be used: false if the fence knows that it was freed, or that nothing was
+/// ever there.
 pub fn live<T>(p: *const T) -> bool {
     let a = p as usize;
     if !on() || (BLOCKS.offset(a).is_none() && REGIONS.offset(a).is_none()) {
@@ -551,12 +581,12 @@ pub fn live<T>(p: *const T) -> bool {
     }
     match Found::at(a) {
         Some(f) => f.run.state() == IN_USE && a >= f.start && a < f.start + f.run.bytes(),
-        // Regions that are not behind the fence are in the range too.
+        // Regions outside the fence are in the range too.
         None => REGIONS.offset(a).is_some(),
     }
 }
 
-/// Text that goes to standard error without being allocated.
+/// Text for standard error that needs no allocation.
 struct Out {
     text: [u8; 512],
     len: usize,
@@ -626,7 +656,7 @@ fn counts(out: &mut Out) {
     let _ = out.write_str("\n");
 }
 
-/// Says how many blocks there were, as the program ends: if that is wanted.
+/// Reports the numbers of blocks as the program ends, if wanted.
 pub fn at_end() {
     if VERBOSE.load(Ordering::Relaxed) {
         let mut out = Out::new();
@@ -640,7 +670,7 @@ pub fn at_end() {
 pub(crate) type NameCode = fn(*const u64) -> Option<String>;
 static NAME_CODE: OnceLock<NameCode> = OnceLock::new();
 
-/// Says how code is named in reports.
+/// Sets the function that names code in reports.
 pub fn name_code(f: NameCode) {
     let _ = NAME_CODE.set(f);
 }
@@ -710,7 +740,7 @@ fn describe(out: &mut Out, addr: usize) {
         let first = (o + 1 - bytes.max(8).next_multiple_of(8)) >> BLOCKS.shift();
         let _ = writeln!(out, "  freed from (addr2line -Cife PROGRAM ADDRESS …):");
         for i in 0..TRACED {
-            // SAFETY: the table has as many for each page.
+            // SAFETY: the table has `TRACED` addresses for each page.
             let pc = unsafe { *(traces as *const usize).add(first * TRACED + i) };
             if pc != 0 {
                 let _ = writeln!(out, "    {}", NativePc(pc));
@@ -719,12 +749,12 @@ fn describe(out: &mut Out, addr: usize) {
     }
 }
 
-/// A native address, as the file that it is in and the place there.
+/// A native address, shown as its file and the offset there.
 struct NativePc(usize);
 
 impl fmt::Display for NativePc {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        // SAFETY: all zero is a value; the call fills it.
+        // SAFETY: all zeros is a value; the call fills it.
         unsafe {
             let mut i: libc::Dl_info = std::mem::zeroed();
             if libc::dladdr(self.0 as *const _, &mut i) != 0 && !i.dli_fname.is_null() {
@@ -753,10 +783,10 @@ struct Frames {
     skip: usize,
 }
 
-/// The return addresses of who called, but for the first few.
+/// The return addresses of the callers, without the first few.
 fn native_trace(to: &mut [usize]) {
     extern "C" fn frame(context: *mut libc::c_void, f: *mut Frames) -> i32 {
-        // SAFETY: called with what is given below.
+        // SAFETY: called with the arguments given below.
         unsafe {
             let f = &mut *f;
             if f.skip > 0 {
@@ -766,7 +796,7 @@ fn native_trace(to: &mut [usize]) {
             if f.left == 0 {
                 return 5;
             }
-            // One before where it returns to is in the call.
+            // The address before the return address is inside the call.
             f.at.write(_Unwind_GetIP(context).wrapping_sub(1));
             f.at = f.at.add(1);
             f.left -= 1;
@@ -778,14 +808,15 @@ fn native_trace(to: &mut [usize]) {
         left: to.len(),
         skip: 2,
     };
-    // SAFETY: the walk fills as many as there is room for.
+    // SAFETY: the walk fills no more than there is room for.
     unsafe { _Unwind_Backtrace(frame, &mut f) };
 }
 
-/// Reports the code that touches the address, as far as it can be found out. `registers` and the stack at `sp` may lead to it.
+/// Reports the code that accesses the address, as far as possible. `registers` and the stack at
+/// `sp` may lead to it.
 fn user(out: &mut Out, registers: &[usize], sp: usize) {
     let mut name = [0u8; 64];
-    // SAFETY: the buffer is as large as is said.
+    // SAFETY: the buffer has the size given.
     unsafe { libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), 64) };
     let end = name.iter().position(|&b| b == 0).unwrap_or(0);
     let _ = write!(
@@ -800,29 +831,30 @@ fn user(out: &mut Out, registers: &[usize], sp: usize) {
     let _ = out.write_str("\n  ");
     counts(out);
     out.flush();
-    // From here on there may be locks that this thread holds, or memory of the C library that is damaged.
-    // SAFETY: ends the process after as many seconds.
+    // From here on this thread may hold locks, or memory of the C library may be damaged.
+    //
+    // SAFETY: ends the process after that many seconds.
     unsafe { libc::alarm(30) };
     if let Some(name) = NAME_CODE.get() {
-        let mut told: Vec<String> = Vec::new();
+        let mut named: Vec<String> = Vec::new();
         let words = stack_words(sp);
         for &w in registers.iter().chain(&words) {
-            if told.len() < 6
+            if named.len() < 6
                 && w % 8 == 0
                 && let Some(n) = name(w as *const u64)
-                && !told.contains(&n)
+                && !named.contains(&n)
             {
-                told.push(n);
+                named.push(n);
             }
         }
         let _ = writeln!(out, "  code that registers and native stack lead to:");
-        for n in &told {
+        for n in &named {
             let _ = writeln!(out, "    {n}");
         }
     }
     out.flush();
     let frames = std::backtrace::Backtrace::force_capture().to_string();
-    // What starts a thread is the same for all.
+    // The frames that start a thread are the same for all.
     for line in frames.lines() {
         if line.contains("__rust_begin_short_backtrace") {
             break;
@@ -852,10 +884,11 @@ fn stack_words(sp: usize) -> Vec<usize> {
     words
 }
 
-/// Registers of an interrupted thread, its stack pointer, and whether it wrote, as far as the machine tells.
+/// Registers of an interrupted thread, its stack pointer, and whether it wrote, as far as the
+/// machine reports that.
 fn registers(context: *mut libc::c_void) -> (Vec<usize>, usize, Option<bool>) {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    // SAFETY: what the system gives a handler.
+    // SAFETY: the context that the system gives a handler.
     unsafe {
         let c = &*(context as *const libc::ucontext_t);
         let g = &c.uc_mcontext.gregs;
@@ -868,7 +901,7 @@ fn registers(context: *mut libc::c_void) -> (Vec<usize>, usize, Option<bool>) {
         )
     }
     #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
-    // SAFETY: what the system gives a handler.
+    // SAFETY: the context that the system gives a handler.
     unsafe {
         let c = &*(context as *const libc::ucontext_t);
         let m = &c.uc_mcontext;
@@ -886,11 +919,11 @@ fn registers(context: *mut libc::c_void) -> (Vec<usize>, usize, Option<bool>) {
 }
 
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
-/// The handlers that were there before: they find overflows of native stacks.
+/// The previous handlers, which find overflows of native stacks.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 fn watch() {
-    // SAFETY: a handler of the right kind; all zero is a value.
+    // SAFETY: a handler of the right kind; all zeros is a value.
     unsafe {
         let mut before: [libc::sigaction; 2] = std::mem::zeroed();
         for (b, s) in before.iter_mut().zip(SIGNALS) {
@@ -908,11 +941,12 @@ fn watch() {
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    // SAFETY: what the system gives a handler.
+    // SAFETY: the information that the system gives a handler.
     let addr = unsafe { (*info).si_addr() as usize };
     let known = [&BLOCKS, &REGIONS].iter().any(|r| r.offset(addr).is_some());
     if !known && !TOLD.load(Ordering::Relaxed) {
-        // Perhaps the stack of this thread is at its end: who was there before knows, and if not has the fault come back.
+        // Perhaps the stack of this thread has overflowed: the previous handler knows, and
+        // otherwise lets the fault come back.
         if let Some(before) = BEFORE.get() {
             let b = &before[usize::from(signal != libc::SIGSEGV)];
             if b.sa_flags & libc::SA_SIGINFO != 0 {
@@ -926,7 +960,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
         }
     }
     if TOLD.swap(true, Ordering::Relaxed) {
-        // Another thread tells; it ends them all.
+        // Another thread reports, and then ends all of them.
         loop {
             // SAFETY: waits for a signal.
             unsafe { libc::pause() };
@@ -950,7 +984,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     describe(&mut out, addr);
     out.flush();
     user(&mut out, &registers, sp);
-    // SAFETY: what is done about the signal by default; the fault comes again after this.
+    // SAFETY: restores the default action of the signal; the fault comes again after this.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -963,7 +997,7 @@ const REPORT_STACK_BYTES: usize = 1 << 20;
 
 impl Drop for ReportStack {
     fn drop(&mut self) {
-        // SAFETY: the thread's own; it ends.
+        // SAFETY: it belongs to the thread, which ends.
         unsafe {
             let mut off: libc::stack_t = std::mem::zeroed();
             off.ss_flags = libc::SS_DISABLE;
@@ -973,7 +1007,7 @@ impl Drop for ReportStack {
     }
 }
 
-/// Has this thread report on a stack that is large enough for it.
+/// Gives this thread a signal stack that is large enough for reports.
 #[inline]
 fn report_here() {
     let _ = STACK.try_with(|s| {
@@ -1004,8 +1038,8 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    /// Runs `faults` in a process of its own, with a fence, which it is to be ended by; what it says is the result. `name`:
-    /// the test that calls this.
+    /// Runs `faults` in a process of its own with a fence that has to end it; returns its output.
+    /// `name`: the test that calls this.
     fn report_of(name: &str, signal: i32, faults: impl FnOnce()) -> String {
         if std::env::var_os("FENCE_CHILD").is_some() {
             init();

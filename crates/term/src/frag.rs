@@ -1,5 +1,5 @@
-//! Heap fragments: separately allocated blocks of terms. A message in transit lives in one, a process heap that is
-//! full grows by them until its next collection, and native tables keep terms in them.
+//! Heap fragments: separately allocated blocks of terms. A message in transit lies in one, a full
+//! process heap grows by them until its next collection, and native tables keep terms in them.
 
 use crate::alloc::Alloc;
 use crate::fence::{self, Kind};
@@ -7,8 +7,8 @@ use crate::off_heap::OffHeap;
 use crate::word::Term;
 use std::alloc::Layout;
 
-/// One or more malloc'ed blocks of terms with their off-heap list. Dropping it does NOT release what its terms own
-/// (most fragments end by being moved into a heap); [`Fragment::destroy`] does.
+/// One or more allocated blocks of terms with their off-heap list. Dropping it does NOT release
+/// what its terms own (most fragments end by being moved into a heap); [`Fragment::destroy`] does.
 pub struct Fragment {
     /// Blocks in order of allocation: (start, capacity in words, used words). Usually one.
     blocks: smallvec::SmallVec<[Block; 1]>,
@@ -16,17 +16,17 @@ pub struct Fragment {
 }
 
 struct Block {
-    /// A block of [`layout`], for so many words: one at least.
+    /// Memory with the [`layout`] for `words` words, at least one.
     mem: *mut Term,
     words: usize,
     /// Words in front that hold no terms.
     first: usize,
-    /// Words in use, those in front included.
+    /// Words in use, including those in front.
     used: usize,
 }
 
 fn layout(words: usize) -> Layout {
-    // A request beyond the address space is answered like any other that cannot be met.
+    // A request beyond the address space is treated like any other that cannot be met.
     Layout::array::<u64>(words)
         .unwrap_or_else(|_| std::alloc::handle_alloc_error(Layout::new::<u64>()))
 }
@@ -38,7 +38,7 @@ impl Drop for Block {
     }
 }
 
-// SAFETY: a fragment owns its memory; whoever holds it is its only user.
+// SAFETY: a fragment owns its memory, and its holder is its only user.
 unsafe impl Send for Fragment {}
 
 impl Fragment {
@@ -57,11 +57,12 @@ impl Fragment {
         }
         f
     }
-    /// A full block of so many words whose terms start at word `first`: what a message came in.
+    /// Makes a fragment of a full block of `words` words whose terms start at word `first`: a
+    /// received message.
     ///
     /// # Safety
-    /// The block came from [`fence::allocate`] with the layout of an array of as many words (one at least), and belongs to
-    /// the fragment from now on.
+    /// The block came from [`fence::allocate`] with the layout of an array of as many words (at
+    /// least one), and belongs to the fragment from now on.
     pub unsafe fn from_block(
         mem: *mut Term,
         words: usize,
@@ -80,7 +81,7 @@ impl Fragment {
     }
     fn push_block(&mut self, words: usize) {
         if words > crate::blocks::MAP_ABOVE_WORDS {
-            crate::pressure::asked(words * 8);
+            crate::pressure::note_allocation(words * 8);
         }
         let l = layout(words);
         // SAFETY: the layout has a size.
@@ -89,7 +90,7 @@ impl Fragment {
             std::alloc::handle_alloc_error(l);
         }
         if !fence::on() {
-            crate::large::in_large_pages(mem, l.size());
+            crate::binary_blocks::in_large_pages(mem, l.size());
         }
         self.blocks.push(Block {
             mem: mem as *mut Term,
@@ -98,7 +99,7 @@ impl Fragment {
             used: 0,
         });
     }
-    /// Room for `words` words in the last block, if there is that much.
+    /// Room for `words` words in the last block, if it has that much.
     #[inline]
     pub fn bump(&mut self, words: usize) -> Option<*mut Term> {
         let b = self.blocks.last_mut()?;
@@ -130,7 +131,8 @@ impl Fragment {
     /// # Safety
     /// No term in it is used afterwards, and its off-heap list was not moved elsewhere.
     pub unsafe fn destroy(mut self) {
-        crate::off_heap::release_off_heap(&mut self.off_heap);
+        // SAFETY: by the contract, the list is whole and no term is used afterwards.
+        unsafe { crate::off_heap::release_off_heap(&mut self.off_heap) };
     }
 }
 
@@ -160,7 +162,7 @@ impl Alloc for Fragment {
     }
 }
 
-/// A term in a fragment of its own: what native structures keep beyond a native call.
+/// A term in a fragment of its own: for native structures that keep terms beyond a native call.
 pub struct OwnedTerm {
     term: Term,
     frag: Fragment,
@@ -183,7 +185,7 @@ impl OwnedTerm {
     pub fn from_parts(term: Term, frag: Fragment) -> OwnedTerm {
         OwnedTerm { term, frag }
     }
-    /// The term; good while this is alive.
+    /// The term. It is valid while this is alive.
     pub fn term(&self) -> Term {
         self.term
     }
@@ -196,7 +198,7 @@ impl OwnedTerm {
 impl Drop for OwnedTerm {
     fn drop(&mut self) {
         let mut f = std::mem::take(&mut self.frag);
-        // SAFETY: whoever used the term had to do so while this was alive.
+        // SAFETY: users of the term may use it only while this is alive.
         unsafe { crate::off_heap::release_off_heap(&mut f.off_heap) };
     }
 }

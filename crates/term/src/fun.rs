@@ -1,17 +1,17 @@
 //! The targets of fun terms: entries of local funs, and exports.
 //!
-//! `purlin_native::exports` makes both, and the kernel's `code` says where they lead; they are declared here because comparing,
-//! printing and encoding a fun reads their names.
+//! `purlin_native::exports` makes both, and the kernel's `code` sets their addresses; they are
+//! declared here because comparing, printing and encoding a fun reads their names.
 //!
 //! # Invariant
-//! Machine code is found by the address: a word that stands before it leads there ([`lead_word`]).
+//! Machine code is found by the address: a word in front of it leads there ([`lead_word`]).
 
 use crate::counts::{self, SHARES};
 use crate::word::Term;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Where calls of a function go.
+/// The place where calls of a function go.
 #[repr(C)]
 struct Target {
     /// The first instruction, or null.
@@ -36,13 +36,14 @@ impl Target {
 
 /// One `fun` expression of one loaded module.
 ///
-/// Found by all that an external term says of a fun (module, uniq, index, arity, free variables), so that a reload of the
-/// same code meets its old funs, and none that only pretends to be of it: code reads as many registers as it has arguments
-/// and free variables. Counted by the fun terms that refer to it (each on an off-heap list) and once by the module.
+/// Found by everything that an external term says of a fun (module, uniq, index, arity, free
+/// variables), so that a reload of the same code finds its old funs, and no fun that only pretends
+/// to belong to it: code reads as many registers as it has arguments and free variables. Counted by
+/// the fun terms that refer to it (each on an off-heap list) and once by the module.
 #[repr(C)]
 pub struct FunEntry {
     target: Target,
-    /// A part of the count, see [`FunEntry::count`]; 1 at first.
+    /// A part of the count, see [`FunEntry::count`]; initially 1.
     refc: AtomicUsize,
     pub module: Term,
     /// See [`FunEntry::function`].
@@ -59,8 +60,9 @@ pub struct FunEntry {
     pub uniq: [u8; 16],
 }
 
-/// How a thread has changed the count of one entry since it began with that entry. Funs are made, sent and forgotten all
-/// the time, of a few entries each, by several threads at once, and nobody needs the count but who asks for it.
+/// The change that a thread has made to the count of one entry since it began with that entry.
+/// Several threads make, send and forget funs all the time, of a few entries each, and the count is
+/// only needed on request.
 struct Change {
     entry: AtomicPtr<FunEntry>,
     by: AtomicUsize,
@@ -68,7 +70,7 @@ struct Change {
 
 const CHANGES: usize = 32;
 
-/// By thread, as numbered by [`counts::share`]; of an entry in one place only.
+/// By thread, as numbered by [`counts::share`]; an entry has one place only.
 static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
     [const {
         Change {
@@ -78,7 +80,7 @@ static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
     }; CHANGES]
 }; SHARES + 1];
 
-/// The name of a fun in an external term, which tells entries apart.
+/// The name of a fun in an external term, which identifies its entry.
 #[derive(Clone, Copy)]
 pub struct FunName {
     pub module: Term,
@@ -91,10 +93,10 @@ pub struct FunName {
 }
 
 impl FunEntry {
-    /// Where the field is that machine code reads: the address of the code.
+    /// Offset of the field that machine code reads: the address of the code.
     pub const ADDRESS: usize = offset_of!(FunEntry, target) + offset_of!(Target, address);
 
-    /// An entry that leads nowhere.
+    /// An entry without an address.
     pub fn new(name: FunName, function: Term) -> FunEntry {
         FunEntry {
             target: Target::new(std::ptr::null()),
@@ -110,21 +112,21 @@ impl FunEntry {
             uniq: name.uniq,
         }
     }
-    /// Where the code of the fun starts; null where that is gone, or a purge is under way.
+    /// Start of the code of the fun; null if it is gone, or while a purge is under way.
     #[inline(always)]
     pub fn address(&self) -> *const u64 {
         self.target.address()
     }
-    /// Calls of the fun arrive at `to`.
+    /// Directs calls of the fun to `to`.
     pub fn lead(&self, to: *const u64) {
         self.target.lead(to);
     }
-    /// The fun leads nowhere.
+    /// Removes the address of the fun.
     pub fn unlead(&self) {
         self.target.lead(std::ptr::null());
     }
-    /// Name of the function that holds the code, such as `'-f/1-fun-0-'`; nil as long as only external terms have told of
-    /// the fun, which don't name it.
+    /// Name of the function that holds the code, such as `'-f/1-fun-0-'`; nil as long as the fun is
+    /// only known from external terms, which do not name it.
     pub fn function(&self) -> Term {
         // SAFETY: the word of an atom or nil.
         unsafe { Term::from_raw(self.name.load(Ordering::Acquire)) }
@@ -136,7 +138,7 @@ impl FunEntry {
     fn place(&self) -> usize {
         (self as *const FunEntry as usize >> 4).wrapping_mul(0x9E37_79B1) >> 16 & (CHANGES - 1)
     }
-    /// Adds to the count, of which no entry is ever freed.
+    /// Adds to the count. It frees nothing, since entries stay.
     #[inline]
     fn add(&self, n: usize) {
         let share = counts::share();
@@ -144,7 +146,7 @@ impl FunEntry {
             self.refc.fetch_add(n, Ordering::Relaxed);
             return;
         }
-        // Written by this thread alone.
+        // Only this thread writes to it.
         let c = &CHANGED[share][self.place()];
         let me = self as *const FunEntry as *mut FunEntry;
         let before = c.entry.load(Ordering::Relaxed);
@@ -159,17 +161,17 @@ impl FunEntry {
         }
         c.by.store(by.wrapping_add(n), Ordering::Relaxed);
     }
-    /// One more fun refers to it.
+    /// Counts one more fun.
     #[inline]
     pub fn retain(&self) {
         self.add(1);
     }
-    /// One less.
+    /// Counts one fun less.
     #[inline]
     pub fn release(&self) {
         self.add(1usize.wrapping_neg());
     }
-    /// Funs that refer to it, and one; right where none is made or forgotten at this moment.
+    /// Number of funs that refer to it, plus one; exact if none is made or released at this moment.
     pub fn count(&self) -> usize {
         let me = self as *const FunEntry as *mut FunEntry;
         let mut n = self.refc.load(Ordering::Relaxed);
@@ -185,27 +187,28 @@ impl FunEntry {
 
 /// A function known by name: `module:function/arity`, loaded or not. Never freed.
 ///
-/// It leads to the instruction to run for a call: the function's code, a BIF stub, or a stub that calls the
-/// error handler. Interpreted calls load that on every call, so that loading code is one store.
+/// Its address is that of the instruction to run for a call: the function's code, a stub of a
+/// native, or a stub that calls the error handler. Interpreted calls load the address every time,
+/// so that loading code is one store.
 #[repr(C)]
 pub struct Export {
     target: Target,
     pub module: Term,
     pub function: Term,
     pub arity: u32,
-    /// Row in the BIF table plus one; 0 where it is no BIF.
+    /// Row in the table of natives plus one; 0 if it is no native.
     pub bif: AtomicU32,
-    /// Stands before the stub: see [`lead_word`].
+    /// The word in front of the stub: see [`lead_word`].
     before: AtomicU64,
-    /// Stub code: what it leads to while nothing is loaded. The interpreter's own format.
+    /// Stub code, used while nothing is loaded. In the interpreter's own format.
     pub stub: [AtomicU64; 4],
 }
 
 impl Export {
-    /// Where the field is that machine code reads: the address of the code.
+    /// Offset of the field that machine code reads: the address of the code.
     pub const ADDRESS: usize = offset_of!(Export, target) + offset_of!(Target, address);
 
-    /// An export that leads to `to`, without a stub yet.
+    /// An export with the address `to`, without a stub yet.
     pub fn new(module: Term, function: Term, arity: u32, to: *const u64) -> Export {
         Export {
             target: Target::new(to),
@@ -217,35 +220,35 @@ impl Export {
             stub: [const { AtomicU64::new(0) }; 4],
         }
     }
-    /// Where calls arrive. Null only before it is known to anybody.
+    /// The address of calls. Null only before it is known to anybody.
     #[inline(always)]
     pub fn address(&self) -> *const u64 {
         self.target.address()
     }
-    /// Calls arrive at `to`.
+    /// Directs calls to `to`.
     pub fn lead(&self, to: *const u64) {
         self.target.lead(to);
     }
-    /// Calls arrive at the stub: at the native, or the error handler.
+    /// Directs calls to the stub: to the native, or the error handler.
     pub fn unlead(&self) {
         self.target.lead(self.stub.as_ptr() as *const u64);
     }
-    /// Says that it is a native that changes code: [`LEADS_ELSEWHERE`].
+    /// Marks a native that changes code: [`LEADS_ELSEWHERE`].
     pub fn changes_code(&self) {
         self.before
             .fetch_or(u64::from(LEADS_ELSEWHERE), Ordering::Relaxed);
     }
-    /// Whether calls arrive at the stub.
+    /// Whether calls go to loaded code rather than the stub.
     pub fn is_led(&self) -> bool {
         self.address() != self.stub.as_ptr() as *const u64
     }
 }
 
-/// Address of the machine code that stands for a function which has none: it leaves to the interpreter. 0 where there is no
-/// machine code at all.
+/// Address of the machine code for functions that have none: it exits to the interpreter. 0 if
+/// there is no machine code at all.
 static UNCOMPILED: AtomicU32 = AtomicU32::new(0);
 
-/// Says what stands for functions without machine code. Before any code is loaded or named.
+/// Sets the machine code for functions that have none. Called before any code is loaded or named.
 pub fn set_uncompiled(address: u32) {
     UNCOMPILED.store(address, Ordering::Relaxed);
 }
@@ -256,22 +259,25 @@ pub fn uncompiled() -> u32 {
     UNCOMPILED.load(Ordering::Relaxed)
 }
 
-/// In the first byte of the word before the stub of a native: it changes code, and machine code is left before it runs.
+/// In the first byte of the word in front of the stub of a native: it changes code, and machine
+/// code exits before it runs.
 pub const LEADS_ELSEWHERE: u8 = 1;
 
-/// Bytes from an instruction that a call may lead to, to parts of the word before it ([`lead_word`]): a byte, 16 bits, 32 bits.
+/// Offsets from an instruction that may be called to the parts of the word in front of it
+/// ([`lead_word`]): a byte, 16 bits, 32 bits.
 pub const LEAD_FLAGS: i32 = -8;
 pub const LEAD_ARITY: i32 = -6;
 pub const LEAD_CODE: i32 = -4;
 
-/// The word that stands before every instruction that a call may lead to; the last one of `func_info`, where there is one.
+/// The word in front of every instruction that may be called; the last one of `func_info`, if there
+/// is one.
 ///
 /// ```text
-/// bit 0          before the stub of a native: [`LEADS_ELSEWHERE`]
-/// bits 16 to 31  arguments
-/// bits 32 to 63  address of the machine code, or of what stands for it
+/// bit 0          in front of the stub of a native: [`LEADS_ELSEWHERE`]
+/// bits 16 to 31  number of arguments
+/// bits 32 to 63  address of the machine code, or of its substitute
 /// ```
-/// [`LEAD_FLAGS`], [`LEAD_ARITY`] and [`LEAD_CODE`] are where those lie.
+/// [`LEAD_FLAGS`], [`LEAD_ARITY`] and [`LEAD_CODE`] are their offsets.
 #[inline]
 pub fn lead_word(arity: u32) -> u64 {
     u64::from(arity & 0xFFFF) << 16 | u64::from(uncompiled()) << 32

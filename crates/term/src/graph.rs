@@ -1,14 +1,16 @@
-//! Terms measured and copied as the graphs that they are: what is reached twice is counted once, and copied once.
+//! Measuring and copying terms as graphs: what is reached twice is counted once, and copied once.
 //!
-//! The walk that measures a term sets a bit for each word where an object starts, and another one where it comes a second
-//! time. For the process's heap and for regions these bits lie in maps of a sixty-fourth of their size, of which only those pages
-//! are touched where the term lies; objects elsewhere (in a message, say) go into a set. Where nothing was met twice,
-//! copying is the plain copy. Else the copy asks the second map whether an object is one of those, and only these go
-//! through a table.
+//! The walk that measures a term sets a bit for each word where an object starts, and another one
+//! when it meets the object again. For the process's heap and for regions these bits lie in maps of
+//! a sixty-fourth of their size, of which only those pages are touched where the term lies; objects
+//! elsewhere (in a message, say) go into a set. If nothing was met twice, the plain copy is used.
+//! Otherwise the copy looks up in the second map whether an object is one of those, and only these
+//! go through a table.
 //!
-//! Where the terms that this thread copied before were made of nothing twice, and fit in a region of twice the words of the
-//! last one, the next is copied while the bits are set, without being measured first: to read a large term takes most of
-//! the time. If it is not of that kind, what was copied is thrown away.
+//! If the terms that this thread copied before had nothing twice, the next term is copied while the
+//! bits are set, without being measured first, to a region of twice the words of the last one:
+//! reading a large term takes most of the time. If it turns out not to be of that kind, the copy is
+//! thrown away.
 
 use crate::alloc::Alloc;
 use crate::copy::{self, bits_words, copy_object, hold, stays};
@@ -21,7 +23,7 @@ use crate::word::{Subtag, Term, header_subtag};
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// Addresses, a bit for each word.
+/// A range of addresses, with a bit for each word.
 struct Area {
     start: usize,
     end: usize,
@@ -30,30 +32,31 @@ struct Area {
     twice: Vec<u64>,
 }
 
-/// The measures of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
+/// The measures of a term: see the module head. `SHARE`: terms in regions are referred to, and not
+/// looked into.
 pub struct Graph<'a, const SHARE: bool> {
     heap: Option<&'a Heap>,
     /// Sorted.
     areas: Vec<Area>,
     last: usize,
-    /// Objects in no area: whether each was met twice.
+    /// Objects in no area, and whether each was met twice.
     others: HashMap<usize, bool>,
-    /// Terms of the heap that lie in regions too.
+    /// Terms of the heap that also lie in regions.
     known: HashMap<u64, Term>,
     words: usize,
     any_twice: bool,
     any_outside: bool,
 }
 
-/// What a walk has met, for walks that aren't of this file.
+/// The objects that a walk has met, for walks outside this file.
 pub struct Met<'a>(Graph<'a, false>);
 
 impl<'a> Met<'a> {
-    /// Nothing yet. Most of what comes may lie in `heap`.
+    /// An empty set. Most objects are expected in `heap`.
     pub fn none(heap: &'a Heap) -> Met<'a> {
         Met(Graph::start(Some(heap)))
     }
-    /// Whether the object that `t` points at comes for the first time.
+    /// Whether the object that `t` points at is met for the first time.
     #[inline]
     pub fn first(&mut self, t: Term) -> bool {
         !self.0.met(t.ptr())
@@ -61,8 +64,8 @@ impl<'a> Met<'a> {
 }
 
 impl<'a, const SHARE: bool> Graph<'a, SHARE> {
-    /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words. What the heap has sent not long
-    /// ago is in a region, and is referred to there.
+    /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words. What
+    /// the heap has sent recently lies in a region, and is referred to there.
     pub fn of(t: Term, heap: Option<&'a Heap>, limit: usize) -> Option<Graph<'a, SHARE>> {
         let mut g = Self::start(heap);
         g.measure(t, limit).then_some(g)
@@ -87,7 +90,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         }
         g
     }
-    /// Measures all of `t`, as [`Graph::of`].
+    /// Measures all of `t`, as [`Graph::of`] does.
     pub fn whole(t: Term, heap: Option<&'a Heap>) -> Graph<'a, SHARE> {
         let mut g = Self::start(heap);
         g.measure(t, usize::MAX);
@@ -102,8 +105,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.any_twice
     }
 
-    /// Whether it holds something outside the heap that somebody may wait to see given up: binaries or parts of them, and
-    /// resources of libraries, which have destructors.
+    /// Whether it refers to something outside the heap whose release somebody may wait for:
+    /// binaries or parts of them, and resources of libraries, which have destructors.
     pub fn any_outside(&self) -> bool {
         self.any_outside
     }
@@ -156,7 +159,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.words <= limit
     }
 
-    /// Counts the cells of a list that lie in the last area and are new: what follows those.
+    /// Counts the cells of a list that are new and lie in the last area; returns what follows
+    /// those.
     #[inline(always)]
     fn cells(&mut self, t: Term, limit: usize, todo: &mut Vec<Term>) -> Term {
         let room = limit.saturating_sub(self.words) / 2 + 1;
@@ -168,8 +172,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.words += 2 * n;
         t
     }
-    /// Walks along the cells of a list that lie in the last area and are new, `room` of them at most, and shows the head of
-    /// each: what follows those, and how many there were.
+    /// Walks the cells of a list that are new and lie in the last area, at most `room` of them, and
+    /// passes the head of each to `show`. Returns what follows those, and their number.
     #[inline(always)]
     fn walk(&mut self, mut t: Term, room: usize, mut show: impl FnMut(Term)) -> (Term, usize) {
         let Some(a) = self.areas.get_mut(self.last) else {
@@ -178,8 +182,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         let (start, len) = (a.start, a.end - a.start);
         let seen = &mut a.seen[..];
         let mut n = 0;
-        // Neighbours share a word of the map, which is written back when it is done with: to read what was just written
-        // takes longer than all else that is done for a cell.
+        // Neighbours share a word of the map, which is written back after the last of them: reading
+        // what was just written takes longer than everything else that is done for a cell.
         let (mut at_word, mut bits) = (0, seen.first().copied().unwrap_or(0));
         while let Some((h, tl)) = t.as_cons() {
             let at = (t.ptr() as usize).wrapping_sub(start);
@@ -206,7 +210,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         (t, n)
     }
 
-    /// Marks an object. True if it was met before.
+    /// Marks an object. Returns whether it was met before.
     #[inline(always)]
     fn met(&mut self, p: *const Term) -> bool {
         let at = p as usize;
@@ -221,14 +225,14 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 *w |= bit;
                 return false;
             }
-            self.again(i);
+            self.met_again(i);
             return true;
         }
         self.met_elsewhere(at)
     }
-    /// Word `i` of the last area is met another time.
+    /// Notes that word `i` of the last area is met again.
     #[cold]
-    fn again(&mut self, i: usize) {
+    fn met_again(&mut self, i: usize) {
         self.any_twice = true;
         let a = &mut self.areas[self.last];
         if a.twice.is_empty() {
@@ -250,7 +254,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.any_twice = true;
         true
     }
-    /// Makes the area of an address the last one. False: there is none.
+    /// Makes the area of an address the last one. Returns false if there is none.
     fn find(&mut self, at: usize, make: bool) -> bool {
         let i = self.areas.partition_point(|a| a.start <= at);
         if i > 0 && at < self.areas[i - 1].end {
@@ -304,8 +308,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         a.twice.get(i >> 6).is_some_and(|w| w & 1 << (i & 63) != 0)
     }
 
-    /// A copy of `t` in a region of its own, made in one go: `Err` if something in it is reached more than once, or it has
-    /// more words than there is room for; what is known of `t` is of no use then.
+    /// Copies `t` to a region of its own in one pass. `Err` if something in it is reached more than
+    /// once, or if there is not enough room; the marks are of no use then.
     fn copy_once(&mut self, t: Term, to: &mut Builder) -> Result<Term, ()> {
         let mut root = t;
         let mut todo: Vec<*mut Term> = vec![&mut root];
@@ -373,8 +377,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         Ok(root)
     }
 
-    /// Copies the cells of a list that lie in the last area and are new, as far as there is room; the slot and what belongs
-    /// there after those.
+    /// Copies the cells of a list that are new and lie in the last area, as far as there is room.
+    /// Returns the next slot, and the term that belongs there.
     #[inline(always)]
     fn copy_cells(
         &mut self,
@@ -385,7 +389,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
     ) -> (*mut Term, Term) {
         let mut q = to.room();
         let (t, n) = self.walk(t, to.left() / 2, |h| {
-            // SAFETY: there is room for this cell; the slot is a word of the one before, or as in `copy_once`.
+            // SAFETY: there is room for this cell; the slot is a word of the one before, or as in
+            // `copy_once`.
             unsafe {
                 q.write(h);
                 *slot = Term::cons_at(q);
@@ -400,7 +405,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         (slot, t)
     }
 
-    /// A copy of `t`, the term that was measured, in `to`.
+    /// Copies `t`, the term that was measured, into `to`.
     pub fn copy<A: Alloc + ?Sized>(mut self, t: Term, to: &mut A) -> Term {
         if !self.any_twice {
             return match SHARE {
@@ -480,15 +485,15 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
 }
 
 thread_local! {
-    /// Words of the last term that was put in a region, if it had nothing twice and wasn't too large.
+    /// Words of the last term put in a region, if it had nothing twice and was not too large.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Terms of more words are measured before they are copied.
 const AT_ONCE_WORDS: usize = 1 << 22;
 
-/// Copies `t`, most of which lies in `heap`, to a region of which the caller gets a count. What is reached more than once
-/// in it still is. The copy, and the region.
+/// Copies `t`, most of which lies in `heap`, to a region of which the caller gets a count, and
+/// keeps sharing within it. Returns the copy and the region.
 pub fn to_region(t: Term, heap: &Heap) -> (Term, &'static Region) {
     let mut last = LAST.replace(0);
     if stress_roll(3) {
@@ -514,7 +519,7 @@ pub fn to_region(t: Term, heap: &Heap) -> (Term, &'static Region) {
     (s, b.finish())
 }
 
-/// As [`to_region`], of a term that takes `words` words as a tree.
+/// As [`to_region`], for a term that takes `words` words as a tree.
 pub fn to_region_of(t: Term, heap: &Heap, words: usize) -> (Term, &'static Region) {
     let mut b = Builder::counted(words);
     match Graph::<true>::start(Some(heap)).copy_once(t, &mut b) {
@@ -529,7 +534,7 @@ pub fn to_region_of(t: Term, heap: &Heap, words: usize) -> (Term, &'static Regio
     }
 }
 
-/// For the next term.
+/// Remembers the size for the next term.
 fn keep(words: usize) {
     if words <= AT_ONCE_WORDS {
         LAST.set(words);

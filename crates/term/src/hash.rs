@@ -1,24 +1,27 @@
 //! Hashes of terms.
 //!
-//! - [`phash2`] is the portable hash of `erlang:phash2/1,2`: the same in every runtime, for ever. Its mixing function
-//!   is Bob Jenkins' of 1996 ("lookup2").
+//! - [`phash2`] is the portable hash of `erlang:phash2/1,2`: the same in every runtime, for ever.
+//!   Its mixing function is Bob Jenkins' of 1996 ("lookup2").
 //! - [`phash`] is the older portable hash of `erlang:phash/2`, a sum of bytes times primes.
-//! - [`salted`] is for tables inside the runtime and for the tree of hash maps, with [`map_key`] giving the hashes that levels of
-//!   a tree ask for. It follows the release's function so that numbers, binaries, and lists and tuples of them lie in a
-//!   hash map in the same order; atoms enter by their index in the atom table, and terms of other nodes by node name and
-//!   creation. Up to OTP 25 it is [`narrow`], of 32 bits, by the function of [`phash2`]; then [`wide`], of 64, by
-//!   Austin Appleby's MurmurHash3.
+//! - [`salted`] is for tables inside the runtime and for the tree of hash maps; [`map_key`] gives
+//!   the hashes that levels of a tree need. It follows the release's function so that numbers,
+//!   binaries, and lists and tuples of them have the same order in a hash map; atoms enter by their
+//!   index in the atom table, and terms of other nodes by node name and creation. Up to OTP 25 it
+//!   is [`narrow`], of 32 bits, by the function of [`phash2`]; then [`wide`], of 64, by Austin
+//!   Appleby's MurmurHash3.
 //!
-//! Both add or multiply by constants that are known, so keys can be made up that they can't tell apart, with [`narrow`] whatever
-//! the salt, such as `{{S,1,2,3,4,5,6},S}` and `{S,{1,2,3,4,5,6,S}}` of a certain integer `S`: a tree of hash maps would have no
-//! end below them. From the third hash of a key on, which keys that weren't made up hardly ever need, [`map_key`] is another
-//! function ([`apart`]), of what tells terms apart.
+//! Both add or multiply by known constants, so keys that collide can be constructed, with
+//! [`narrow`] for any salt, such as `{{S,1,2,3,4,5,6},S}` and `{S,{1,2,3,4,5,6,S}}` for a certain
+//! integer `S`: a tree of hash maps would grow without end below them. So from the third hash of a
+//! key on, which other keys hardly ever need, [`map_key`] uses another function ([`apart`]), whose
+//! input differs whenever terms differ.
 //!
 //! No function recurses; pending terms are kept on a stack.
 
 use crate::atom;
-use crate::layout::{self, Bits, MAP_FLAT};
+use crate::layout::{self, Bits};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::record::Record;
 use crate::release::{self, NATIVE_RECORDS, SIGNED_ZEROS, WIDE_HASHES};
 use crate::word::{Subtag, Term};
 use smallvec::SmallVec;
@@ -28,9 +31,9 @@ const GOLDEN: u32 = 0x9e37_79b9;
 const fn k(n: u32) -> u32 {
     GOLDEN.wrapping_mul(n)
 }
-/// Keeps internal hashes apart from portable ones.
+/// Separates internal hashes from portable ones.
 const INTERNAL_SALT: u32 = 3_432_918_353;
-/// The portable hash of nil where it is the whole term.
+/// The portable hash of nil as a whole term.
 const NIL_HASH: u32 = 3_468_870_702;
 
 #[inline(always)]
@@ -115,7 +118,8 @@ fn big(negative: bool, digits: &[u64], mut hash: u32) -> u32 {
     hash
 }
 
-/// A run of bytes at the start of list `t`, packed by fours: hash, and the first tail that starts no byte.
+/// Hashes a run of bytes at the start of list `t`, packed by fours. Returns the hash, and the first
+/// tail that starts with no byte.
 #[inline]
 fn byte_run(mut t: Term, mut hash: u32, last: impl Fn(u32, u32, u32) -> u32) -> (u32, Term) {
     let (mut n, mut packed) = (0, 0u32);
@@ -138,7 +142,8 @@ fn byte_run(mut t: Term, mut hash: u32, last: impl Fn(u32, u32, u32) -> u32) -> 
     (hash, t)
 }
 
-/// As [`float_words`], for hashes that no other runtime sees: where the zeros are two values, they have two hashes.
+/// As [`float_words`], for hashes that no other runtime sees: if the zeros are two values, they
+/// have two hashes.
 fn own_float_words(f: f64) -> (u32, u32) {
     if f == 0.0 && !release::has(SIGNED_ZEROS) {
         return (0, 0);
@@ -155,12 +160,24 @@ fn float_words(f: f64) -> (u32, u32) {
 
 enum Todo {
     Term(Term),
-    /// Close a map: hash and sum of pairs before it.
+    /// End of a map: the hash and the sum of pairs before it.
     MapEnd(u32, u32),
-    /// Close a pair of a map.
+    /// End of a pair of a map.
     Pair,
     /// The next term is the tail of a list.
     Tail,
+}
+
+/// The portable hash of a small integer, continuing from `hash`.
+#[inline(always)]
+fn small(v: i64, mut hash: u32) -> u32 {
+    if !(-(1 << 27)..1 << 27).contains(&v) {
+        return big(v < 0, &[v.unsigned_abs()], hash);
+    }
+    if v < 0 {
+        hash = mix1(hash, (v as u32).wrapping_neg(), GOLDEN);
+    }
+    mix1(hash, v as u32, GOLDEN)
 }
 
 /// `erlang:phash2(T)` before it is reduced to a range: all 32 bits. `phash2/1` takes the low 27.
@@ -187,15 +204,7 @@ pub fn phash2(t: Term) -> u32 {
                 continue;
             }
             if t.is_small() {
-                let v = t.small_value();
-                hash = if (-(1 << 27)..1 << 27).contains(&v) {
-                    if v < 0 {
-                        hash = mix1(hash, (v as u32).wrapping_neg(), GOLDEN);
-                    }
-                    mix1(hash, v as u32, GOLDEN)
-                } else {
-                    big(v < 0, &[v.unsigned_abs()], hash)
-                };
+                hash = small(t.small_value(), hash);
             } else if t.is_atom() {
                 hash = if hash == 0 {
                     atom::name_hash(t)
@@ -223,7 +232,7 @@ pub fn phash2(t: Term) -> u32 {
                     pairs = 0;
                     let mut kv = Vec::with_capacity(n);
                     hashmap_pairs(t, &mut kv);
-                    // Pairs are summed by xor: their order does not matter.
+                    // Pairs are combined by xor: their order does not matter.
                     for (key, v) in kv {
                         todo.push(Todo::Pair);
                         todo.push(Todo::Term(v));
@@ -270,7 +279,7 @@ pub fn phash2(t: Term) -> u32 {
     }
 }
 
-/// The hash that the tree of a hash map uses for `key` at nibbles `8 * depth` and following.
+/// The hash that the tree of a hash map uses for `key` at nibble `8 * depth` and those that follow.
 #[inline]
 pub(crate) fn map_key(key: Term, depth: u32) -> u32 {
     if depth == 0 && key.is_immed() {
@@ -283,7 +292,7 @@ pub(crate) fn map_key(key: Term, depth: u32) -> u32 {
     map_key_at(key, depth)
 }
 
-/// From here on the hashes of [`map_key`] are those of [`apart`].
+/// First depth at which [`map_key`] uses [`apart`].
 const APART_FROM: u32 = 2;
 
 fn map_key_at(key: Term, depth: u32) -> u32 {
@@ -307,7 +316,7 @@ pub fn internal(t: Term) -> u32 {
     salted(t, 0) as u32
 }
 
-/// All bits of [`internal`] that the release has, made different by `salt`.
+/// All bits of [`internal`] that the release has, varied by `salt`.
 #[inline]
 pub fn salted(t: Term, salt: u64) -> u64 {
     if release::has(WIDE_HASHES) {
@@ -317,7 +326,7 @@ pub fn salted(t: Term, salt: u64) -> u64 {
     }
 }
 
-/// The end of MurmurHash3: each bit of `x` changes about half of them.
+/// The last step of MurmurHash3: each bit of `x` changes about half of the result's bits.
 #[inline(always)]
 fn mix_64(mut x: u64) -> u64 {
     for f in FINAL_FACTORS {
@@ -325,16 +334,16 @@ fn mix_64(mut x: u64) -> u64 {
     }
     x ^ x >> FINAL_SHIFT
 }
-/// What [`mix_64`] shifts and multiplies by.
+/// Shift and factors of [`mix_64`].
 pub const FINAL_SHIFT: u32 = 33;
 pub const FINAL_FACTORS: [u64; 2] = [0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53];
 
-/// Words by which [`Wide`] multiplies.
+/// Factors of [`Wide`].
 const FIRST_FACTOR: u64 = 0x87C3_7B91_1142_53D5;
 const SECOND_FACTOR: u64 = 0x4CF5_AD43_2745_937F;
 
-/// The state of [`wide`]: the two halves of MurmurHash3's state. Words go into one or the other as they come, not always
-/// in turn; how many there were is part of the result.
+/// The state of [`wide`]: the two halves of MurmurHash3's state. Words go into one or the other as
+/// they come, not always in turn; their number is part of the result.
 struct Wide {
     first: u64,
     second: u64,
@@ -364,7 +373,7 @@ impl Wide {
         self.second = h.wrapping_add(0x3849_5AB5);
         self.count += 1;
     }
-    /// Two numbers of 32 bits as one word.
+    /// Mixes in two numbers of 32 bits as one word.
     #[inline]
     fn first_pair(&mut self, low: u64, high: u64) {
         self.first(low | high << 32);
@@ -378,7 +387,8 @@ impl Wide {
         self.first(kind::IMMEDIATE);
         self.second(raw);
     }
-    /// A part of a term: at once if it is immediate, else it waits on the stack, and that it does is hashed.
+    /// Mixes in a part of a term: at once if it is immediate; otherwise it waits on the stack, and
+    /// a mark of that is mixed in.
     #[inline]
     fn part(&mut self, t: Term, todo: &mut SmallVec<[Todo; 16]>) {
         if t.is_immed() {
@@ -388,7 +398,7 @@ impl Wide {
             todo.push(Todo::Term(t));
         }
     }
-    /// All parts but the last, which is given back: it comes next, and doesn't wait.
+    /// Mixes in all parts except the last, which is returned: it comes next, without waiting.
     fn parts(
         &mut self,
         mut all: impl Iterator<Item = Term>,
@@ -401,8 +411,8 @@ impl Wide {
         }
         Some(last)
     }
-    /// A list up to what comes next, which is given back: its first compound element, the rest behind an immediate one that is
-    /// no byte, or what is no list.
+    /// Mixes in a list up to the term that comes next, which is returned: its first compound
+    /// element, the rest behind an immediate element that is no byte, or a tail that is no list.
     fn list(&mut self, mut t: Term, todo: &mut SmallVec<[Todo; 16]>) -> Term {
         let (mut n, mut packed) = (0, 0);
         while let Some((x, tail)) = t.as_cons() {
@@ -474,7 +484,7 @@ impl Wide {
         }
         None
     }
-    /// A term of a rarer kind.
+    /// Mixes in a term of a rarer kind.
     fn other(&mut self, t: Term, missing: u64, todo: &mut SmallVec<[Todo; 16]>) -> Option<Term> {
         if t.is_map() {
             return self.map(t, missing, todo);
@@ -517,7 +527,7 @@ impl Wide {
                 self.second(e.arity.into());
             }
         } else if let Some((nums, name, creation)) = ref_parts(t) {
-            // Numbers that are missing count as 0.
+            // Missing numbers count as 0.
             let n = |i: usize| u64::from(nums.get(i).copied().unwrap_or(0));
             if t.subtag() == Some(Subtag::ExtRef) {
                 self.first(kind::REF_ELSEWHERE - missing);
@@ -543,7 +553,7 @@ impl Wide {
         }
         None
     }
-    /// Another node. Stock has the address of its entry here.
+    /// Mixes in another node. Stock has the address of its entry here.
     fn node(&mut self, name: Term, creation: u32) {
         self.second(name.raw());
         self.first(creation.into());
@@ -566,7 +576,7 @@ impl Wide {
             self.first(le(&c[..8]));
             self.second(le(&c[8..]));
         }
-        // What is left is scrambled, but not mixed.
+        // The rest is scrambled, but not mixed.
         let rest = chunks.remainder();
         let (low, high) = rest.split_at(rest.len().min(8));
         if !high.is_empty() {
@@ -591,7 +601,8 @@ impl Wide {
     }
 }
 
-/// Stock's numbers for what [`Wide`] mixes. Those behind [`kind::RECORD`] are one less where there are no native records.
+/// Stock's numbers for the kinds that [`Wide`] mixes in. Those after [`kind::RECORD`] are one less
+/// without native records.
 mod kind {
     pub const IMMEDIATE: u64 = 1;
     pub const PART: u64 = 2;
@@ -616,7 +627,7 @@ mod kind {
     pub const FLOAT: u64 = 21;
 }
 
-/// The hash of 64 bits.
+/// The 64-bit hash.
 fn wide(t: Term, salt: u64) -> u64 {
     if t.is_immed() {
         return mix_64(t.raw().wrapping_add(salt));
@@ -663,7 +674,40 @@ fn wide_compound(t: Term, salt: u64) -> u64 {
         };
     }
 }
-/// The hash of 32 bits.
+/// Mixes the size of a map into `hash` for [`narrow`], and pushes its keys and values, or the
+/// children of an inner node.
+#[inline(always)]
+fn map_head(t: Term, mut hash: u32, todo: &mut SmallVec<[Todo; 16]>) -> u32 {
+    if let Some((ks, vs)) = t.as_flatmap() {
+        for (key, v) in ks.iter().zip(vs).rev() {
+            todo.push(Todo::Term(*v));
+            todo.push(Todo::Term(*key));
+        }
+        return mix1(hash, ks.len() as u32, k(16));
+    }
+    // SAFETY: layout of maps; inner nodes come by here as well.
+    unsafe {
+        let p = t.ptr();
+        let mut first = 1;
+        if layout::map_kind((*p).raw()) != layout::MAP_NODE {
+            first = 2;
+            hash = mix1(hash, (*p.add(1)).raw() as u32, k(16));
+        }
+        for i in first..layout::map_words(p) {
+            let c = *p.add(i);
+            match c.as_cons() {
+                Some((key, v)) => {
+                    todo.push(Todo::Term(v));
+                    todo.push(Todo::Term(key));
+                }
+                None => todo.push(Todo::Term(c)),
+            }
+        }
+    }
+    hash
+}
+
+/// The 32-bit hash.
 pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     let mut hash = salt ^ INTERNAL_SALT;
     if t.is_immed() {
@@ -701,35 +745,7 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
                 hash = mix2(hash, r.values.len() as u32, r.definition.hash(), k(23));
                 todo.extend(r.values.iter().rev().map(|t| Todo::Term(*t)));
             } else if t.is_map() {
-                // SAFETY: layout of maps; inner nodes come by here as well.
-                unsafe {
-                    let p = t.ptr();
-                    let kind = layout::map_kind((*p).raw());
-                    let mut first = 1;
-                    if kind != layout::MAP_NODE {
-                        first = 2;
-                        hash = mix1(hash, (*p.add(1)).raw() as u32, k(16));
-                    }
-                    if kind == MAP_FLAT {
-                        if let Some((ks, vs)) = t.as_flatmap() {
-                            for (key, v) in ks.iter().zip(vs).rev() {
-                                todo.push(Todo::Term(*v));
-                                todo.push(Todo::Term(*key));
-                            }
-                        }
-                    } else {
-                        for i in first..layout::map_words(p) {
-                            let c = *p.add(i);
-                            match c.as_cons() {
-                                Some((key, v)) => {
-                                    todo.push(Todo::Term(v));
-                                    todo.push(Todo::Term(key));
-                                }
-                                None => todo.push(Todo::Term(c)),
-                            }
-                        }
-                    }
-                }
+                hash = map_head(t, hash, &mut todo);
             } else if let Some(b) = t.as_bits() {
                 hash = bits(&b, hash);
             } else if let Some((neg, d)) = t.as_big() {
@@ -753,7 +769,7 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
                 let n = |i: usize| nums.get(i).copied().unwrap_or(0);
                 hash = mix1(hash, n(0), k(7));
                 hash = mix2(hash, n(1), n(2), k(8));
-                // Beyond three numbers there are only references of other nodes.
+                // Only references of other nodes have more than three numbers.
                 if n(3) | n(4) != 0 {
                     hash = mix2(hash, n(3), n(4), k(8));
                 }
@@ -774,8 +790,30 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     }
 }
 
-/// A keyed hash of all that `=:=` looks at: each part with its kind and size in front of it, so that terms which differ are
-/// different input.
+/// Hashes the size of a tree map for [`apart`], and pushes its keys and values, or the children of
+/// an inner node.
+fn hash_tree(t: Term, h: &mut impl std::hash::Hasher, todo: &mut SmallVec<[Term; 16]>) {
+    // SAFETY: layout of maps; inner nodes come by here as well.
+    unsafe {
+        let p = t.ptr();
+        let mut first = 1;
+        if layout::map_kind((*p).raw()) != layout::MAP_NODE {
+            first = 2;
+            h.write_u8(4);
+            h.write_u64((*p.add(1)).raw());
+        }
+        for i in first..layout::map_words(p) {
+            let c = *p.add(i);
+            match c.as_cons() {
+                Some((k, v)) => todo.extend([v, k]),
+                None => todo.push(c),
+            }
+        }
+    }
+}
+
+/// A keyed hash of everything that `=:=` looks at: each part has its kind and size in front of it,
+/// so that terms that differ are different input.
 #[cold]
 fn apart(t: Term, depth: u32) -> u32 {
     use std::hash::Hasher;
@@ -799,7 +837,7 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_u8(14);
             h.write_usize(r.values.len());
             r.definition
-                .told()
+                .identity()
                 .iter()
                 .for_each(|t| h.write_u64(t.raw()));
             todo.extend(r.values.iter().rev().copied());
@@ -808,23 +846,7 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_usize(ks.len());
             todo.extend(ks.iter().zip(vs).flat_map(|(&k, &v)| [v, k]));
         } else if t.is_map() {
-            // SAFETY: layout of maps; inner nodes come by here as well.
-            unsafe {
-                let p = t.ptr();
-                let mut first = 1;
-                if layout::map_kind((*p).raw()) != layout::MAP_NODE {
-                    first = 2;
-                    h.write_u8(4);
-                    h.write_u64((*p.add(1)).raw());
-                }
-                for i in first..layout::map_words(p) {
-                    let c = *p.add(i);
-                    match c.as_cons() {
-                        Some((k, v)) => todo.extend([v, k]),
-                        None => todo.push(c),
-                    }
-                }
-            }
+            hash_tree(t, &mut h, &mut todo);
         } else if let Some(b) = t.as_bits() {
             h.write_u8(5);
             h.write_usize(b.bit_len);
@@ -861,7 +883,7 @@ fn apart(t: Term, depth: u32) -> u32 {
                 h.write_u64(name.raw());
                 h.write_u32(creation);
             }
-            // Numbers that are missing count as 0.
+            // Missing numbers count as 0.
             (0..5).for_each(|i| h.write_u32(nums.get(i).copied().unwrap_or(0)));
         } else if let Some((num, serial, name, creation)) = pid_parts(t) {
             h.write_u8(12);
@@ -879,7 +901,7 @@ fn apart(t: Term, depth: u32) -> u32 {
     h.finish() as u32
 }
 
-/// Primes of the old portable hash, by their numbers in stock's list of them.
+/// Primes of the old portable hash, by their numbers in stock's list.
 const PRIME: [u32; 16] = [
     0,
     268_440_163,
@@ -899,14 +921,14 @@ const PRIME: [u32; 16] = [
     268_440_629,
 ];
 
-/// The four bytes of `x`, lowest first, each added to the hash times a prime.
+/// Adds the four bytes of `x`, lowest first, to the hash times a prime.
 fn old_u32(hash: u32, x: u32, prime: u32) -> u32 {
     x.to_le_bytes()
         .iter()
         .fold(hash, |h, &b| h.wrapping_mul(prime).wrapping_add(b as u32))
 }
 
-/// The digits of an integer; those above 2^32 only where there are any.
+/// Hashes the digits of an integer; upper halves only if there are any.
 fn old_int(mut hash: u32, negative: bool, digits: &[u64]) -> u32 {
     for (i, &d) in digits.iter().enumerate() {
         hash = old_u32(hash, d as u32, PRIME[2]);
@@ -921,15 +943,35 @@ enum OldTodo {
     Term(Term),
     /// The tail of a list whose element is hashed.
     Tail(Term),
-    /// A list is over.
+    /// End of a list.
     ListEnd,
-    /// A tuple of that arity is over.
+    /// End of a tuple of this arity.
     TupleEnd(u32),
-    /// A native record of that many words is over.
+    /// End of a native record of this many words.
     RecordEnd(u32),
 }
 
-/// `erlang:phash(T, Range)` before it is reduced to a range: the result is this modulo the range, plus one.
+/// Pushes a record as a tuple of its definition and its values, in order of the keys' atoms; the
+/// definition as the tuple that stock has: the place of each key in that order, the hash, the
+/// visible part, and the keys in that order.
+fn push_record(r: Record, todo: &mut SmallVec<[OldTodo; 16]>) {
+    let (d, n) = (r.definition, r.values.len());
+    let small = |i: usize| OldTodo::Term(Term::small(i as i64));
+    let mut places: SmallVec<[usize; 16]> = SmallVec::from_elem(0, n);
+    d.order().enumerate().for_each(|(i, at)| places[at] = i);
+    todo.push(OldTodo::RecordEnd(n as u32 + 1));
+    todo.extend(r.ordered().rev().map(|(_, v)| OldTodo::Term(v)));
+    todo.push(OldTodo::TupleEnd(n as u32 + 5));
+    todo.extend(r.ordered().rev().map(|(k, _)| OldTodo::Term(k)));
+    let identity = [Term::bool(d.is_exported()), d.name(), d.module()];
+    todo.extend(identity.map(OldTodo::Term));
+    todo.push(small(d.hash() as usize));
+    todo.push(OldTodo::TupleEnd(n as u32));
+    todo.extend(places.iter().rev().map(|&i| small(i)));
+}
+
+/// `erlang:phash(T, Range)` before it is reduced to a range: the result is this modulo the range,
+/// plus one.
 pub fn phash(t: Term) -> u32 {
     let step = |h: u32, prime: usize, x: u32| h.wrapping_mul(PRIME[prime]).wrapping_add(x);
     let mut todo: SmallVec<[OldTodo; 16]> = SmallVec::new();
@@ -953,7 +995,7 @@ pub fn phash(t: Term) -> u32 {
             OldTodo::Term(t) => (t, false),
         };
         if t.is_list_ptr() {
-            // Bytes have a shorter way than other integers.
+            // Bytes are hashed in a simpler way than other integers.
             while let Some((h, tail)) = t.as_cons() {
                 if let Some(b) = h.as_small().filter(|v| (0..256).contains(v)) {
                     hash = step(hash, 2, b as u32);
@@ -999,21 +1041,7 @@ pub fn phash(t: Term) -> u32 {
             let (lo, hi) = float_words(f);
             hash = step(hash, 6, lo ^ hi);
         } else if let Some(r) = t.as_record() {
-            // As a tuple of its definition and its values, in order of the keys' atoms; the definition as the tuple that stock
-            // has: the place of each key in that order, the hash, what it tells, and the keys in that order.
-            let (d, n) = (r.definition, r.values.len());
-            let small = |i: usize| OldTodo::Term(Term::small(i as i64));
-            let mut places: SmallVec<[usize; 16]> = SmallVec::from_elem(0, n);
-            d.order().enumerate().for_each(|(i, at)| places[at] = i);
-            todo.push(OldTodo::RecordEnd(n as u32 + 1));
-            todo.extend(r.ordered().rev().map(|(_, v)| OldTodo::Term(v)));
-            todo.push(OldTodo::TupleEnd(n as u32 + 5));
-            todo.extend(r.ordered().rev().map(|(k, _)| OldTodo::Term(k)));
-            let told = [Term::bool(d.is_exported()), d.name(), d.module()];
-            todo.extend(told.map(OldTodo::Term));
-            todo.push(small(d.hash() as usize));
-            todo.push(OldTodo::TupleEnd(n as u32));
-            todo.extend(places.iter().rev().map(|&i| small(i)));
+            push_record(r, &mut todo);
         } else if t.is_map() {
             hash = step(hash, 13, PRIME[14]).wrapping_add(phash2(t));
         } else if let Some(f) = t.as_fun() {

@@ -1,7 +1,8 @@
-//! I/O lists: the one walker that everything which reads them goes through, and vectors of what is to be written.
+//! I/O lists: the one walker for all readers of I/O lists, and vectors of output.
 //!
-//! The walker keeps its own stack, so depth and length of a list cost no native stack. Nothing here flattens a whole list:
-//! neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
+//! The walker keeps its own stack, so depth and length of a list cost no native stack. Nothing here
+//! flattens a whole list: neighbours below [`small_limit`] are merged, larger binaries are passed
+//! by reference.
 
 use crate::bin::RcBin;
 use crate::ending;
@@ -12,9 +13,10 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
+/// Default of [`small_limit`]: the size at which copying a piece costs as much as one more part of
+/// a system call (benches/gather.erl).
 pub const SMALL_LIMIT: usize = 256;
-/// Default of [`max_parts`]: what one system call takes (`IOV_MAX`).
+/// Default of [`max_parts`]: the maximum for one system call (`IOV_MAX`).
 pub const MAX_PARTS: usize = 1024;
 /// Default of [`scratch_bytes`].
 pub const SCRATCH_BYTES: usize = 64 * 1024;
@@ -31,20 +33,21 @@ pub fn small_limit() -> usize {
 pub fn set_small_limit(n: usize) {
     SMALL.store(n, Ordering::Relaxed)
 }
-/// Most parts that are given to the kernel in one call.
+/// Maximum number of parts in one system call.
 pub fn max_parts() -> usize {
     PARTS.load(Ordering::Relaxed)
 }
-/// Sets [`max_parts`]: from 2 to [`MAX_PARTS`]; other numbers count as the nearest of these.
+/// Sets [`max_parts`], clamped to 2 to [`MAX_PARTS`].
 pub fn set_max_parts(n: usize) {
     PARTS.store(n.clamp(2, MAX_PARTS), Ordering::Relaxed)
 }
-/// Bytes that are merged before they are written.
+/// Number of bytes that are merged before they are written.
 pub fn scratch_bytes() -> usize {
     SCRATCH.load(Ordering::Relaxed)
 }
-/// Bytes that are merged before a list is written that is queued whole if the kernel doesn't take it: with several blocks
-/// at once a page of many small pieces takes one system call, as one of a few large pieces does.
+/// Number of bytes that are merged before a list is written that is queued whole if the kernel does
+/// not take it: with several blocks at once a page of many small pieces takes one system call, like
+/// one of a few large pieces.
 pub fn batch_bytes() -> usize {
     scratch_bytes().saturating_mul(8)
 }
@@ -65,42 +68,43 @@ pub enum Piece {
     Bits(Term, Bits),
 }
 
-/// What most I/O lists are made of.
+/// The elements of most I/O lists.
 #[derive(Clone, Copy)]
 pub enum Plain<B> {
     Byte(u8),
-    /// A binary that is plain: the term, and what was asked of it.
+    /// A plain binary: the term, and the property that was asked for.
     Binary(Term, B),
 }
 
-/// What the elements of an I/O list come to.
+/// The data of an element of an I/O list.
 #[derive(Clone, Copy)]
 pub enum Data<'a> {
     Byte(u8),
     Bytes(&'a [u8]),
 }
 
-/// Where [`IoWalk::each`] has stopped.
+/// The place at which [`IoWalk::each`] stopped.
 pub enum Stop {
-    /// Where it was told to.
-    Told,
+    /// Where its function returned false.
+    Early,
     /// At the end.
     End,
-    /// Behind an element that isn't plain: a bitstring that isn't aligned, or what belongs in no I/O list.
+    /// Behind an element that is not plain: an unaligned bitstring, or a term that is not allowed
+    /// in an I/O list.
     At(Term),
 }
 
-/// Walks an I/O list, yielding bytes and bitstrings in order. Can be left and taken up again at any element during
-/// one native call.
+/// Walks an I/O list, yielding bytes and bitstrings in order. The walk can be paused and resumed at
+/// any element during one native call.
 pub struct IoWalk {
     at: Term,
     stack: SmallVec<[Term; 6]>,
-    /// Whether bitstrings of a broken number of bytes are allowed.
+    /// Whether bitstrings with odd bits are allowed.
     bits: bool,
 }
 
 impl IoWalk {
-    /// Walks bytes and binaries; a bare binary is fine too.
+    /// Walks bytes and binaries; a bare binary is allowed too.
     pub fn new(t: Term) -> IoWalk {
         IoWalk {
             at: t,
@@ -115,11 +119,11 @@ impl IoWalk {
             ..IoWalk::new(t)
         }
     }
-    /// Whether nothing is left; false if that isn't known without walking on.
+    /// Whether nothing is left; false if that is not known without walking on.
     pub fn at_end(&self) -> bool {
         self.at.is_nil() && self.stack.is_empty()
     }
-    /// How many lists are open.
+    /// Number of open lists.
     pub fn depth(&self) -> usize {
         self.stack.len()
     }
@@ -137,19 +141,20 @@ impl IoWalk {
             _ => Err(BadIoList),
         }
     }
-    /// Has `f` take what comes, as long as that is plain and `f` returns true: bytes, and the bytes of binaries that lie in one piece.
+    /// Passes plain elements to `f` as long as it returns true: bytes, and the bytes of binaries
+    /// that lie in one piece.
     #[inline(always)]
     pub fn each<'a>(&mut self, f: impl FnMut(Plain<&'a [u8]>) -> bool) -> Result<Stop, BadIoList> {
         self.each_as(|t| t.front_bytes().or_else(|| t.as_bits()?.as_bytes()), f)
     }
-    /// The same for what `of` tells of a binary; where it tells nothing, that isn't plain.
+    /// The same with the property `of` of each binary; a binary without that property is not plain.
     #[inline(always)]
     fn each_as<B: Copy>(
         &mut self,
         of: impl Fn(Term) -> Option<B>,
         mut f: impl FnMut(Plain<B>) -> bool,
     ) -> Result<Stop, BadIoList> {
-        // Not in memory: a store for each element would cost as much as the rest.
+        // Not in memory: a store for each element would cost as much as everything else.
         let mut at = self.at;
         let stop = loop {
             let item = if let Some((h, t)) = at.as_cons() {
@@ -161,14 +166,14 @@ impl IoWalk {
                     at = h;
                     continue;
                 }
-                // Binaries first: most elements are some.
+                // Binaries first: most elements are binaries.
                 if !h.is_boxed() {
                     if let Some(n) = h.as_small() {
                         let byte = u8::try_from(n).map_err(|_| BadIoList)?;
                         if f(Plain::Byte(byte)) {
                             continue;
                         }
-                        break Stop::Told;
+                        break Stop::Early;
                     }
                     if h.is_nil() {
                         continue;
@@ -182,21 +187,21 @@ impl IoWalk {
                 }
                 continue;
             } else if at.as_small().is_some() {
-                // Neither a whole list nor the end of one is a byte.
+                // Neither a whole list nor its tail may be a byte.
                 return Err(BadIoList);
             } else {
                 std::mem::replace(&mut at, NIL)
             };
             match of(item) {
                 Some(s) if f(Plain::Binary(item, s)) => {}
-                Some(_) => break Stop::Told,
+                Some(_) => break Stop::Early,
                 None => break Stop::At(item),
             }
         };
         self.at = at;
         Ok(stop)
     }
-    /// Has `f` take everything, also bitstrings that aren't aligned.
+    /// Passes everything to `f`, including unaligned bitstrings.
     #[inline(always)]
     pub fn all(&mut self, mut f: impl FnMut(Data)) -> Result<(), BadIoList> {
         loop {
@@ -211,8 +216,8 @@ impl IoWalk {
             })?;
             match stop {
                 Stop::End => return Ok(()),
-                Stop::Told if ending::is_over() => return Err(BadIoList),
-                Stop::Told => {}
+                Stop::Early if ending::is_over() => return Err(BadIoList),
+                Stop::Early => {}
                 Stop::At(t) => {
                     if let Piece::Bits(_, b) = self.piece(t)? {
                         f(Data::Bytes(&b.shifted()));
@@ -221,7 +226,7 @@ impl IoWalk {
             }
         }
     }
-    /// The next element: a byte, or what should be a bitstring; nil at the end.
+    /// The next element: a byte, or a term that should be a bitstring; nil at the end.
     #[inline]
     pub fn next_item(&mut self) -> Result<Term, BadIoList> {
         loop {
@@ -246,7 +251,7 @@ impl IoWalk {
                     None => return Ok(NIL),
                 }
             } else {
-                // Neither a whole list nor the end of one is a byte.
+                // Neither a whole list nor its tail may be a byte.
                 if self.at.as_small().is_some() {
                     return Err(BadIoList);
                 }
@@ -268,10 +273,11 @@ impl IoWalk {
     }
 }
 
-/// Bits in an I/O list (whole bytes unless `walk` allows otherwise), and its elements; None if these are more than `most`.
-/// A list that names one large binary many times has more bits than a machine word counts.
+/// Number of bits in an I/O list (whole bytes unless `walk` allows otherwise), and of its elements;
+/// None if these are more than `most`. A list that names one large binary many times has more bits
+/// than a machine word counts.
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
-    // How often the bytes have filled a word, and how many more elements may come.
+    // Number of times that the bytes have overflowed a word, and number of elements still allowed.
     let (mut bytes, mut words, mut left) = (0u64, 0u64, most);
     let (mut bits, mut too_many) = (0u128, false);
     loop {
@@ -295,9 +301,9 @@ pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, B
             !left.is_multiple_of(ending::STEPS)
         })?;
         match stop {
-            Stop::Told if too_many => return Ok(None),
-            Stop::Told if ending::is_over() => return Err(BadIoList),
-            Stop::Told => {}
+            Stop::Early if too_many => return Ok(None),
+            Stop::Early if ending::is_over() => return Err(BadIoList),
+            Stop::Early => {}
             Stop::End => {
                 let bytes = u128::from(words) << 64 | u128::from(bytes);
                 return Ok(Some((bits + bytes * 8, most - left)));
@@ -315,19 +321,19 @@ pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, B
     }
 }
 
-/// Bits in an I/O list, as for [`measure`].
+/// Number of bits in an I/O list, as for [`measure`].
 pub fn bit_size(walk: IoWalk) -> Result<u128, BadIoList> {
     // No list has more elements than that.
     measure(walk, usize::MAX)?.map(|n| n.0).ok_or(BadIoList)
 }
 
-/// Bytes in an I/O list that isn't long: None if it has more than `pieces` binaries that are not merged, or more than
-/// `bytes` bytes of such that are.
+/// Number of bytes in an I/O list that is not long: None if it has more than `pieces` binaries that
+/// are not merged, or more than `bytes` bytes in merged ones.
 pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<usize>, BadIoList> {
     let limit = small_limit();
     let mut walk = IoWalk::new(t);
     let (mut large, mut merged, mut n) = (0, 0, 0usize);
-    // Whether it is not long so far. A sum that no machine word holds stays at the largest, which is no size.
+    // Returns whether it is not long so far. A sum beyond a machine word saturates, and is no size.
     let mut count = |len: usize| {
         n = n.saturating_add(len);
         match len < limit {
@@ -342,7 +348,7 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
             Plain::Binary(_, s) => count(s.len()),
         })?;
         match stop {
-            Stop::Told => return Ok(None),
+            Stop::Early => return Ok(None),
             Stop::End => break,
             Stop::At(t) => {
                 if let Piece::Bits(_, b) = walk.piece(t)?
@@ -359,12 +365,12 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
     }
 }
 
-/// Bytes in an I/O list; more than fit a machine word are an error.
+/// Number of bytes in an I/O list; more than fit a machine word are an error.
 pub fn size(t: Term) -> Result<usize, BadIoList> {
     usize::try_from(bit_size(IoWalk::new(t))? / 8).map_err(|_| BadIoList)
 }
 
-/// Appends `s`, without a call where it is short: most pieces of output are.
+/// Appends `s`, without a call if it is short, as most pieces of output are.
 #[inline(always)]
 pub fn append(out: &mut Vec<u8>, s: &[u8]) {
     let (n, at) = (s.len(), out.len());
@@ -372,17 +378,18 @@ pub fn append(out: &mut Vec<u8>, s: &[u8]) {
         out.extend_from_slice(s);
         return;
     }
-    // SAFETY: there is room for as many bytes behind those that there are, all of which are written up to the new length.
+    // SAFETY: there is room for `SHORT` bytes behind the present ones, and all bytes up to the new
+    // length are written.
     unsafe {
         copy_short(s, out.as_mut_ptr().add(at));
         out.set_len(at + n);
     }
 }
 
-/// Pieces of at most so many bytes are copied by [`copy_short`].
+/// Maximum number of bytes that [`copy_short`] copies.
 const SHORT: usize = 16;
 
-/// Copies at most [`SHORT`] bytes: by two words that overlap where they are no whole number of words.
+/// Copies at most [`SHORT`] bytes: by two overlapping words if they are no whole number of words.
 ///
 /// # Safety
 /// `to` may be written as far as `s` is long.
@@ -410,7 +417,7 @@ unsafe fn copy_short(s: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies `s` to `out` from `at` on. False if it has no room there.
+/// Copies `s` to `out` from `at` on. Returns false if it has no room there.
 #[inline(always)]
 fn put(out: &mut [u8], at: usize, s: &[u8]) -> bool {
     let Some(to) = out.get_mut(at..).and_then(|o| o.get_mut(..s.len())) else {
@@ -424,7 +431,7 @@ fn put(out: &mut [u8], at: usize, s: &[u8]) -> bool {
     true
 }
 
-/// Writes the bytes of an I/O list to `out`, which has as many as [`size`] says.
+/// Writes the bytes of an I/O list to `out`, whose length is what [`size`] returns.
 pub fn write_to(t: Term, out: &mut [u8]) -> Result<(), BadIoList> {
     let mut at = 0;
     IoWalk::new(t).all(|data| match data {
@@ -441,7 +448,7 @@ pub fn write_to(t: Term, out: &mut [u8]) -> Result<(), BadIoList> {
     })
 }
 
-/// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.
+/// Appends the bytes of an I/O list to `out`, which is unchanged on failure.
 pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
     let start = out.len();
     let done = IoWalk::new(t).all(|data| match data {
@@ -484,10 +491,12 @@ impl IoSlice {
             len: bytes.len(),
         }
     }
-    /// These bytes, which stay where they are.
+    /// Takes these bytes, which do not move.
     pub fn of_vec(bytes: Vec<u8>) -> IoSlice {
+        /// Frees the vector.
+        ///
         /// # Safety
-        /// `arg` is a `Vec<u8>` in a box, and not used afterwards.
+        /// `arg` is a boxed `Vec<u8>`, and not used afterwards.
         unsafe fn end(arg: *mut u8) {
             // SAFETY: as the function's contract says.
             drop(unsafe { Box::from_raw(arg as *mut Vec<u8>) });
@@ -518,8 +527,8 @@ impl IoSlice {
             })
             .collect()
     }
-    /// The bytes of a binary: by reference where they are in a counted block and aligned, else a copy. None if
-    /// `t` is no binary.
+    /// The bytes of a binary: by reference if they are in a counted block and aligned, otherwise a
+    /// copy. None if `t` is no binary.
     pub fn of_binary(t: Term) -> Option<IoSlice> {
         let b = t.as_bits()?;
         let Some(s) = b.as_bytes() else {
@@ -552,7 +561,7 @@ impl IoSlice {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// The block, where the bytes are, and how many: the count goes to the caller.
+    /// The block, the address of the bytes and their number. The count goes to the caller.
     pub fn into_block(self) -> (*mut RcBin, *const u8, usize) {
         let s = std::mem::ManuallyDrop::new(self);
         (s.bin, s.at, s.len)
@@ -567,7 +576,7 @@ impl IoSlice {
             len: n.min(self.len),
         }
     }
-    /// `n` bytes from `at` on (at most what there is), which share the block.
+    /// `n` bytes from `at` on (at most those that exist), which share the block.
     pub fn part(&self, at: usize, n: usize) -> IoSlice {
         let mut s = self.front(at.saturating_add(n));
         s.advance(at);
@@ -580,7 +589,7 @@ impl IoSlice {
         self.at = unsafe { self.at.add(n) };
         self.len -= n;
     }
-    /// A term with these bytes: a reference to the block where they are many.
+    /// A term with these bytes: a reference to the block if there are many.
     pub fn to_term<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
         if self.len <= heap_bin_limit() {
             return a.binary(self.as_bytes());
@@ -619,7 +628,7 @@ pub struct Gathered {
 unsafe impl Send for Gathered {}
 
 impl Gathered {
-    /// A copy of `bytes`, with room for so many in all.
+    /// A copy of `bytes`, with room for `room` in all.
     pub fn new(bytes: &[u8], room: usize) -> Gathered {
         let least = bytes.len();
         let bin = RcBin::try_alloc(room.max(least)).unwrap_or_else(|| RcBin::alloc(least));
@@ -627,7 +636,7 @@ impl Gathered {
         g.extend(bytes);
         g
     }
-    /// Bytes that there is room for.
+    /// Total number of bytes that fit.
     pub fn room(&self) -> usize {
         // SAFETY: this holds a count.
         unsafe { (*self.bin).capacity }
@@ -649,19 +658,20 @@ impl Gathered {
         }
         self.len += bytes.len();
     }
-    /// Adds at the end what `fill` writes to the start of the room for `n` bytes, which it gives back: how many bytes.
+    /// Lets `fill` write to the start of the room for `n` bytes; adds what it wrote, which it
+    /// returns. Returns the number of bytes.
     pub fn fill<E>(
         &mut self,
         n: usize,
         fill: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], E>,
     ) -> Result<usize, E> {
         self.reserve(n);
-        // SAFETY: this holds the only count, and there is room for so many bytes.
+        // SAFETY: this holds the only count, and there is room for `n` bytes.
         let end = unsafe { RcBin::bytes(self.bin).add(self.len) };
         // SAFETY: as above; they need not be initialised.
         let room = unsafe { std::slice::from_raw_parts_mut(end.cast::<MaybeUninit<u8>>(), n) };
         let filled = fill(room)?;
-        // Bytes that are initialised, but may be others.
+        // The bytes are initialised, but may be others than those of the room.
         let here = std::ptr::eq(filled.as_ptr(), end) && filled.len() <= n;
         let filled = if here { filled.len() } else { 0 };
         self.len += filled;
@@ -672,7 +682,7 @@ impl Gathered {
         self.bin = unsafe { RcBin::try_grow(self.bin, capacity) }
             .unwrap_or_else(|| crate::sys::out_of_memory("binary_realloc", capacity, "binary"));
     }
-    /// All of them. Room that was left is given back.
+    /// All of the bytes. Gives back the room that was left.
     pub fn finish(mut self) -> IoSlice {
         if self.len < self.room() {
             self.resize(self.len);
@@ -697,8 +707,8 @@ impl Drop for Gathered {
     }
 }
 
-/// The counted block behind a binary; None for heap binaries. Blocks never move, and one with a second count is no
-/// longer appended to in place, so a count is all it takes to keep the bytes.
+/// The counted block behind a binary; None for heap binaries. Blocks never move, and one with a
+/// second count is no longer appended to in place, so a count is enough to keep the bytes.
 fn counted_block(t: Term) -> Option<*mut RcBin> {
     let mut p = t.ptr();
     // SAFETY: layouts of binaries; a term in hand is well formed.
@@ -728,7 +738,7 @@ impl IoVec {
         v.append(t)?;
         Ok(v)
     }
-    /// Gathers an I/O list behind what is there; nothing is added if it fails.
+    /// Gathers an I/O list behind what is there; adds nothing if it fails.
     pub(crate) fn append(&mut self, t: Term) -> Result<(), BadIoList> {
         let limit = small_limit();
         let mut new = Vec::new();
@@ -766,7 +776,7 @@ impl IoVec {
             self.parts.push_back(s);
         }
     }
-    /// Drops the first `n` bytes (at most all): what the kernel has taken.
+    /// Drops the first `n` bytes (at most all), which the kernel has taken.
     pub fn advance(&mut self, mut n: usize) {
         while let Some(s) = self.parts.front_mut() {
             if n < s.len() {

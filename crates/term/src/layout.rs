@@ -4,22 +4,27 @@
 //! tuple          hdr(n)         e1 … en
 //! float          hdr(1)         bits of the f64
 //! bignum         hdr(n)         n 64-bit digits, least significant first; sign in the subtag
-//! ref, plain     hdr(2)         marker u32 | num0 u32 << 32    num1 | num2 << 32
-//! ref, with pid  hdr(3)         marker | num0                  num1 | num2       pid          (alias, spawn request)
-//! ref, magic     hdr(2)         *MagicRef                      next
-//! fun            hdr(4+env)     *FunEntry or *Export  next  arity | num_free << 8 | external << 16  creator  env…
+//! ref, plain     hdr(2)         marker u32 | num0 u32 << 32  num1 | num2 << 32
+//! ref, with pid  hdr(3)         marker | num0  num1 | num2  pid         (alias, spawn request)
+//! ref, magic     hdr(2)         *MagicRef  next
+//! fun            hdr(4+env)     *FunEntry or *Export  next
+//!                               arity | num_free << 8 | external << 16  creator  env…
 //! refc binary    hdr(5)         size in bytes  next  *RcBin  *bytes  flags
 //! heap binary    hdr(1+words)   size in bytes  bytes…
-//! sub-binary     hdr(4)         size in bytes  offset in bytes  bitsize | bitoffs << 8 | writable << 16  original
+//! sub-binary     hdr(4)         size in bytes  offset in bytes
+//!                               bitsize | bitoffs << 8 | writable << 16  original
 //! match context  hdr(4+slots)   original  *bytes  offset in bits  end in bits  saved offsets…
-//! external       hdr(2+n)       *Node  next  n data words     (pid: number | serial << 32; port: id; ref: halves: count, numbers)
+//! external       hdr(2+n)       *Node  next  n data words
+//!                               (pid: number | serial << 32; port: id;
+//!                               ref: halves: count, numbers)
 //! flat map       MAP hdr        size  keys (a tuple)  values…           keys in term order
-//! hash map root  MAP hdr        size  children…      (16 children, or as many as the bitmap has bits)
+//! hash map root  MAP hdr        size  children…   (16, or as many as the bitmap has bits)
 //! hash map node  MAP hdr        children…
-//! record         hdr(1+n)       definition (a tuple)  values…       see `record.rs`
+//! record         hdr(1+n)       definition (a tuple)  values…           see `record.rs`
 //! ```
-//! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::off_heap::OffHeap`]).
-//! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
+//! `next` is always word 2: it links the objects of one heap that own something outside it
+//! ([`crate::off_heap::OffHeap`]). Map headers hold, above the subtag: 2 bits of kind, 8 bits of
+//! arity, 16 bits of bitmap.
 
 use crate::release::{self, FUNS_OF_INIT};
 use crate::word::{Subtag, Term, header, header_arity, header_subtag};
@@ -42,47 +47,50 @@ pub const MATCH_CONTEXT_WORDS: usize = 5;
 pub(crate) const EXTERNAL_HEAD_WORDS: usize = 3;
 pub(crate) const EXT_PID_WORDS: usize = 4;
 
-// The places of words within objects, as drawn above. The header is word 0.
+// Indices of words within objects, as drawn above. The header is word 0.
 
-/// The tail of a cell, which has no header: the head is word 0.
+/// The tail of a cons cell. It has no header: the head is word 0.
 pub const CONS_TAIL: usize = 1;
 /// The first element of a tuple.
 pub const TUPLE_FIRST: usize = 1;
-/// Where the bits of a float stand.
+/// The bits of a float.
 pub const FLOAT_BITS: usize = 1;
-/// Fun: its entry or export, [`FunWords`]' bits, who made it. The environment stands behind, from [`FUN_WORDS`] on.
+/// Fun: its entry or export, the bits that [`FunWords`] reads, its creator. The environment begins
+/// at [`FUN_WORDS`].
 pub const FUN_TARGET: usize = 1;
 pub const FUN_BITS: usize = 3;
 pub const FUN_CREATOR: usize = 4;
-/// Bytes of any binary: of a sub-binary those that are whole.
+/// Size in bytes of any binary; for a sub-binary the number of whole bytes.
 pub const BIN_SIZE: usize = 1;
 /// Counted binary: its block, its first byte, its flags.
 pub const REFC_BIN_BLOCK: usize = 3;
 pub const REFC_BIN_BYTES: usize = 4;
 pub const REFC_BIN_FLAGS: usize = 5;
-/// Sub-binary: offset in bytes, odd bits, and what it is a part of.
+/// Sub-binary: offset in bytes, odd bits, original.
 pub const SUB_BIN_OFFSET: usize = 2;
 pub const SUB_BIN_BITS: usize = 3;
 pub const SUB_BIN_ORIGINAL: usize = 4;
-/// Match context. Positions count bits from the first byte of the original. Save slots stand behind, from [`MATCH_CONTEXT_WORDS`] on.
+/// Match context. Positions count bits from the first byte of the original. Save slots begin at
+/// [`MATCH_CONTEXT_WORDS`].
 pub const MATCH_ORIGINAL: usize = 1;
 pub const MATCH_BYTES: usize = 2;
 pub const MATCH_POSITION: usize = 3;
 pub const MATCH_END: usize = 4;
-/// Any map's root: how many pairs. Flat map: the tuple of keys. Its values stand behind, from [`FLATMAP_HEAD_WORDS`] on.
+/// Root of any map: the number of pairs. Flat map: the tuple of keys. Its values begin at
+/// [`FLATMAP_HEAD_WORDS`].
 pub const MAP_SIZE: usize = 1;
 pub const FLATMAP_KEYS: usize = 2;
 
-/// In the word [`FUN_BITS`]: the fun's own arguments in the low byte, words of its environment in the next, and whether it is a
-/// function by name.
+/// Fields of the word [`FUN_BITS`]: the fun's own arguments in the low byte, the words of its
+/// environment in the next, and whether it is external (`fun M:F/A`).
 pub const FUN_ARITY_MASK: u64 = 0xFF;
 pub const FUN_FREE_SHIFT: u32 = 8;
 pub const FUN_FREE_MASK: u64 = 0xFF;
 pub const FUN_BY_NAME: u64 = 1 << 16;
-/// The bits that are just the arity for a fun which has no environment and is no function by name.
+/// The bits that equal the arity exactly if a fun has no environment and is not external.
 pub const FUN_BARE_MASK: u64 = FUN_ARITY_MASK | FUN_FREE_MASK << FUN_FREE_SHIFT | FUN_BY_NAME;
 
-/// A fun word by word, for code that calls it. [`FunView`] has all of it.
+/// The words of a fun, for code that calls it. [`FunView`] has all of it.
 #[derive(Clone, Copy)]
 pub struct FunWords(*const Term);
 
@@ -106,47 +114,52 @@ impl FunWords {
     pub fn is_bare(self, n: usize) -> bool {
         self.bits() & FUN_BARE_MASK == n as u64
     }
-    /// The function that it is by name.
+    /// The export of an external fun.
     #[inline(always)]
     pub fn export(self) -> Option<&'static crate::fun::Export> {
-        // SAFETY: the layout of funs by name; exports are never freed.
+        // SAFETY: the layout of external funs; exports are never freed.
         (self.bits() & FUN_BY_NAME != 0)
             .then(|| unsafe { &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::Export) })
     }
-    /// The entry of its own code.
+    /// The entry of a local fun.
     ///
     /// # Safety
-    /// It is no function by name, and in hand while the entry is used.
+    /// The fun is local, and it is in hand while the entry is used.
     #[inline(always)]
     pub unsafe fn entry<'a>(self) -> &'a crate::fun::FunEntry {
-        &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::FunEntry)
+        // SAFETY: by the contract, a local fun has its entry there.
+        unsafe { &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::FunEntry) }
     }
     /// The first word of its environment.
     #[inline(always)]
     pub fn environment(self) -> *const Term {
         self.0.wrapping_add(FUN_WORDS)
     }
-    /// Writes the words of a fun at `p`, but for its environment and, where it has code of its own, the link.
+    /// Writes the words of a fun at `p`, except its environment and, for a local fun, the link.
     ///
     /// # Safety
-    /// There are [`FUN_WORDS`] words and the environment's. `target` is the export, or an entry that is counted for this fun.
+    /// `p` has room for [`FUN_WORDS`] words and the environment. `target` is the export, or an
+    /// entry that counts this fun.
     #[inline(always)]
     pub unsafe fn write(p: *mut Term, target: Target, arity: u8, free: u8, creator: Term) {
         let w = p as *mut u64;
-        w.write(header(Subtag::Fun, FUN_WORDS - 1 + free as usize));
         let bits = u64::from(arity) | u64::from(free) << FUN_FREE_SHIFT;
-        match target {
-            Target::Entry(e) => {
-                w.add(FUN_TARGET).write(e as u64);
-                w.add(FUN_BITS).write(bits);
+        // SAFETY: by the contract, there is room for the words.
+        unsafe {
+            w.write(header(Subtag::Fun, FUN_WORDS - 1 + free as usize));
+            match target {
+                Target::Entry(e) => {
+                    w.add(FUN_TARGET).write(e as u64);
+                    w.add(FUN_BITS).write(bits);
+                }
+                Target::Export(e) => {
+                    w.add(FUN_TARGET).write(e as u64);
+                    w.add(NEXT).write(0);
+                    w.add(FUN_BITS).write(bits | FUN_BY_NAME);
+                }
             }
-            Target::Export(e) => {
-                w.add(FUN_TARGET).write(e as u64);
-                w.add(NEXT).write(0);
-                w.add(FUN_BITS).write(bits | FUN_BY_NAME);
-            }
+            p.add(FUN_CREATOR).write(creator);
         }
-        p.add(FUN_CREATOR).write(creator);
     }
 }
 
@@ -157,11 +170,11 @@ pub enum Target {
     Export(*const crate::fun::Export),
 }
 
-/// A reference of this runtime that lies on no heap: for what is copied at once.
+/// A reference of this runtime that lies on no heap, for terms that are copied at once.
 pub struct RefWords([u64; REF_WORDS]);
 
 impl RefWords {
-    /// The reference of these numbers.
+    /// Makes the reference with these numbers.
     #[inline]
     pub fn new(num: [u32; 3]) -> RefWords {
         RefWords([
@@ -170,7 +183,7 @@ impl RefWords {
             u64::from(num[1]) | u64::from(num[2]) << 32,
         ])
     }
-    /// The reference, good while this is alive and where it is.
+    /// The reference. It is valid as long as `self` lives and does not move.
     #[inline]
     pub fn term(&self) -> Term {
         // SAFETY: the words are those of a reference, and 8-aligned.
@@ -178,18 +191,20 @@ impl RefWords {
     }
 }
 
-/// Default of [`heap_bin_limit`]; bytes of a binary that are copied, not referred to, when a term is.
+/// Default of [`heap_bin_limit`]: binaries up to this many bytes are copied with their term, not
+/// shared.
 pub const HEAP_BIN_LIMIT: usize = 64;
 /// Greatest [`heap_bin_limit`].
 pub(crate) const HEAP_BIN_LIMIT_MAX: usize = 65535;
 static HEAP_BIN: AtomicUsize = AtomicUsize::new(HEAP_BIN_LIMIT);
 
-/// Binaries up to this many bytes are made on the heap. It may change at any time: who needs it twice reads it once.
+/// Binaries up to this many bytes are made on the heap. The limit may change at any time: read it
+/// once per use.
 #[inline]
 pub fn heap_bin_limit() -> usize {
     HEAP_BIN.load(Ordering::Relaxed)
 }
-/// Sets [`heap_bin_limit`], at most [`HEAP_BIN_LIMIT_MAX`], for binaries made from now on.
+/// Sets [`heap_bin_limit`] to at most [`HEAP_BIN_LIMIT_MAX`], for binaries made from now on.
 pub fn set_heap_bin_limit(n: usize) {
     HEAP_BIN.store(n.min(HEAP_BIN_LIMIT_MAX), Ordering::Relaxed)
 }
@@ -201,10 +216,10 @@ pub const FLATMAP_LIMIT: usize = 32;
 /// Index of the `next` word in every object that is on an off-heap list.
 pub const NEXT: usize = 2;
 
-/// In the low half of word 1 of a reference that is not magic. A pointer never looks like it.
+/// Low half of word 1 of a reference that is not magic. No pointer has this low half.
 pub(crate) const REF_MARKER: u32 = 0xFFFF_FFFF;
 
-/// Where kind and bitmap stand in the header of a map.
+/// Positions of kind and bitmap in the header of a map.
 pub const MAP_KIND_SHIFT: u32 = 6;
 pub const MAP_BITMAP_SHIFT: u32 = 16;
 /// Kind bits of a map header.
@@ -213,7 +228,7 @@ pub const MAP_NODE: u64 = 1;
 pub const MAP_HEAD_ARRAY: u64 = 2;
 pub const MAP_HEAD_BITMAP: u64 = 3;
 
-/// Levels of a tree that one hash leads through.
+/// Levels of a hash tree that one hash covers.
 pub const MAP_LEVELS: usize = 8;
 
 const MAP_SUBTAG_BITS: u64 = (Subtag::Map as u64) << 2;
@@ -252,11 +267,14 @@ pub(crate) const fn map_bitmap(hdr: u64) -> u16 {
 /// `p` points at a well-formed boxed object (a flat map's size is read).
 #[inline(always)]
 pub unsafe fn object_words(p: *const Term) -> usize {
-    let hdr = (*p).raw();
-    if header_subtag(hdr) as u8 == Subtag::Map as u8 {
-        map_words(p)
-    } else {
-        1 + header_arity(hdr)
+    // SAFETY: by the contract, the object has a header.
+    unsafe {
+        let hdr = (*p).raw();
+        if header_subtag(hdr) as u8 == Subtag::Map as u8 {
+            map_words(p)
+        } else {
+            1 + header_arity(hdr)
+        }
     }
 }
 
@@ -266,38 +284,45 @@ pub unsafe fn object_words(p: *const Term) -> usize {
 /// `p` points at a well-formed map object.
 #[inline]
 pub(crate) unsafe fn map_words(p: *const Term) -> usize {
-    let hdr = (*p).raw();
-    match map_kind(hdr) {
-        MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
-        MAP_NODE => 1 + map_bitmap(hdr).count_ones() as usize,
-        _ => 2 + map_bitmap(hdr).count_ones() as usize,
+    // SAFETY: by the contract; word 1 of a flat map is its size.
+    unsafe {
+        let hdr = (*p).raw();
+        match map_kind(hdr) {
+            MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
+            MAP_NODE => 1 + map_bitmap(hdr).count_ones() as usize,
+            _ => 2 + map_bitmap(hdr).count_ones() as usize,
+        }
     }
 }
 
-/// For the object at `p`: the range of its words that are terms, as (first index, end index).
-/// Everything else in it is raw.
+/// For the object at `p`: the range of its words that are terms, as (first index, end index). All
+/// other words are raw.
 ///
 /// # Safety
 /// `p` points at a well-formed boxed object.
 #[inline]
 pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
-    let hdr = (*p).raw();
-    let n = header_arity(hdr);
-    match header_subtag(hdr) {
-        Subtag::Tuple | Subtag::Record => (1, n + 1),
-        Subtag::Fun => (4, n + 1),
-        Subtag::SubBin => (4, 5),
-        Subtag::MatchContext => (1, 2),
-        Subtag::Map => match map_kind(hdr) {
-            MAP_FLAT => (2, 3 + (*p.add(1)).raw() as usize),
-            MAP_NODE => (1, map_words(p)),
-            _ => (2, map_words(p)),
-        },
-        _ => (0, 0),
+    // SAFETY: by the contract; word 1 of a flat map is its size.
+    unsafe {
+        let hdr = (*p).raw();
+        let n = header_arity(hdr);
+        match header_subtag(hdr) {
+            Subtag::Tuple | Subtag::Record => (1, n + 1),
+            Subtag::Fun => (4, n + 1),
+            Subtag::SubBin => (4, 5),
+            Subtag::MatchContext => (1, 2),
+            Subtag::Map => match map_kind(hdr) {
+                MAP_FLAT => (2, 3 + (*p.add(1)).raw() as usize),
+                MAP_NODE => (1, map_words(p)),
+                _ => (2, map_words(p)),
+            },
+            _ => (0, 0),
+        }
     }
 }
 
-/// Whether objects with this subtag are linked on an off-heap list. A plain `Ref` is not: see [`is_magic`].
+/// Whether objects with this subtag are linked on an off-heap list. A plain `Ref` is not: see
+/// [`is_magic`].
 #[inline]
 pub(crate) const fn may_be_off_heap(s: Subtag) -> bool {
     matches!(
@@ -312,20 +337,25 @@ pub(crate) const fn may_be_off_heap(s: Subtag) -> bool {
 /// `p` points at an object with subtag `Ref`.
 #[inline]
 pub(crate) unsafe fn is_magic(p: *const Term) -> bool {
-    (*p.add(1)).raw() as u32 != REF_MARKER
+    // SAFETY: by the contract, it has a word 1.
+    unsafe { (*p.add(1)).raw() as u32 != REF_MARKER }
 }
 
-/// Whether the object at `p` is a magic reference to something whose end is seen from outside.
+/// Whether the object at `p` is a magic reference to something whose end is visible outside the
+/// runtime.
 ///
 /// # Safety
 /// `p` points at a boxed object.
 pub(crate) unsafe fn ends_outside(p: *const Term) -> bool {
-    header_subtag((*p).raw()) == Subtag::Ref
-        && is_magic(p)
-        && (*((*p.add(1)).raw() as *const crate::magic::MagicRef)).ends_outside
+    // SAFETY: by the contract; a magic reference has the address of its live value in word 1.
+    unsafe {
+        header_subtag((*p).raw()) == Subtag::Ref
+            && is_magic(p)
+            && (*((*p.add(1)).raw() as *const crate::magic::MagicRef)).ends_outside
+    }
 }
 
-/// The bytes and bits behind any bitstring: where the data starts, from which bit, how many bits.
+/// Where the data of a bitstring lies: its first byte, its first bit there, and its length in bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits {
     /// First byte that holds a bit of the string.
@@ -337,17 +367,18 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// The bytes, if the string is byte aligned and a whole number of bytes long.
+    /// The bytes, if the string is byte-aligned and a whole number of bytes long.
     #[inline]
     pub fn as_bytes<'a>(&self) -> Option<&'a [u8]> {
         if self.bit_offset == 0 && self.bit_len & 7 == 0 {
-            // SAFETY: made from a bitstring in hand, whose bytes stay (term contract).
+            // SAFETY: made from a bitstring in hand, whose bytes stay in place (term contract).
             Some(unsafe { std::slice::from_raw_parts(self.base, self.bit_len >> 3) })
         } else {
             None
         }
     }
-    /// The bytes, shifted into place where they are not aligned. None if not a whole number of bytes.
+    /// The bytes, shifted into place if they are not aligned. None if it is not a whole number of
+    /// bytes.
     pub fn to_bytes<'a>(&self) -> Option<std::borrow::Cow<'a, [u8]>> {
         if self.bit_len & 7 != 0 {
             return None;
@@ -383,10 +414,11 @@ impl Bits {
     }
 }
 
-/// Flags in the last word of a refc binary: it may be appended to in place, and who may.
+/// Flags in the last word of a refc binary: it may be appended to in place; it has an active
+/// writer.
 pub const PB_IS_WRITABLE: u64 = 1;
 pub const PB_ACTIVE_WRITER: u64 = 2;
-/// In the word [`SUB_BIN_BITS`]: what it is a part of may be appended to behind its end.
+/// In the word [`SUB_BIN_BITS`]: the original may be appended to behind its end.
 pub const SUB_WRITABLE: u64 = 1 << 16;
 
 impl Term {
@@ -425,7 +457,7 @@ impl Term {
             }
         }
     }
-    /// The whole that a sub-binary is a part of; any other term itself.
+    /// The original of a sub-binary; any other term itself.
     #[inline]
     pub fn whole(self) -> Term {
         match self.subtag() {
@@ -434,7 +466,7 @@ impl Term {
             _ => self,
         }
     }
-    /// The block of a counted binary that is whole; None for any other term.
+    /// The block of a counted binary that is no sub-binary; None for any other term.
     #[inline]
     pub fn block(self) -> Option<*mut crate::bin::RcBin> {
         match self.subtag()? {
@@ -448,7 +480,7 @@ impl Term {
     pub fn fun_words(self) -> Option<FunWords> {
         self.is_fun().then(|| FunWords(self.ptr()))
     }
-    /// The bits that are left to a match context; None for any other term.
+    /// The number of bits that a match context has left; None for any other term.
     pub fn bits_left(self) -> Option<usize> {
         if self.subtag()? != Subtag::MatchContext {
             return None;
@@ -458,7 +490,8 @@ impl Term {
         let (offset, end) = unsafe { ((*p.add(MATCH_POSITION)).raw(), (*p.add(MATCH_END)).raw()) };
         Some(end.saturating_sub(offset) as usize)
     }
-    /// How many bytes a binary has, without a look at where they lie; None for bitstrings of a broken number of bytes and for any other term.
+    /// Size in bytes of a binary, without a look at where the bytes lie. None for bitstrings with
+    /// odd bits and for any other term.
     #[inline(always)]
     pub(crate) fn whole_bytes(self) -> Option<usize> {
         let s = self.subtag()?;
@@ -473,7 +506,8 @@ impl Term {
             whole.then(|| (*p.add(BIN_SIZE)).raw() as usize)
         }
     }
-    /// The bytes of a binary that is whole where they lie: on a heap, or the front of a counted block; None for any other term.
+    /// The bytes of a heap binary or counted binary, which start at the front of its data; None for
+    /// any other term.
     #[inline]
     pub(crate) fn front_bytes<'a>(self) -> Option<&'a [u8]> {
         let s = self.subtag()?;
@@ -488,18 +522,18 @@ impl Term {
             Some(std::slice::from_raw_parts(base, (*p.add(1)).raw() as usize))
         }
     }
-    /// The bytes of a binary. None if no bitstring, or one of a broken number of bytes.
+    /// The bytes of a binary. None if it is no bitstring or has odd bits.
     #[inline]
     pub fn as_binary<'a>(self) -> Option<std::borrow::Cow<'a, [u8]>> {
         self.as_bits()?.to_bytes()
     }
-    /// A binary: a bitstring of a whole number of bytes.
+    /// Whether this is a binary: a bitstring of a whole number of bytes.
     #[inline]
     pub fn is_binary(self) -> bool {
         self.as_bits().is_some_and(|b| b.bit_len & 7 == 0)
     }
 
-    /// Pairs in a map; None if no map.
+    /// Number of pairs in a map; None if it is no map.
     #[inline]
     pub fn map_size(self) -> Option<usize> {
         // SAFETY: word 1 of a map root is its size.
@@ -509,7 +543,7 @@ impl Term {
             None
         }
     }
-    /// Keys and values, in order, of a flat map; None for anything else.
+    /// Keys and values of a flat map, in order; None for anything else.
     #[inline]
     pub fn as_flatmap<'a>(self) -> Option<(&'a [Term], &'a [Term])> {
         if self.boxed_header()? != FLATMAP_HEADER {
@@ -546,15 +580,16 @@ impl Term {
         }
     }
 
-    /// The words of a reference that is neither magic, nor carries a pid, nor is of another node; None for anything else. Two such
-    /// are equal if their words are.
+    /// The words of a reference that is neither magic nor carries a pid nor belongs to another
+    /// node; None for anything else. Two such references are equal if their words are.
     #[inline]
     pub fn plain_ref(self) -> Option<[u64; REF_WORDS]> {
         if !self.is_boxed() {
             return None;
         }
         let p = self.ptr();
-        // SAFETY: a boxed term points at a header, and this header is that of so many words.
+        // SAFETY: a boxed term points at a header, and this header is that of an object of as many
+        // words.
         unsafe {
             ((*p).raw() == REF_HEADER && !is_magic(p))
                 .then(|| std::array::from_fn(|i| (*p.add(i)).raw()))
@@ -612,13 +647,13 @@ pub struct FunView<'a> {
     pub arity: u8,
     /// `fun M:F/A`.
     pub external: bool,
-    /// The pid that made it; nil if external. [`FunView::maker`] is what is told.
+    /// The pid of the process that made it; nil if external. [`FunView::maker`] is the pid to show.
     pub creator: Term,
     pub env: &'a [Term],
 }
 
 impl<'a> FunView<'a> {
-    /// The process that is told to have made a local fun.
+    /// The pid to show as the maker of a local fun.
     pub fn maker(&self) -> Term {
         match release::has(FUNS_OF_INIT) {
             true => Term::pid(0),

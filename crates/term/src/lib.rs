@@ -1,8 +1,10 @@
-//! Term words and everything a pointer bit can mean: layouts, heaps, the collector, regions, atoms.
+//! Term words and everything that a pointer bit can mean: layouts, heaps, the collector, regions,
+//! atoms.
 //!
-//! This crate is one of the walls behind which `unsafe` lives. Its contract with the outside is in [`word`] (what
-//! holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who may collect).
-#![allow(clippy::missing_safety_doc)]
+//! This crate is one of the walls behind which `unsafe` lives. Its contract with other crates is in
+//! [`word`] (what holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who
+//! may collect).
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
 pub mod am;
@@ -10,8 +12,8 @@ pub mod arith;
 pub mod atom;
 pub mod background_free;
 pub mod bin;
+pub mod binary_blocks;
 pub mod bits;
-pub mod block;
 pub mod blocks;
 pub mod compare;
 pub mod copy;
@@ -27,14 +29,14 @@ pub mod gc;
 pub mod graph;
 pub mod hash;
 pub mod heap;
-pub mod holders;
+pub mod heap_halves;
 pub mod iolist;
-pub mod large;
 pub mod layout;
 pub mod magic;
 pub mod map;
 pub mod node;
 pub mod off_heap;
+pub mod packed;
 pub mod parts;
 pub mod plants;
 pub mod prefetch;
@@ -46,14 +48,14 @@ pub mod refcount;
 pub mod region;
 pub mod region_set;
 pub mod release;
+pub mod retaining_paths;
 pub mod say;
-pub mod sent;
+pub mod sent_terms;
 mod short_bytes;
 mod stress;
 pub mod sync;
 pub mod sys;
-pub mod twin;
-pub mod unused;
+pub mod unassigned_ids;
 pub mod verify;
 pub mod word;
 

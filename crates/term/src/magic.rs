@@ -1,10 +1,18 @@
-//! Magic references: reference terms that own a native value (an ETS table's identity, an atomics array, the state of
-//! a BIF that yielded). The value is dropped with the last reference to it.
+//! Magic references: reference terms that own a native value (an ETS table's identity, an atomics
+//! array, the state of a native that yielded). The value is dropped with the last reference to it.
 //!
-//! A value may hold terms with magic references of their own (a match specification has another's reference as a constant),
-//! as deep as programs like. So dropping does not nest: while a thread drops a value, those whose last reference goes with it
-//! wait in a list of that thread, which is linked through their counts, and are dropped by the release that began. A count that
-//! is such a link counts nobody ([`MagicRef::try_retain`]).
+//! A value may hold terms with magic references of their own (a match specification has another's
+//! reference as a constant), nested to any depth. So dropping does not nest: while a thread drops a
+//! value, other values whose last reference goes with it wait in a list of that thread, linked
+//! through their counts, and are dropped by the release that began. A count that is such a link
+//! counts nobody ([`MagicRef::try_retain`]).
+//!
+//! # Orderings
+//! `release` decrements with `Release` and fences with `Acquire` after the last decrement, so the
+//! thread that drops the value sees everything that earlier holders did with it. `retain` is
+//! relaxed: its caller already has a count. `try_retain` has none; its compare-exchange is
+//! `AcqRel`, so that it sees what earlier holders released, and later holders see what its caller
+//! did before.
 
 use crate::fence::{self, Kind};
 use std::alloc::Layout;
@@ -13,13 +21,13 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicU64, Ordering};
 
-/// The counted thing behind a magic reference. Made by [`MagicRef::new`], which gives it a reference number of its
-/// own; look up by downcasting `value`.
+/// The counted value behind a magic reference. Made by [`MagicRef::new`], which gives it a
+/// reference number of its own; read by downcasting `value`.
 pub struct MagicRef {
     pub refc: AtomicU64,
     pub num: [u32; 3],
-    /// Whether the end of the value is seen from outside: the destructor of a library's resource runs. Who keeps such a
-    /// reference for good keeps somebody waiting.
+    /// Whether the end of the value is visible outside the runtime: the destructor of a library's
+    /// resource runs. Code that keeps such a reference for good keeps somebody waiting.
     pub ends_outside: bool,
     pub value: Box<dyn Any + Send + Sync>,
 }
@@ -29,7 +37,7 @@ impl MagicRef {
     pub fn new(num: [u32; 3], value: Box<dyn Any + Send + Sync>) -> *const MagicRef {
         Self::make(num, value, false)
     }
-    /// As [`MagicRef::new`], of a value whose end is seen from outside.
+    /// As [`MagicRef::new`], for a value whose end is visible outside the runtime.
     pub fn with_end(num: [u32; 3], value: Box<dyn Any + Send + Sync>) -> *const MagicRef {
         Self::make(num, value, true)
     }
@@ -58,12 +66,14 @@ impl MagicRef {
     pub fn retain(&self) {
         self.refc.fetch_add(1, Ordering::Relaxed);
     }
-    /// Counts one more holder, if there is one still. Whoever finds a value by other ways than a reference asks this.
+    /// Counts one more holder, if there still is one. For code that finds a value other than
+    /// through a reference.
     ///
     /// # Safety
     /// The memory is there: the value's drop waits for the caller.
     pub unsafe fn try_retain(p: *const MagicRef) -> bool {
-        let refc = &(*p).refc;
+        // SAFETY: by the contract, the memory is there.
+        let refc = unsafe { &(*p).refc };
         let mut n = refc.load(Ordering::Relaxed);
         while n != 0 && n & WAITS == 0 {
             match refc.compare_exchange_weak(n, n + 1, Ordering::AcqRel, Ordering::Relaxed) {
@@ -73,39 +83,50 @@ impl MagicRef {
         }
         false
     }
-    /// One holder less; drops the value with the last.
+    /// Counts one holder less; drops the value with the last.
     ///
     /// # Safety
     /// The caller held a count, and does not touch `p` afterwards.
     pub unsafe fn release(p: *const MagicRef) {
-        if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            atomic::fence(Ordering::Acquire);
-            Self::end(p as *mut MagicRef);
+        // SAFETY: by the contract. After the last count nobody else has the value.
+        unsafe {
+            if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
+                atomic::fence(Ordering::Acquire);
+                Self::end(p as *mut MagicRef);
+            }
         }
     }
-    /// Drops a value that has no reference left, or has the release under way on this thread do so.
+    /// Drops a value that has no reference left, or leaves that to the release under way on this
+    /// thread.
     ///
     /// # Safety
     /// The count is 0, and nobody else knows `p`.
     unsafe fn end(p: *mut MagicRef) {
         let waiting = ENDING.get();
-        if waiting != 0 {
-            // Others may be about to ask whether somebody holds it.
-            (*p).refc.store(waiting | WAITS, Ordering::Relaxed);
-            ENDING.set(p as u64);
-            return;
+        // SAFETY: by the contract, nobody else knows the value; its memory is there until it is
+        // dropped below.
+        unsafe {
+            if waiting != 0 {
+                // Others may be about to call `try_retain`.
+                (*p).refc.store(waiting | WAITS, Ordering::Relaxed);
+                ENDING.set(p as u64);
+                return;
+            }
         }
         ENDING.set(LAST);
         let mut p = p;
-        loop {
-            std::ptr::drop_in_place(p);
-            fence::deallocate(p as *mut u8, Layout::new::<MagicRef>());
-            let next = ENDING.get();
-            if next == LAST {
-                break;
+        // SAFETY: each value in the list has no reference left, and is dropped and freed once.
+        unsafe {
+            loop {
+                std::ptr::drop_in_place(p);
+                fence::deallocate(p as *mut u8, Layout::new::<MagicRef>());
+                let next = ENDING.get();
+                if next == LAST {
+                    break;
+                }
+                p = next as *mut MagicRef;
+                ENDING.set((*p).refc.load(Ordering::Relaxed) & !WAITS);
             }
-            p = next as *mut MagicRef;
-            ENDING.set((*p).refc.load(Ordering::Relaxed) & !WAITS);
         }
         ENDING.set(0);
     }
@@ -113,13 +134,13 @@ impl MagicRef {
 
 static TOLD: OnceLock<fn(&MagicRef)> = OnceLock::new();
 
-/// Has `f` called with each magic reference that is encoded as an external term: what is decoded is a plain reference of the
-/// same numbers. Only the first call counts.
+/// Sets a function that is called with each magic reference encoded as an external term: decoding
+/// gives a plain reference with the same numbers. Only the first call counts.
 pub fn on_encode(f: fn(&MagicRef)) {
     let _ = TOLD.set(f);
 }
 
-/// A reference to the value is encoded.
+/// Notes that a reference to the value is encoded.
 pub(crate) fn encoded(m: &MagicRef) {
     if let Some(f) = TOLD.get() {
         f(m);
@@ -129,12 +150,13 @@ pub(crate) fn encoded(m: &MagicRef) {
 /// Ends the list of values to be dropped: no address.
 const LAST: u64 = 1;
 
-/// Marks a count that is a link of that list. No address of a program has that bit, and no count comes to it.
+/// Marks a count that is a link of that list. No address of a program has this bit, and no count
+/// reaches it.
 const WAITS: u64 = 1 << 63;
 
 thread_local! {
-    /// 0, or the first of the values that wait to be dropped by the release under way. It needs no destructor, so it is
-    /// there as long as the thread is.
+    /// 0, or the first of the values that wait to be dropped by the release under way. It needs no
+    /// destructor, so it exists as long as the thread.
     static ENDING: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -148,21 +170,23 @@ mod tests {
     /// A value that holds the reference of the one before it.
     #[expect(dead_code, reason = "kept to be dropped")]
     struct Link(OwnedTerm, Arc<()>);
-    // SAFETY: this thread is the only one that has any.
+    // SAFETY: only this thread has any.
     unsafe impl Send for Link {}
     // SAFETY: as above.
     unsafe impl Sync for Link {}
 
-    /// A value that lets go of another reference, and then asks for it as who knows it by its number would.
+    /// A value that releases another reference, and then looks it up as code that knows its number
+    /// would.
     struct Asks(*const MagicRef, Arc<AtomicU64>);
-    // SAFETY: this thread is the only one that has any.
+    // SAFETY: only this thread has any.
     unsafe impl Send for Asks {}
     // SAFETY: as above.
     unsafe impl Sync for Asks {}
 
     impl Drop for Asks {
         fn drop(&mut self) {
-            // SAFETY: the count is this value's; what waits to be dropped is there until this has returned.
+            // SAFETY: the count is this value's; what waits to be dropped exists until this has
+            // returned.
             unsafe {
                 MagicRef::release(self.0);
                 let held = MagicRef::try_retain(self.0);
@@ -179,7 +203,7 @@ mod tests {
         let other = MagicRef::new([2, 0, 0], Box::new(dropped.clone()));
         let first = MagicRef::new([3, 0, 0], Box::new(Asks(inner, told.clone())));
         let second = MagicRef::new([4, 0, 0], Box::new(Asks(other, told.clone())));
-        // SAFETY: each is held once, by the one that lets go of it; the first by this function.
+        // SAFETY: each is held once, by the one that releases it; the first by this function.
         unsafe {
             for m in [inner, other, first, second] {
                 (*m).retain();

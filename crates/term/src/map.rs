@@ -1,11 +1,13 @@
-//! Maps: flat up to [`FLATMAP_LIMIT`] pairs, above that trees on the key's hash (HAMT). Persistent, sharing structure.
+//! Maps: flat up to [`FLATMAP_LIMIT`] pairs, above that trees on the key's hash (HAMT). Persistent,
+//! sharing structure.
 //!
-//! Flat maps hold their keys in the term order that tells `1` from `1.0` ([`cmp_exact`]); since OTP 26 atoms among them in order
-//! of their numbers. In a tree, each level takes
-//! four bits of the hash, lowest first; every eight levels another hash of the key comes in (the upper half of the one that there
-//! is since OTP 26, before and below that one with another salt). A leaf is a cons
-//! cell of key and value, placed as high as its hash prefix is unique, so the shape of a tree, and with it the order
-//! of iteration, depends on its keys alone. A tree always has more than [`FLATMAP_LIMIT`] pairs.
+//! Flat maps hold their keys in the term order that distinguishes `1` from `1.0` ([`cmp_exact`]);
+//! since OTP 26 atoms among them are in the order of their numbers. In a tree, each level takes
+//! four bits of the hash, lowest first. Every eight levels use another hash of the key: since OTP
+//! 26 the upper half of the present one, otherwise one with another salt. A leaf is a cons cell of
+//! key and value, placed as high as its hash prefix is unique, so the shape of a tree, and with it
+//! the order of iteration, depends only on its keys. A tree always has more than [`FLATMAP_LIMIT`]
+//! pairs.
 
 use crate::alloc::Alloc;
 use crate::atom;
@@ -21,7 +23,7 @@ use std::cmp::Ordering;
 #[inline(always)]
 fn node<'a>(t: Term) -> (u16, &'a [Term]) {
     let p = t.ptr();
-    // SAFETY: called on boxed map nodes of a tree in hand only; layout of map nodes.
+    // SAFETY: called only on boxed map nodes of a tree in hand; layout of map nodes.
     unsafe {
         let hdr = (*p).raw();
         let bm = map_bitmap(hdr);
@@ -33,7 +35,7 @@ fn node<'a>(t: Term) -> (u16, &'a [Term]) {
     }
 }
 
-/// The hash at `level` after that at the level above.
+/// The hash at `level`, given that at the level above.
 #[inline(always)]
 fn descend(hx: u32, level: u32, key: Term) -> u32 {
     if level & 7 != 0 {
@@ -43,7 +45,7 @@ fn descend(hx: u32, level: u32, key: Term) -> u32 {
     }
 }
 
-/// The hash of `key` as seen at `level`.
+/// The hash of `key` at `level`.
 fn hash_at(level: u32, key: Term) -> u32 {
     map_key(key, level >> 3) >> (4 * (level & 7))
 }
@@ -53,7 +55,7 @@ fn slot_of(bm: u16, bit: u16) -> usize {
     (bm & (bit - 1)).count_ones() as usize
 }
 
-/// Makes a node: a root where `size` is given. `children` yields as many terms as `bm` has bits.
+/// Makes a node: a root if `size` is given. `children` yields as many terms as `bm` has bits.
 fn make_node<A: Alloc + ?Sized>(
     a: &mut A,
     size: Option<usize>,
@@ -63,7 +65,8 @@ fn make_node<A: Alloc + ?Sized>(
     let n = bm.count_ones() as usize;
     let head = if size.is_some() { 2 } else { 1 };
     let p = a.alloc(head + n);
-    // SAFETY: head + n fresh words, all written: NIL stands in should the iterator be short.
+    // SAFETY: the head and n fresh words are all written; NIL fills in if the iterator is too
+    // short.
     unsafe {
         let w = p as *mut u64;
         match size {
@@ -89,7 +92,7 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
     if key.is_immed() {
         return keys.iter().position(|&k| k == key);
     }
-    // Binaries, which keys of documents are, are told apart by their lengths mostly.
+    // Binaries, such as the keys of documents, mostly differ in length.
     let Some(bytes) = whole_bytes(key) else {
         return match key.as_tuple() {
             Some(elements) => keys.iter().position(|&k| is_tuple_of(k, key, elements)),
@@ -105,7 +108,8 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
     })
 }
 
-/// Whether `k` equals the tuple `key`, which has these elements. Most keys of a map that differ do so in an immediate element.
+/// Whether `k` equals the tuple `key`, which has these elements. Most differing keys of a map
+/// differ in an immediate element.
 #[inline]
 fn is_tuple_of(k: Term, key: Term, elements: &[Term]) -> bool {
     if k == key {
@@ -117,7 +121,7 @@ fn is_tuple_of(k: Term, key: Term, elements: &[Term]) -> bool {
     if other.len() != elements.len() {
         return false;
     }
-    // The last one tells most of them apart: names come before numbers.
+    // Most differ in the last one: names come before numbers.
     if let (Some(a), Some(b)) = (other.last(), elements.last())
         && a != b
         && (a.is_immed() || b.is_immed())
@@ -131,7 +135,7 @@ fn is_tuple_of(k: Term, key: Term, elements: &[Term]) -> bool {
     }
 }
 
-/// The bytes of a binary that starts at a byte; None for any other term.
+/// The bytes of a byte-aligned binary; None for any other term.
 #[inline]
 fn whole_bytes<'a>(t: Term) -> Option<&'a [u8]> {
     t.as_bits()?.as_bytes()
@@ -143,7 +147,7 @@ pub(crate) fn key_hash(key: Term) -> u32 {
     map_key(key, 0)
 }
 
-/// The value of `key`. None too if `map` is no map.
+/// The value of `key`. None also if `map` is no map.
 #[inline]
 pub fn get(map: Term, key: Term) -> Option<Term> {
     if let Some((ks, vs)) = map.as_flatmap() {
@@ -160,18 +164,21 @@ pub fn get(map: Term, key: Term) -> Option<Term> {
     (!at.is_null()).then(|| unsafe { *at })
 }
 
-/// Where in a tree the value of an immediate key is; null where there is none. The fewer instructions it takes, the sooner the
-/// processor comes to the next one that has to wait for memory.
+/// The address of the value of an immediate key in a tree; null if there is none. The fewer
+/// instructions this takes, the sooner the processor comes to the next one that has to wait for
+/// memory.
 fn get_immediate(map: Term, key: Term) -> *const Term {
     // As in `get_tree`.
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has the instruction.
         return unsafe { get_immediate_popcnt(map, key) };
     }
     walk_immediate(map, key)
 }
 
+/// As [`walk_immediate`], compiled for processors that count bits in one instruction.
+///
 /// # Safety
 /// The processor has the instruction.
 #[cfg(target_arch = "x86_64")]
@@ -193,7 +200,8 @@ fn walk_immediate(map: Term, key: Term) -> *const Term {
             if bm & bit == 0 {
                 return NONE;
             }
-            // Behind the word at `p`, which is the size of a root and the header of any other node.
+            // The children are behind the word at `p`, which is the size of a root and the header
+            // of any other node.
             let at = *p.add(1 + (bm & (bit - 1)).count_ones() as usize);
             p = at.ptr();
             if at.is_list_ptr() {
@@ -205,7 +213,7 @@ fn walk_immediate(map: Term, key: Term) -> *const Term {
     }
     deep_immediate(map, key)
 }
-/// As [`walk_immediate`], of a key that shares all of its first hash with another.
+/// As [`walk_immediate`], for a key that shares all of its first hash with another.
 #[cold]
 #[inline(never)]
 fn deep_immediate(map: Term, key: Term) -> *const Term {
@@ -236,16 +244,19 @@ fn deep_immediate(map: Term, key: Term) -> *const Term {
 }
 
 fn get_tree(map: Term, key: Term, hx: u32) -> Option<Term> {
-    // The first instruction set of this architecture counts bits in a dozen instructions, every processor since 2008 in
-    // one; there is a count in each step down the tree, and the next step waits for it.
+    // The first instruction set of this architecture counts bits in a dozen instructions, every
+    // processor since 2008 in one; each step down the tree has such a count, and the next step
+    // waits for it.
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has the instruction.
         return unsafe { get_tree_popcnt(map, key, hx) };
     }
     walk_tree(map, key, hx)
 }
 
+/// As [`walk_tree`], compiled for processors that count bits in one instruction.
+///
 /// # Safety
 /// The processor has the instruction.
 #[cfg(target_arch = "x86_64")]
@@ -256,8 +267,9 @@ unsafe fn get_tree_popcnt(map: Term, key: Term, hx: u32) -> Option<Term> {
 
 #[inline(always)]
 fn walk_tree(map: Term, key: Term, mut hx: u32) -> Option<Term> {
-    // SAFETY: `map` is the root of a hash map: two words, then as many children as its bitmap has bits. The bit that is
-    // looked at is set, so its child is one of them. Inner nodes have one word before the children, leaves are conses.
+    // SAFETY: `map` is the root of a hash map: two words, then as many children as its bitmap has
+    // bits. The bit that is looked at is set, so its child is one of them. Inner nodes have one
+    // word before the children, leaves are cons cells.
     unsafe {
         let mut p = map.ptr();
         let mut head = 2;
@@ -286,7 +298,7 @@ pub fn contains(map: Term, key: Term) -> bool {
     get(map, key).is_some()
 }
 
-/// Pairs in `map`; 0 if it is no map.
+/// Number of pairs in `map`; 0 if it is no map.
 #[inline]
 pub fn size(map: Term) -> usize {
     map.map_size().unwrap_or(0)
@@ -311,8 +323,9 @@ pub fn update<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term, value: Term) -
     }
 }
 
-/// `map` with the values of several keys put in, in their order, in one copy. None if it is no small map, or would be none
-/// afterwards, or (`exact`) a key is missing; then nothing was made.
+/// Returns `map` with the values of several keys put in, in their order, in one copy. None if it is
+/// no flat map, would not be one afterwards, or (`exact`) if a key is missing; then nothing was
+/// made.
 pub fn put_all<A: Alloc + ?Sized>(
     a: &mut A,
     map: Term,
@@ -321,7 +334,7 @@ pub fn put_all<A: Alloc + ?Sized>(
 ) -> Option<Term> {
     let (ks, vs) = map.as_flatmap()?;
     let mut values: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
-    // All keys, where some are new.
+    // All keys, if some are new.
     let mut keys: Option<SmallVec<[Term; FLATMAP_LIMIT]>> = None;
     for &(k, v) in pairs {
         let all = keys.as_deref().unwrap_or(ks);
@@ -347,7 +360,7 @@ pub fn put_all<A: Alloc + ?Sized>(
     Some(a.flatmap_with_keys(keys, &values))
 }
 
-/// Where a key that is not among those of a flat map belongs.
+/// The position for a key that is not in a flat map.
 fn place_of(keys: &[Term], key: Term) -> usize {
     keys.partition_point(|&k| cmp_keys(k, key) == Ordering::Less)
 }
@@ -357,7 +370,7 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
         return map;
     }
     let p = a.alloc(FLATMAP_HEAD_WORDS + vs.len());
-    // SAFETY: as many fresh words as the map has, all written.
+    // SAFETY: as many fresh words as the map has are all written.
     unsafe {
         copy_few(map.ptr(), p, FLATMAP_HEAD_WORDS);
         let values = p.add(FLATMAP_HEAD_WORDS);
@@ -367,26 +380,27 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
     }
 }
 
-/// Copies so few words that a call of the C library would cost more.
+/// Copies a number of words for which a call of the C library would cost more.
 ///
 /// # Safety
 /// `from` has `n` words, and `to` room for them.
 #[inline(always)]
 unsafe fn copy_few(from: *const Term, to: *mut Term, n: usize) {
     for i in 0..n {
-        // SAFETY: by the contract. Volatile, since the compiler makes that call of a loop.
+        // SAFETY: by the contract. Volatile, because the compiler turns a plain loop into that
+        // call.
         unsafe { to.add(i).write_volatile(*from.add(i)) }
     }
 }
 
-/// Copies the words of `from` with `word` as number `i` of them, which leaves room for it.
+/// Copies the words of `from` and inserts `word` as number `i`.
 ///
 /// # Safety
 /// `to` has room for one word more than `from` has.
 #[inline(always)]
 unsafe fn copy_with(from: &[Term], i: usize, word: Term, to: *mut Term) {
     let (before, behind) = from.split_at(i);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, `to` has room for one word more than `from` has.
     unsafe {
         copy_few(before.as_ptr(), to, i);
         to.add(i).write(word);
@@ -436,7 +450,8 @@ fn flat_insert<A: Alloc + ?Sized>(
     }
     let (i, n) = (place_of(ks, key), ks.len() + 1);
     let p = a.alloc(1 + n + FLATMAP_HEAD_WORDS + n);
-    // SAFETY: so many fresh words, all written: the tuple of keys, and the map behind it.
+    // SAFETY: `n + 1` fresh words for the tuple of keys, and those of the map behind it, are all
+    // written.
     unsafe {
         (p as *mut u64).write(header(Subtag::Tuple, n));
         copy_with(ks, i, key, p.add(1));
@@ -449,29 +464,29 @@ fn flat_insert<A: Alloc + ?Sized>(
     }
 }
 
-/// A node on the way from the root to a leaf: the node, the bit taken and its slot.
+/// The nodes from the root to a leaf: node, bit taken and slot.
 type Path = SmallVec<[(Term, u16, usize); 8]>;
 
-/// Levels that the first hash of a key leads through.
+/// Levels that the first hash of a key covers.
 const LEVELS: usize = MAP_LEVELS;
 
-/// The nodes on the way from a root to where a key is, or would be.
+/// The nodes from a root to the place of a key.
 struct Way {
-    /// For each node its address, its words, and which of them leads on, or would.
+    /// For each node its address, its words, and the index of the word to the next one.
     nodes: [(*const Term, usize, usize); LEVELS],
     count: usize,
     /// Words of all nodes.
     words: usize,
-    /// The bits of the hash that are left behind them.
+    /// The bits of the hash that are left after them.
     left: u32,
     end: End,
 }
 
-/// The target of the last node of a [`Way`].
+/// The end of a [`Way`], at its last node.
 enum End {
-    /// The leaf of the key; its value.
+    /// The leaf of the key, with its value.
     Value(Term),
-    /// Nothing: it has no child there.
+    /// Nothing: the node has no child there.
     Gap,
     /// The leaf of another key.
     Leaf(Term),
@@ -521,6 +536,8 @@ fn walk_way(map: Term, key: Term, hx: u32) -> Way {
     }
     way
 }
+/// As [`walk_way`], compiled for processors that count bits in one instruction.
+///
 /// # Safety
 /// The processor has the instruction.
 #[cfg(target_arch = "x86_64")]
@@ -532,13 +549,13 @@ fn way_to(map: Term, key: Term, hx: u32) -> Way {
     // As in `get_tree`.
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("popcnt") {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has the instruction.
         return unsafe { walk_way_popcnt(map, key, hx) };
     }
     walk_way(map, key, hx)
 }
 
-/// The header of a node that has a child more, at `bit` of its bitmap.
+/// The header of a node with one child more, at `bit` of its bitmap.
 fn with_child(header: u64, bit: u16) -> u64 {
     let bm = map_bitmap(header) | bit;
     match map_kind(header) {
@@ -548,8 +565,9 @@ fn with_child(header: u64, bit: u16) -> u64 {
     }
 }
 
-/// [`tree_set`] where the key's first hash leads to its place, and tells it from the key whose leaf is there: then the nodes
-/// on the way are copied as they are, all at once. Else the outer `None`.
+/// [`tree_set`] if the key's first hash leads to its place, and differs from that of the key whose
+/// leaf is there. Then the nodes on the way are copied as they are, all at once. Otherwise the
+/// outer `None`.
 fn tree_set_at_once<A: Alloc + ?Sized>(
     a: &mut A,
     map: Term,
@@ -559,7 +577,8 @@ fn tree_set_at_once<A: Alloc + ?Sized>(
 ) -> Option<Option<Term>> {
     let way = way_to(map, key, key_hash(key));
     let mine = way.left & 15;
-    // Words behind the nodes: a leaf, and what is new beside it; pairs that the map has more; where the other leaf belongs.
+    // Words behind the nodes: a leaf, and new nodes beside it. Then the number of added pairs, and
+    // the slot of the other leaf.
     let (more, grown, its) = match way.end {
         End::Value(v) if v == value => return Some(Some(map)),
         End::Value(_) => (2, 0, 0),
@@ -576,8 +595,8 @@ fn tree_set_at_once<A: Alloc + ?Sized>(
         _ => return None,
     };
     let start = a.alloc(way.words + more);
-    // SAFETY: so many fresh words, all written: each node on the way led to what comes behind it, then a new node if there is
-    // one, then the leaf. `at` is the leaf of another key.
+    // SAFETY: the fresh words are all written: each node on the way, pointing to what comes behind
+    // it, then a new node if there is one, then the leaf. `at` is the leaf of another key.
     unsafe {
         let mut p = start;
         let gap = matches!(way.end, End::Gap);
@@ -587,7 +606,7 @@ fn tree_set_at_once<A: Alloc + ?Sized>(
             for w in 0..slot {
                 p.add(w).write(*from.add(w));
             }
-            // The child that is replaced isn't copied; one that is new has none in its place.
+            // A replaced child is not copied; a new child has none in its place.
             for w in slot + 1 - new..words {
                 p.add(w + new).write(*from.add(w));
             }
@@ -644,7 +663,8 @@ fn tree_set<A: Alloc + ?Sized>(
             if !insert {
                 return None;
             }
-            // Both leaves go below here, under one node for each nibble they still share.
+            // Both leaves go below this place, under one node for each nibble that they still
+            // share.
             let mut shared: SmallVec<[u16; 8]> = SmallVec::new();
             let mut other = hash_at(level, k);
             while hx & 15 == other & 15 {
@@ -692,7 +712,7 @@ fn tree_set<A: Alloc + ?Sized>(
     Some(new)
 }
 
-/// Value of `key` and `map` without it; None if the key is missing. `map` must be a map.
+/// The value of `key`, and `map` without it; None if the key is missing. `map` must be a map.
 pub fn take<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Option<(Term, Term)> {
     if let Some((ks, vs)) = map.as_flatmap() {
         let i = find_flat(ks, key)?;
@@ -730,7 +750,7 @@ pub fn take<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Option<(Term,
             iter(map).filter(|&(k, _)| !eq_exact(k, key)).collect();
         return Some((value, sorted_flat(a, &mut pairs)));
     }
-    // What takes the removed leaf's place: nothing, a leaf that moves up, or a new inner node.
+    // The replacement of the removed leaf: nothing, a leaf that moves up, or a new inner node.
     let mut rest: Option<Term> = None;
     for (i, (n, bit, slot)) in path.into_iter().enumerate().rev() {
         let (bm, ch) = node(n);
@@ -755,7 +775,7 @@ pub fn take<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Option<(Term,
     rest.map(|m| (value, m))
 }
 
-/// `map` without `key`; `map` itself if it isn't there. `map` must be a map.
+/// `map` without `key`, or `map` itself if the key is missing. `map` must be a map.
 pub fn remove<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Term {
     take(a, map, key).map_or(map, |(_, m)| m)
 }
@@ -775,16 +795,19 @@ fn build_root<A: Alloc + ?Sized>(a: &mut A, mut leaves: Vec<(u32, Term)>) -> Ter
     build(a, &mut leaves, 0, Some(size))
 }
 
-/// A number that orders hashes as their leaves lie in the tree, from left to right: by the lowest nibble, then the next.
+/// A number that orders hashes as their leaves lie in the tree from left to right: by the lowest
+/// nibble, then the next.
 fn tree_order(hash: u32) -> u32 {
     let b = hash.swap_bytes();
     (b & 0x0F0F_0F0F) << 4 | (b >> 4 & 0x0F0F_0F0F)
 }
 
-/// `leaves` are in [`tree_order`] of their hashes at `level`, but at a level where keys are hashed anew.
+/// Builds a node of `leaves`, which are in [`tree_order`] of their hashes at `level`, except at a
+/// level where keys are hashed anew.
 ///
-/// Recurses once for each level of the tree, whose depth grows with the logarithm of the size: to go eight levels
-/// deeper, keys must collide in 32 more bits of hash, which from level 16 on none can be made up to do.
+/// Recurses once for each level of the tree, whose depth grows with the logarithm of the size: to
+/// go eight levels deeper, keys must collide in 32 more bits of hash, and from level 16 on nobody
+/// can construct keys that do.
 fn build<A: Alloc + ?Sized>(
     a: &mut A,
     leaves: &mut [(u32, Term)],
@@ -818,7 +841,7 @@ fn build<A: Alloc + ?Sized>(
     make_node(a, size, bm, children.into_iter())
 }
 
-/// A map of `pairs`; of pairs with the same key, the last one counts.
+/// A map of `pairs`; the last of those with the same key counts.
 pub fn from_pairs<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> Term {
     let (map, _) = from_pairs_counting(a, pairs);
     map
@@ -830,7 +853,7 @@ pub fn from_pairs_unique<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -
     unique.then_some(map)
 }
 
-/// As [`from_pairs_unique`], of keys that each stand before their value.
+/// As [`from_pairs_unique`], for keys that are each followed by their value.
 pub fn from_parts_unique<A: Alloc + ?Sized>(a: &mut A, parts: &[Term]) -> Option<Term> {
     let n = parts.len() / 2;
     let (pairs, _) = parts.as_chunks::<2>();
@@ -846,7 +869,8 @@ pub fn from_parts_unique<A: Alloc + ?Sized>(a: &mut A, parts: &[Term]) -> Option
     from_pairs_unique(a, &pairs)
 }
 
-/// Whether these are keys of a flat map as they stand in it: as those of one that was taken apart mostly are.
+/// Whether these are the keys of a flat map in their order there, as those of a map that was taken
+/// apart mostly are.
 fn is_in_order(mut keys: impl Iterator<Item = Term>) -> bool {
     let Some(mut last) = keys.next() else {
         return true;
@@ -869,7 +893,7 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
         for &(key, value) in &p {
             match k.last() {
                 Some(&l) if eq_exact(l, key) => {
-                    // Keys may be equal and differ, as zeros with and without a sign.
+                    // Keys may be equal and still differ, as zeros with and without a sign.
                     k.pop();
                     v.pop();
                     k.push(key);
@@ -886,8 +910,8 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
     from_many(a, pairs.len(), || pairs.iter().copied())
 }
 
-/// As [`from_pairs`], of the `n` pairs that each iterator of `pairs` yields. There is no copy of them all beside the map:
-/// that of a million pairs would take as much again.
+/// As [`from_pairs`], for the `n` pairs that each iterator of `pairs` yields. It makes no copy of
+/// them beside the map: for a million pairs that would take as much memory again.
 pub fn from_iterators<A, I>(a: &mut A, n: usize, pairs: impl Fn() -> I) -> Term
 where
     A: Alloc + ?Sized,
@@ -900,7 +924,7 @@ where
     from_many(a, n, pairs).0
 }
 
-/// More than [`FLATMAP_LIMIT`] pairs: the map, and whether all keys differ.
+/// A map of more than [`FLATMAP_LIMIT`] pairs, and whether all keys differ.
 fn from_many<A, I>(a: &mut A, n: usize, pairs: impl Fn() -> I) -> (Term, bool)
 where
     A: Alloc + ?Sized,
@@ -914,7 +938,7 @@ where
         let map = map.unwrap_or_else(|| a.flatmap(&[], &[]));
         return (map, size(map) == n);
     }
-    // Of pairs with equal hashes the later ones come first.
+    // Pairs with equal hashes: the later ones come first.
     let mut codes: Vec<u64> = Vec::with_capacity(n);
     codes.extend(
         pairs()
@@ -928,8 +952,9 @@ where
         .windows(2)
         .filter(|w| w[0] >> 32 == w[1] >> 32)
         .count();
-    // Leaves lie in memory in the order of the pairs, which is often the one in which they are looked up later. Those of
-    // pairs that a later one replaces are left to the collector, unless they are many.
+    // Leaves lie in memory in the order of the pairs, which is often the one in which they are
+    // looked up later. Leaves of pairs that a later one replaces are left to the collector, unless
+    // there are many.
     let leaves = if equal <= n / 4 {
         let at = a.alloc(2 * n);
         for (i, (k, v)) in pairs().enumerate() {
@@ -968,14 +993,15 @@ where
     let map = match &leaves {
         Leaves::All(at) => build_coded(a, &codes, &|c| leaf_at(*at, c), 0, Some(codes.len())),
         Leaves::Some(pairs) => {
-            // Where each pair's leaf lies among those that are made.
+            // The position of each pair's leaf among those that are made.
             let mut place = vec![u32::MAX; n];
             codes.iter().for_each(|&c| place[index_of(c)] = 0);
             let mut made = 0;
             let at = a.alloc(2 * codes.len());
             for (p, (k, v)) in place.iter_mut().zip(pairs) {
                 if *p == 0 {
-                    // SAFETY: room for as many cells as there are codes was just made; all are written.
+                    // SAFETY: room for as many cells as there are codes was just made; all are
+                    // written.
                     unsafe {
                         at.add(2 * made).write(*k);
                         at.add(2 * made + 1).write(*v);
@@ -994,7 +1020,7 @@ where
 
 /// Pairs of a map that is being made.
 enum Leaves {
-    /// Cells, one for each pair, that are the leaves.
+    /// Cells, one for each pair, which are the leaves.
     All(*mut Term),
     Some(Vec<(Term, Term)>),
 }
@@ -1015,7 +1041,8 @@ impl Leaves {
     }
 }
 
-/// A number that orders pairs as their leaves lie in the tree, and pairs with the same hash by their index, the last first.
+/// A number that orders pairs as their leaves lie in the tree, and pairs with the same hash by
+/// their index, the last first.
 fn code_of(hash: u32, index: u32) -> u64 {
     u64::from(tree_order(hash)) << 32 | u64::from(!index)
 }
@@ -1023,11 +1050,11 @@ fn index_of(code: u64) -> usize {
     !(code as u32) as usize
 }
 fn leaf_at(cells: *mut Term, code: u64) -> Term {
-    // SAFETY: the code is of a pair that has a cell there.
+    // SAFETY: the code is that of a pair that has a cell there.
     unsafe { Term::cons_at(cells.add(2 * index_of(code))) }
 }
 
-/// As [`build`], of leaves whose [`code_of`] are in order.
+/// As [`build`], for leaves whose [`code_of`] are in order.
 fn build_coded<A: Alloc + ?Sized>(
     a: &mut A,
     codes: &[u64],
@@ -1062,7 +1089,7 @@ fn build_coded<A: Alloc + ?Sized>(
     make_node(a, size, bm, children.into_iter())
 }
 
-/// `maps:merge/2`: of keys in both, `y`'s value counts. Both must be maps.
+/// `maps:merge/2`: for keys in both, the value of `y` counts. Both must be maps.
 pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     let (nx, ny) = (size(x), size(y));
     if nx == 0 || x == y {
@@ -1097,12 +1124,13 @@ pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     from_pairs(a, &pairs)
 }
 
-/// Whether the pairs of the smaller of two maps with so many are put into the other one, one by one, to merge them.
+/// Whether to merge two maps of `nx` and `ny` pairs by putting those of the smaller into the other
+/// one by one.
 fn few_are_put(nx: usize, ny: usize) -> bool {
     nx.min(ny) * 8 <= nx.max(ny)
 }
 
-/// How many pairs [`merge`] looks at, of maps that have so many.
+/// Number of pairs that [`merge`] looks at, for maps of `nx` and `ny` pairs.
 pub fn merge_effort(nx: usize, ny: usize) -> usize {
     match few_are_put(nx, ny) {
         true => nx.min(ny),
@@ -1110,7 +1138,7 @@ pub fn merge_effort(nx: usize, ny: usize) -> usize {
     }
 }
 
-/// The pairs in a part of a tree.
+/// Number of pairs in a part of a tree.
 fn pairs_in(t: Term) -> usize {
     match t.is_list_ptr() {
         true => 1,
@@ -1118,7 +1146,8 @@ fn pairs_in(t: Term) -> usize {
     }
 }
 
-/// Bitmap and children of what comes of two nodes at `level`. Keys that both have are added to `both`; they get the values of `y`.
+/// Bitmap and children of the merge of two nodes at `level`. Adds the number of keys in both to
+/// `both`; they get the values of `y`.
 fn merge_children<A: Alloc + ?Sized>(
     a: &mut A,
     x: Term,
@@ -1144,8 +1173,8 @@ fn merge_children<A: Alloc + ?Sized>(
     (bx | by, children)
 }
 
-/// What comes of two parts of trees that stand at the same place, `level` levels below the roots. It is one of them where nothing of
-/// the other is in it.
+/// Merges two parts of trees at the same place, `level` levels below the roots. The result is one
+/// of them if nothing of the other is in it.
 fn merge_parts<A: Alloc + ?Sized>(
     a: &mut A,
     x: Term,
@@ -1176,7 +1205,7 @@ fn merge_parts<A: Alloc + ?Sized>(
             };
             (bm, children)
         }
-        // A leaf and a node: the leaf's key leads to one of its children, or to none.
+        // A leaf and a node: the leaf's key leads to one of the node's children, or to none.
         (at, _) => {
             let (leaf, tree) = if at.is_some() { (x, y) } else { (y, x) };
             let key = leaf.as_cons().map_or(NIL, |l| l.0);
@@ -1206,8 +1235,8 @@ fn merge_parts<A: Alloc + ?Sized>(
     make_node(a, None, bm, children.into_iter())
 }
 
-/// Merges two small maps in one walk along both. Where all keys are those of one of them, that is shared, or its keys are. None: what
-/// comes of it isn't small.
+/// Merges two flat maps in one walk along both. If all keys are those of one of them, the result
+/// shares that map or its keys. None if the result is not flat.
 fn merge_flat<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Option<Term> {
     let ((kx, vx), (ky, vy)) = (x.as_flatmap()?, y.as_flatmap()?);
     let mut keys: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
@@ -1246,7 +1275,8 @@ fn merge_flat<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Option<Term> {
     Some(a.flatmap(&keys, &values))
 }
 
-/// Iterator over the pairs of a map, in its own order: sorted keys in a flat map, hash order in a tree.
+/// Iterator over the pairs of a map in its own order: sorted keys in a flat map, hash order in a
+/// tree.
 pub struct Iter<'a> {
     flat: Option<(&'a [Term], &'a [Term])>,
     /// Children still to visit, for each level.
@@ -1308,20 +1338,21 @@ pub fn values<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Term {
     listed(a, map, |p| p.1)
 }
 
-/// The form that [`next`] builds.
+/// The form of the result of [`next`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextKind {
     /// `{K, V, {K2, V2, ... none | [Path | Map]}}`
     Iterator,
-    /// `{K, V}` pairs in front of this list, the last one first; if there are more, `Path` and `Map` in front of those. Since OTP 29
-    /// they are taken from the end of the map on, so that the list comes to be in the order of iteration.
+    /// `{K, V}` pairs in front of this list, the last one first; if there are more, `Path` and
+    /// `Map` in front of those. Since OTP 29 they are taken from the end of the map, so that the
+    /// list is in the order of iteration.
     List(Term),
 }
 
-/// `erts_internal:map_next/3`: at most `max` pairs (at least one) of `map` from `path` on, and how many were taken.
-/// None means `badarg`. A path holds the child to take at each level, four bits each, the root's lowest, counted in the direction
-/// in which pairs are taken. In a tree,
-/// the first step (path 0) takes no more than [`FLATMAP_LIMIT`] pairs.
+/// `erts_internal:map_next/3`: at most `max` pairs (at least one) of `map` from `path` on, and
+/// their number. None means `badarg`. A path holds the child to take at each level, four bits each,
+/// the root's lowest, counted in the direction in which pairs are taken. In a tree, the first step
+/// (path 0) takes at most [`FLATMAP_LIMIT`] pairs.
 pub fn next<A: Alloc + ?Sized>(
     a: &mut A,
     path: Term,
@@ -1333,21 +1364,7 @@ pub fn next<A: Alloc + ?Sized>(
         return None;
     }
     if let Some((keys, values)) = map.as_flatmap() {
-        let n = usize::try_from(path.as_small()?).ok()?;
-        if n > keys.len() {
-            return None;
-        }
-        let pairs = keys.iter().zip(values).rev();
-        let t = match kind {
-            NextKind::Iterator => {
-                pairs.fold(crate::am::NONE, |rest, (&k, &v)| a.tuple(&[k, v, rest]))
-            }
-            NextKind::List(tail) => pairs.fold(tail, |rest, (&k, &v)| {
-                let pair = a.tuple(&[k, v]);
-                a.cons(pair, rest)
-            }),
-        };
-        return Some((t, keys.len()));
+        return next_flat(a, path, keys, values, kind);
     }
     let digits: SmallVec<[u64; 2]> = match (path.as_small(), path.as_big()) {
         (Some(v), _) => SmallVec::from_slice(&[u64::try_from(v).ok()?]),
@@ -1363,7 +1380,7 @@ pub fn next<A: Alloc + ?Sized>(
         false => children.get(i).copied(),
         true => children.iter().rev().nth(i).copied(),
     };
-    // For each level: the children, and which one comes next.
+    // For each level: the children, and the index of the next one.
     let mut stack: SmallVec<[(&[Term], usize); 8]> = SmallVec::new();
     let mut at = map;
     while !at.is_list_ptr() {
@@ -1432,6 +1449,29 @@ pub fn next<A: Alloc + ?Sized>(
     Some((t, pairs.len()))
 }
 
+/// As [`next`], for a flat map: all pairs at once.
+fn next_flat<A: Alloc + ?Sized>(
+    a: &mut A,
+    path: Term,
+    keys: &[Term],
+    values: &[Term],
+    kind: NextKind,
+) -> Option<(Term, usize)> {
+    let n = usize::try_from(path.as_small()?).ok()?;
+    if n > keys.len() {
+        return None;
+    }
+    let pairs = keys.iter().zip(values).rev();
+    let t = match kind {
+        NextKind::Iterator => pairs.fold(crate::am::NONE, |rest, (&k, &v)| a.tuple(&[k, v, rest])),
+        NextKind::List(tail) => pairs.fold(tail, |rest, (&k, &v)| {
+            let pair = a.tuple(&[k, v]);
+            a.cons(pair, rest)
+        }),
+    };
+    Some((t, keys.len()))
+}
+
 fn chain<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)], end: Term) -> Term {
     pairs
         .iter()
@@ -1445,8 +1485,9 @@ pub fn tuple_keys(map: Term) -> Option<Term> {
     map.as_flatmap().map(|_| unsafe { *map.ptr().add(2) })
 }
 
-/// The children of a tree's root as a list, last one first (`erts_internal:map_hashmap_children/1`); None for anything else.
-/// Inner nodes are given as trees of their own, since programs must not get hold of what has no size where a root has it.
+/// The children of a tree's root as a list, last one first
+/// (`erts_internal:map_hashmap_children/1`); None for anything else. Inner nodes become trees of
+/// their own: a program must not get a node that has no size where a root has it.
 pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
     if !map.is_map() || map.as_flatmap().is_some() {
         return None;
@@ -1463,17 +1504,17 @@ pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
 /// The shape of a tree.
 #[derive(Default, Debug)]
 pub struct Shape {
-    /// Levels below the root.
+    /// Number of levels below the root.
     pub depth: usize,
-    /// Roots with all sixteen children, of which there is one or none.
+    /// Roots with all sixteen children: one or none.
     pub full_roots: usize,
     /// Other nodes by the number of their children, less one.
     pub nodes: [usize; 16],
-    /// Leaves by level; below the last they count there.
+    /// Leaves by level; those below the last level count there.
     pub leaves: [usize; 16],
 }
 
-/// The shape of the tree that a map is; None for a flat map.
+/// The shape of a tree map; None for a flat map.
 pub fn shape(map: Term) -> Option<Shape> {
     if map.as_flatmap().is_some() {
         return None;
@@ -1501,11 +1542,11 @@ mod tests {
     use super::*;
     use crate::frag::Fragment;
 
-    /// Keys that are made up so that [`crate::hash::narrow`] can't tell them apart with any salt.
+    /// Keys constructed so that [`crate::hash::narrow`] gives them the same hash with any salt.
     #[test]
     fn keys_that_collide_in_all_hashes_have_a_tree_that_ends() {
         let mut f = Fragment::new();
-        // The two halves of its word are what the header of a tuple of seven is mixed as.
+        // Mixing the two halves of its word is the same as mixing the header of a 7-tuple.
         let s = Term::small(0xF1BB_CDC8_F1BB_CDCF_u64 as i64 >> 4);
         let n: Vec<Term> = (1..=6).map(Term::small).collect();
         let x = f.tuple(&[s, n[0], n[1], n[2], n[3], n[4], n[5]]);
@@ -1559,7 +1600,7 @@ mod tests {
         unsafe { f.destroy() };
     }
 
-    /// Values replaced and pairs added one by one give the tree that all of them at once give.
+    /// Values replaced and pairs added one by one give the same tree as all of them at once.
     #[test]
     fn trees_changed_in_one_piece_are_those_made_at_once() {
         let mut f = Fragment::new();
@@ -1586,7 +1627,7 @@ mod tests {
         unsafe { f.destroy() };
     }
 
-    /// A program sees whole maps of a tree only: a look-up in an inner node would read beyond its end.
+    /// Programs only get whole maps: a look-up in an inner node would read beyond its end.
     #[test]
     fn children_are_trees_with_a_size() {
         let mut f = Fragment::new();
@@ -1609,7 +1650,7 @@ mod tests {
         unsafe { f.destroy() };
     }
 
-    /// Pairs whose keys are repeated more and more often, against one insertion after another.
+    /// Pairs whose keys repeat more and more often, compared with one insertion after another.
     #[test]
     fn maps_of_many_pairs_are_those_of_one_pair_after_another() {
         for (n, keys) in [

@@ -5,21 +5,23 @@ use crate::word::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One node in one life of it. Counted by the external terms that name it; interned, so equal nodes have one address.
+/// One incarnation of a node. Counted by the external terms that name it; interned, so equal nodes
+/// have one address.
 pub struct Node {
     pub refc: AtomicU64,
     pub name: Term,
     pub creation: u32,
 }
 
-/// All that there are, by name and creation.
+/// All nodes, by name and creation.
 struct Nodes {
     all: Option<HashMap<(u64, u32), &'static Node>>,
-    /// Entries from which on those that nobody names any more are given up.
+    /// Number of entries at which unused ones are freed.
     sweep_at: usize,
 }
 
-/// Entries that are never swept: a cluster of ordinary size, in several lives of each of its nodes.
+/// Number of entries that are never swept: a cluster of ordinary size, in several incarnations of
+/// each node.
 const FEW: usize = 1024;
 
 static NODES: Mutex<Nodes> = Mutex::new(Nodes {
@@ -27,10 +29,10 @@ static NODES: Mutex<Nodes> = Mutex::new(Nodes {
     sweep_at: FEW,
 });
 
-/// The node of that name and creation, with one added to its count, which the caller owns: a term that it makes, or a
-/// [`Held`].
+/// The node with that name and creation, with one added to its count, which the caller owns: a term
+/// that it makes, or a [`Held`].
 ///
-/// An entry is freed only here, under the lock, where its count is 0: who holds it has counted it before.
+/// An entry is freed only here, under the lock, if its count is 0: its holders were counted before.
 pub fn intern(name: Term, creation: u32) -> &'static Node {
     let mut nodes = NODES.lock();
     let nodes = &mut *nodes;
@@ -44,8 +46,8 @@ pub fn intern(name: Term, creation: u32) -> &'static Node {
             if n.refc.load(Ordering::Acquire) != 0 {
                 return true;
             }
-            // SAFETY: from `Box::leak` below. No term and no `Held` names it, and a new one is only made from another, or
-            // under this lock.
+            // SAFETY: from `Box::leak` below. No term and no `Held` names it, and a new one is only
+            // made from another, or under this lock.
             drop(unsafe { Box::from_raw((*n as *const Node).cast_mut()) });
             false
         });
@@ -60,7 +62,7 @@ pub fn intern(name: Term, creation: u32) -> &'static Node {
     n
 }
 
-/// Name, creation and count of each node that there is an entry of.
+/// Name, creation and count of each node.
 pub fn all() -> Vec<(Term, u32, u64)> {
     let nodes = NODES.lock();
     let all = nodes.all.iter().flat_map(|m| m.values());
@@ -68,14 +70,15 @@ pub fn all() -> Vec<(Term, u32, u64)> {
         .collect()
 }
 
-/// A node that is counted by whoever has this.
+/// A node, counted by the holder of this.
 pub struct Held(&'static Node);
 
 impl Held {
     /// The node that an external term names.
     pub fn of(n: &Node) -> Held {
         n.refc.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: entries live as long as they are counted, which this one now is once more.
+        // SAFETY: entries live as long as they are counted, and this one was just counted once
+        // more.
         Held(unsafe { &*(n as *const Node) })
     }
     /// The node with one added to its count, for a term that names it.
@@ -130,7 +133,7 @@ pub fn is_alive() -> bool {
 pub fn this_name() -> Term {
     match THIS_NAME.load(Ordering::Relaxed) {
         0 => crate::am::NONODE_AT_NOHOST,
-        // SAFETY: only atoms are stored, see set_this.
+        // SAFETY: only atoms are stored, see `set_this`.
         w => unsafe { Term::from_raw(w) },
     }
 }

@@ -1,4 +1,5 @@
-//! The lists of objects that own something outside the heap: binaries, funs, references, external terms.
+//! The lists of objects that own something outside the heap: binaries, funs, references, external
+//! terms.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;
@@ -9,12 +10,12 @@ use crate::region_set::RegionSet;
 use crate::word::{Subtag, Term, header_subtag};
 use std::sync::atomic::Ordering;
 
-/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
-/// a count of something outside it.
+/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or
+/// region) that own a count of something outside it.
 pub struct OffHeap {
     /// The first object, or null.
     pub first: *mut Term,
-    /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
+    /// Bytes of the refc binaries referred to, to compare with the virtual binary heap.
     pub bytes: usize,
     /// Counted regions that terms of this heap point into.
     pub regions: RegionSet,
@@ -32,14 +33,17 @@ impl Default for OffHeap {
 }
 
 impl OffHeap {
-    /// Puts the object at `p` in front.
+    /// Links the object at `p` in front.
     ///
     /// # Safety
     /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
     #[inline]
     pub unsafe fn link(&mut self, p: *mut Term) {
-        (p.add(NEXT) as *mut u64).write(self.first as u64);
-        self.first = p;
+        // SAFETY: by the contract, `p` has room for the link.
+        unsafe {
+            (p.add(NEXT) as *mut u64).write(self.first as u64);
+            self.first = p;
+        }
     }
     /// Moves all objects of `other` to this list.
     ///
@@ -52,25 +56,30 @@ impl OffHeap {
             return;
         }
         let mut last = other.first;
-        loop {
-            let next = (*last.add(NEXT)).raw() as *mut Term;
-            if next.is_null() {
-                break;
+        // SAFETY: objects on a list are whole, and their links lead to the next one or are null.
+        unsafe {
+            loop {
+                let next = (*last.add(NEXT)).raw() as *mut Term;
+                if next.is_null() {
+                    break;
+                }
+                last = next;
             }
-            last = next;
+            (last.add(NEXT) as *mut u64).write(self.first as u64);
         }
-        (last.add(NEXT) as *mut u64).write(self.first as u64);
         self.first = other.first;
         self.bytes += other.bytes;
         *other = OffHeap::default();
     }
 }
 
-/// Empties `list`: what was moved goes on the list of the generation it is in now, the rest is released.
+/// Empties `list`: moved objects go on the list of the generation that they are in now, the others
+/// are released.
 ///
 /// # Safety
-/// The list is that of a heap from which all that lives was just moved: its objects have a forwarding mark or are dead, and their
-/// other words are still there. `promoted` are the addresses that things were promoted to.
+/// The list is that of a heap from which everything live was just moved: its objects have a
+/// forwarding mark or are dead, and their other words are still there. `promoted` is the range of
+/// addresses promoted to.
 pub(crate) unsafe fn sweep(
     list: &mut OffHeap,
     young: &mut OffHeap,
@@ -79,43 +88,49 @@ pub(crate) unsafe fn sweep(
 ) {
     let mut p = std::mem::take(list).first;
     while !p.is_null() {
-        // The link is intact: a forwarding mark takes the header's place only.
-        let next = (*p.add(NEXT)).raw() as *mut Term;
-        let fwd = *p;
-        if fwd.is_boxed() {
-            let q = fwd.ptr();
-            let to = if promoted.contains(&(q as usize)) {
-                &mut *old
+        // The link is intact: a forwarding mark replaces only the header.
+        // SAFETY: by the contract: links are intact, and the targets of forwarding marks are whole.
+        unsafe {
+            let next = (*p.add(NEXT)).raw() as *mut Term;
+            let fwd = *p;
+            if fwd.is_boxed() {
+                let q = fwd.ptr();
+                let to = if promoted.contains(&(q as usize)) {
+                    &mut *old
+                } else {
+                    &mut *young
+                };
+                to.link(q);
+                if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
+                    to.bytes += (*q.add(1)).raw() as usize;
+                }
             } else {
-                &mut *young
-            };
-            to.link(q);
-            if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
-                to.bytes += (*q.add(1)).raw() as usize;
+                release_object(p);
             }
-        } else {
-            release_object(p);
+            p = next;
         }
-        p = next;
     }
 }
 
-/// Gives up what the off-heap object at `p` owns.
+/// Releases what the off-heap object at `p` owns.
 ///
 /// # Safety
 /// `p` is on an off-heap list and is not used afterwards.
 pub unsafe fn release_object(p: *mut Term) {
-    let w = (*p.add(1)).raw();
-    match header_subtag((*p).raw()) {
-        Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
-        Subtag::Fun => {
-            (*(w as *const FunEntry)).release();
+    // SAFETY: by the contract: objects on a list own one count of what they refer to.
+    unsafe {
+        let w = (*p.add(1)).raw();
+        match header_subtag((*p).raw()) {
+            Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
+            Subtag::Fun => {
+                (*(w as *const FunEntry)).release();
+            }
+            Subtag::Ref => MagicRef::release(w as *const MagicRef),
+            Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+                (*(w as *const Node)).refc.fetch_sub(1, Ordering::Release);
+            }
+            s => unreachable!("{s:?} on an off-heap list"),
         }
-        Subtag::Ref => MagicRef::release(w as *const MagicRef),
-        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
-            (*(w as *const Node)).refc.fetch_sub(1, Ordering::Release);
-        }
-        s => unreachable!("{s:?} on an off-heap list"),
     }
 }
 
@@ -125,11 +140,14 @@ pub unsafe fn release_object(p: *mut Term) {
 /// The list is that of a heap which nobody changes meanwhile.
 pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
     let mut p = list.first;
-    while !p.is_null() {
-        if let Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef = header_subtag((*p).raw()) {
-            f(&*((*p.add(1)).raw() as *const Node));
+    // SAFETY: by the contract; word 1 of an external term is its node, which it counts.
+    unsafe {
+        while !p.is_null() {
+            if let Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef = header_subtag((*p).raw()) {
+                f(&*((*p.add(1)).raw() as *const Node));
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
         }
-        p = (*p.add(NEXT)).raw() as *mut Term;
     }
 }
 
@@ -139,11 +157,14 @@ pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
 /// As for [`each_node`].
 pub unsafe fn each_magic(list: &OffHeap, mut f: impl FnMut(&MagicRef)) {
     let mut p = list.first;
-    while !p.is_null() {
-        if header_subtag((*p).raw()) == Subtag::Ref {
-            f(&*((*p.add(1)).raw() as *const MagicRef));
+    // SAFETY: by the contract; word 1 of a magic reference is its value, which it counts.
+    unsafe {
+        while !p.is_null() {
+            if header_subtag((*p).raw()) == Subtag::Ref {
+                f(&*((*p.add(1)).raw() as *const MagicRef));
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
         }
-        p = (*p.add(NEXT)).raw() as *mut Term;
     }
 }
 
@@ -163,17 +184,20 @@ pub fn off_heap_bytes(list: &OffHeap) -> usize {
     n
 }
 
-/// Gives up what all objects of a list own, and empties it.
+/// Releases what all objects of a list own, and empties it.
 ///
 /// # Safety
 /// The objects are intact and not used afterwards.
 pub unsafe fn release_off_heap(list: &mut OffHeap) {
-    list.regions.release_all();
-    let mut p = list.first;
-    while !p.is_null() {
-        let next = (*p.add(NEXT)).raw() as *mut Term;
-        release_object(p);
-        p = next;
+    // SAFETY: by the contract; the link is read before the object is released.
+    unsafe {
+        list.regions.release_all();
+        let mut p = list.first;
+        while !p.is_null() {
+            let next = (*p.add(NEXT)).raw() as *mut Term;
+            release_object(p);
+            p = next;
+        }
+        *list = OffHeap::default();
     }
-    *list = OffHeap::default();
 }

@@ -1,4 +1,5 @@
-//! The parts of identifiers and of maps that comparing, hashing, printing and the external term format all look at.
+//! The parts of identifiers and of maps that comparison, hashing, printing and the external term
+//! format share.
 
 use crate::layout::{self, MAP_FLAT, RefView};
 use crate::node;
@@ -54,8 +55,8 @@ pub fn ref_parts(t: Term) -> Option<(SmallVec<[u32; 5]>, Term, u32)> {
     })
 }
 
-/// Keys and values of a map in the order that programs see: of a hash map, from the last child of each node to the
-/// first.
+/// Keys and values of a map in the order that programs see: in a hash map, from the last child of
+/// each node to the first.
 pub fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
     let mut todo: SmallVec<[Term; 64]> = SmallVec::new();
     todo.push(m);
@@ -64,7 +65,8 @@ pub fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
             out.push((k, v));
             continue;
         }
-        // SAFETY: layout of hash maps: children are conses (leaves) or boxed nodes. The last child comes first.
+        // SAFETY: layout of hash maps: children are cons cells (leaves) or boxed nodes. The last
+        // child comes first.
         unsafe {
             let p = t.ptr();
             let h = (*p).raw();

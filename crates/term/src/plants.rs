@@ -1,25 +1,25 @@
-//! Faults that are planted, to see that what looks for faults finds them (`docs/storms.md`).
-//! `PURLIN_PLANT=NAME` has builds with debug assertions do wrong, now and then, what the row of
-//! that name says. Other builds have none of it.
+//! Planted faults, to check that fault-finding tools find them (`docs/storms.md`).
+//! `PURLIN_PLANT=NAME` makes builds with debug assertions misbehave now and then as the row of that
+//! name says. Other builds have none of it.
 
-/// What may be planted.
+/// Faults that may be planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
     /// A process that ends keeps its name.
     NameStays,
-    /// A monitor that has fired is there still, and fires again.
+    /// A monitor that has fired stays, and fires again.
     DownTwice,
     /// An heir gets a table without its objects.
     HeirLoses,
-    /// What a port has read is lost.
+    /// Data that a port has read is lost.
     PortDrops,
-    /// A timer is said to be cancelled, and fires.
+    /// A timer is reported as cancelled, and fires.
     CancelLies,
-    /// The last byte of what is written at a position becomes zero.
+    /// The last byte written at a position becomes zero.
     WriteSpoils,
 }
 
-/// What each is called in `PURLIN_PLANT`.
+/// Names of the faults in `PURLIN_PLANT`.
 pub const NAMES: &[(&str, Plant)] = &[
     ("name_stays", Plant::NameStays),
     ("down_twice", Plant::DownTwice),
@@ -29,7 +29,7 @@ pub const NAMES: &[(&str, Plant)] = &[
     ("write_spoils", Plant::WriteSpoils),
 ];
 
-/// Whether that is planted, and is to happen now, which is so once in `n` times.
+/// Whether the fault is planted and due now, which is once in `n` calls.
 #[cfg(debug_assertions)]
 pub fn due(what: Plant, n: u64) -> bool {
     use std::sync::OnceLock;

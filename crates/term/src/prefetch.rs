@@ -1,6 +1,6 @@
-//! Fetching ahead: a hint to the processor that an address will be read soon.
+//! Prefetching: a hint to the processor that an address will be read soon.
 
-/// Has the processor fetch the line that `p` lies in; any address may be given.
+/// Prefetches the cache line of `p`; any address may be given.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,21 +1,22 @@
-//! How much memory may be kept for later, and whether more may be asked for: what the files that hand out blocks have in common.
-//! Knows none of them.
+//! The memory that may be kept for later, and whether more may be asked for: shared by the files
+//! that hand out blocks, none of which it knows.
 //!
-//! While something limits the memory of the runtime, [`LEFT`] says how much of it was left when that was last measured, less what has
-//! been asked for in blocks of more than 20 KiB since. Who asks for more than that has it measured at once. Nobody is refused here: a process
-//! that has grown beyond the limit ends where it collects (`crates/kernel/src/system/memory.rs`).
+//! While something limits the memory of the runtime, [`LEFT`] is the amount that was left when it
+//! was last measured, minus the blocks of more than 20 KiB allocated since. An allocation that
+//! exceeds it triggers a measurement at once. Nothing is refused here: a process that has grown
+//! beyond the limit ends where it collects (`crates/kernel/src/system/memory.rs`).
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicU8, Ordering};
 
-/// The bits that are set of those below.
+/// A set of the bits below.
 static STATE: AtomicU8 = AtomicU8::new(0);
 /// There are many processes.
 const CROWDED: u8 = 1;
 /// The limit of memory is near.
 const SHORT: u8 = 1 << 1;
-/// What may be used up to the limit is used up.
+/// The limit of memory is reached.
 const OVER: u8 = 1 << 2;
 
 fn set(bit: u8, on: bool) {
@@ -29,11 +30,12 @@ fn any(bits: u8) -> bool {
     STATE.load(Ordering::Relaxed) & bits != 0
 }
 
-/// Says whether there are so many processes that what each takes matters more than the time it saves: then less is kept.
+/// Says whether there are so many processes that the memory of each matters more than the time that
+/// it saves: then less is kept.
 pub fn set_crowded(crowded: bool) {
     set(CROWDED, crowded);
 }
-/// Whether memory matters more than time: among many processes, and where the limit is near.
+/// Whether memory matters more than time: with many processes, and near the limit.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     any(CROWDED | SHORT)
@@ -49,38 +51,38 @@ pub fn set_short(short: bool, over: bool) {
 pub fn is_short() -> bool {
     any(SHORT)
 }
-/// Whether the limit of memory is reached: who grows is to end.
+/// Whether the limit of memory is reached: a process that grows has to end.
 #[inline]
 pub fn is_over() -> bool {
     any(OVER)
 }
 
-/// Bytes that are left up to the limit; [`NO_LIMIT`] where there is none.
+/// Bytes left up to the limit; [`NO_LIMIT`] if there is none.
 static LEFT: AtomicIsize = AtomicIsize::new(NO_LIMIT);
 pub const NO_LIMIT: isize = isize::MAX;
-/// Measures, and says what is left.
+/// The function that measures and calls [`set_left`].
 static MEASURE: OnceLock<fn()> = OnceLock::new();
 
-/// Says who measures. Only the first call does.
+/// Sets the function that measures. Only the first call counts.
 pub fn measured_by(f: fn()) {
     let _ = MEASURE.set(f);
 }
-/// Says what is left.
+/// Sets the number of bytes left.
 pub fn set_left(bytes: isize) {
     LEFT.store(bytes, Ordering::Relaxed);
 }
 
-/// So many bytes are about to be allocated, in one block that isn't small.
+/// Notes that `bytes` bytes are about to be allocated, in one block that is not small.
 #[inline]
-pub(crate) fn asked(bytes: usize) {
+pub(crate) fn note_allocation(bytes: usize) {
     if LEFT.load(Ordering::Relaxed) != NO_LIMIT {
-        asked_below_limit(bytes);
+        note_below_limit(bytes);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn asked_below_limit(bytes: usize) {
+fn note_below_limit(bytes: usize) {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
     let left = LEFT
         .fetch_sub(bytes, Ordering::Relaxed)
@@ -101,7 +103,8 @@ pub(crate) fn gives_back() -> bool {
     AT_ONCE.get() || is_short()
 }
 
-/// Runs `f`. Blocks that it frees on this thread are given back and not kept: for heaps of processes that don't run.
+/// Runs `f`. Blocks that it frees on this thread are given back, not kept: for heaps of processes
+/// that do not run.
 pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     let before = AT_ONCE.replace(true);
     let result = f();

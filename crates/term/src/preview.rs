@@ -1,26 +1,27 @@
-//! The beginning of a term as text, for people who look on while a program runs.
+//! The beginning of a term as text, for people who watch a running program.
 //!
-//! [`crate::print`] writes terms whole, or cuts the text when it is long enough. Here nothing takes time or memory that
-//! goes with the size of a term, since it is done on a scheduler, in the process whose term it is: of a large binary the first
-//! bytes are read, of a large integer its size is told, of a large map the first pairs are walked.
+//! [`crate::print`] writes terms whole, or cuts the text when it is long enough. Here the time and
+//! memory taken do not depend on the size of a term, since this runs on a scheduler, in the process
+//! whose term it is: it reads only the first bytes of a large binary, the size of a large integer,
+//! and the first pairs of a large map.
 
 use crate::layout::Bits;
 use crate::print::{Style, format_atom, format_term};
 use crate::{Term, map};
 
-/// Bytes of a binary that are shown.
+/// Number of bytes of a binary that are shown.
 const BYTES: usize = 64;
-/// Elements of a tuple, list or map that are shown.
+/// Number of elements of a tuple, list or map that are shown.
 const ELEMENTS: usize = 32;
-/// Words of an integer that are shown in decimal.
+/// Maximum number of words of an integer that is shown in decimal.
 const DIGITS: usize = 8;
-/// Terms within terms.
+/// Maximum nesting of terms.
 const DEPTH: usize = 12;
 
 enum Todo {
     Term(Term, usize),
     Text(&'static str),
-    /// The rest of a list: the tail, elements that may follow, depth.
+    /// The rest of a list: the tail, the number of elements that may follow, the depth.
     Tail(Term, usize, usize),
 }
 
@@ -113,7 +114,7 @@ fn term(out: &mut String, todo: &mut Vec<Todo>, t: Term, depth: usize) {
             }
         }
     } else {
-        // The rest is small: a number, pid, port, reference or fun.
+        // Everything else is small: a number, pid, port, reference or fun.
         out.push_str(&format_term(t, Style::Write, 1000));
     }
 }
@@ -136,7 +137,7 @@ fn quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Text, where a binary begins with some; else bytes.
+/// Text, if a binary begins with some; otherwise bytes.
 fn binary(out: &mut String, bits: &Bits) {
     let shown = Bits {
         base: bits.base,
@@ -147,7 +148,7 @@ fn binary(out: &mut String, bits: &Bits) {
     let bytes = shown.shifted();
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => Some(text),
-        // A character that is cut in two.
+        // A character was cut in two.
         Err(e) if cut && e.valid_up_to() + 4 > bytes.len() => {
             std::str::from_utf8(&bytes[..e.valid_up_to()]).ok()
         }
@@ -177,7 +178,7 @@ fn binary(out: &mut String, bits: &Bits) {
     out.push_str(">>");
 }
 
-/// A list that is text, or begins with much of it.
+/// A list that is text, or begins with much text.
 fn text_of(t: Term) -> Option<String> {
     let mut text = String::new();
     let mut list = t.list_iter();

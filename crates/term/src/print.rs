@@ -1,15 +1,16 @@
-//! Terms as text: for `erlang:display/1`, log lines and dumps; and the forms of floats.
+//! Terms as text: for `erlang:display/1`, log lines and dumps; and the formats of floats.
 //!
 //! Output is bounded by a number of characters; nothing recurses.
 
 use crate::atom;
+use crate::layout::Bits;
 use crate::node;
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
 use crate::word::Term;
 use std::fmt::{self, Write};
 
-/// The printer of stock whose habits to follow where they differ.
+/// The printer of stock to imitate where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// `erlang:display/1`: strings as such, floats with six decimals.
@@ -18,8 +19,8 @@ pub enum Style {
     Write,
 }
 
-/// A short text in a buffer of its own: no float in its shortest form is longer than a sign, 17 digits, a point, and an exponent
-/// with its sign.
+/// A short text in a buffer of its own: the shortest form of a float has at most a sign, 17 digits,
+/// a point, and an exponent with its sign.
 #[derive(Clone, Copy)]
 pub struct Short {
     bytes: [u8; 32],
@@ -40,13 +41,13 @@ impl Short {
 impl std::ops::Deref for Short {
     type Target = str;
     fn deref(&self) -> &str {
-        // Nothing but ASCII is pushed.
+        // Only ASCII is pushed.
         std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
 }
 
-/// The digits of a positive number without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
-/// may lie outside of them.
+/// The digits of a positive number without zeros at either end (one zero for 0.0), their number,
+/// and the position of the point, which may lie outside of them.
 fn shortest_digits(text: &[u8]) -> ([u8; 17], usize, i32) {
     let mut digits = [b'0'; 17];
     let (mut n, mut zeros, mut point, mut behind) = (0, 0, 0, false);
@@ -80,8 +81,9 @@ fn shortest_digits(text: &[u8]) -> ([u8; 17], usize, i32) {
     }
 }
 
-/// Whether a positive number below 2^53, in decimal form, is no longer than in scientific form, as far as a look tells: it has no
-/// zero before a point that only a zero follows, and no three zeros behind the point of one below 1.
+/// Whether the decimal form of a positive number below 2^53 is quickly seen to be no longer than
+/// the scientific form: it has no zero before a point that only a zero follows, and not three zeros
+/// behind the point of a number below 1.
 fn is_plainly_decimal(text: &[u8]) -> bool {
     match text {
         [b'0', b'.', b'0', b'0', b'0', ..] => false,
@@ -90,13 +92,14 @@ fn is_plainly_decimal(text: &[u8]) -> bool {
     }
 }
 
-/// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
+/// The shortest text that reads back as `f`: the decimal form unless the scientific one is shorter.
 pub fn format_float_short(f: f64) -> Short {
     let mut text = Short {
         bytes: [0; 32],
         len: 0,
     };
-    // What the crate writes is nearly always that already. It takes the scientific form only where the other is longer.
+    // The crate's output is nearly always right already. It uses the scientific form only if the
+    // other is longer.
     let mut buffer = ryu::Buffer::new();
     let made = buffer.format_finite(f).as_bytes();
     let unsigned = &made[usize::from(f.is_sign_negative())..];
@@ -133,7 +136,8 @@ pub fn format_float_short(f: f64) -> Short {
         Ok(before) if before > 0 => before + 1 + n.saturating_sub(before).max(1),
         _ => 2 + point.unsigned_abs() as usize + n,
     };
-    // From 2^53 on not every integer is a float: digits would promise what is not there.
+    // From 2^53 on not every integer is a float: decimal digits would claim a precision that is not
+    // there.
     if decimal > scientific || f.abs() >= (1u64 << 53) as f64 {
         text.push(&digits[..1]);
         text.push(b".");
@@ -170,7 +174,7 @@ pub fn format_float_short(f: f64) -> Short {
     text
 }
 
-/// `d.ddde±dd` with that many decimals, as C's `%.*e`.
+/// `d.ddde±dd` with this many decimals, as C's `%.*e`.
 pub fn format_float_scientific(f: f64, decimals: usize) -> String {
     let mut s = String::with_capacity(decimals + 8);
     // Writing to a String cannot fail.
@@ -178,7 +182,7 @@ pub fn format_float_scientific(f: f64, decimals: usize) -> String {
     s
 }
 
-/// Writes what [`format_float_scientific`] gives.
+/// Writes the text that [`format_float_scientific`] returns.
 pub fn write_float_scientific(to: &mut impl Write, f: f64, decimals: usize) -> std::fmt::Result {
     let mut parts = Mantissa {
         to,
@@ -190,7 +194,7 @@ pub fn write_float_scientific(to: &mut impl Write, f: f64, decimals: usize) -> s
     write!(to, "e{}{exponent:02}", if negative { '-' } else { '+' })
 }
 
-/// Passes on what is written as far as the exponent, which it keeps.
+/// Passes the text on up to the exponent, which it keeps.
 struct Mantissa<'a, W> {
     to: &'a mut W,
     exponent: Option<u32>,
@@ -224,7 +228,7 @@ const RESERVED: &[&str] = &[
     "rem", "try", "when", "xor",
 ];
 
-/// The atom as source text, quoted where it has to be.
+/// The atom as source text, quoted if necessary.
 pub fn format_atom(t: Term, style: Style) -> String {
     let name = atom::name(t);
     let lower = |c: char| c.is_ascii_lowercase() || ('ß'..='ÿ').contains(&c) && c != '÷';
@@ -276,8 +280,8 @@ fn escape(s: &mut String, c: char, quote: char, style: Style) {
     }
 }
 
-/// Whether a list with that character in it may be shown as a string. As stock has it in its locale: Latin-1, without two
-/// control characters that are white space.
+/// Whether a list with this character may be shown as a string. As in stock's locale: Latin-1,
+/// without two control characters that are white space.
 fn in_string(b: u8) -> bool {
     (32..127).contains(&b) || (160..).contains(&b) || matches!(b, b'\n' | b'\t' | b'\r')
 }
@@ -289,7 +293,7 @@ enum Todo {
     Tail(Term),
     Pairs(Vec<(Term, Term)>, usize),
     Elements(*const Term, usize),
-    /// Fields of a record, from that one on.
+    /// Fields of a record, from that index on.
     Fields(Vec<(Term, Term)>, usize),
 }
 
@@ -299,7 +303,8 @@ pub fn format_term(t: Term, style: Style, limit: usize) -> String {
     format(t, style, limit, &mut latin1)
 }
 
-/// The text that `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
+/// The text that `erlang:display/1` writes: characters of strings as bytes, everything else in
+/// UTF-8.
 pub fn display(t: Term) -> Vec<u8> {
     let mut latin1 = Vec::new();
     let text = format(t, Style::Display, usize::MAX, &mut latin1);
@@ -318,7 +323,8 @@ pub fn display(t: Term) -> Vec<u8> {
     bytes
 }
 
-/// As [`format_term`]; `latin1` gets the places of characters of strings that have two bytes here.
+/// As [`format_term`]; `latin1` gets the positions of characters of strings that have two bytes
+/// here.
 fn format(t: Term, style: Style, limit: usize, latin1: &mut Vec<usize>) -> String {
     let mut s = String::new();
     let mut todo = vec![Todo::Term(t)];
@@ -393,6 +399,70 @@ fn channel(name: Term, creation: u32) -> u32 {
     }
 }
 
+/// Whether a list is shown as a string.
+fn is_text(t: Term) -> bool {
+    let mut it = t.list_iter();
+    let byte = |c: Term| c.as_small().filter(|v| (0..256).contains(v));
+    it.all(|c| byte(c).is_some_and(|v| in_string(v as u8))) && it.tail().is_nil()
+}
+
+/// Writes a list of characters as a string. `latin1` gets the positions of those with two bytes.
+fn text(s: &mut String, t: Term, limit: usize, latin1: &mut Vec<usize>) {
+    s.push('"');
+    for c in t.list_iter() {
+        if s.len() >= limit {
+            s.push_str("...");
+            break;
+        }
+        match c.small_value() as u8 as char {
+            '\n' => s.push_str("\\n"),
+            '"' => s.push_str("\\\""),
+            c => {
+                if !c.is_ascii() {
+                    latin1.push(s.len());
+                }
+                s.push(c);
+            }
+        }
+    }
+    s.push('"');
+}
+
+fn bits(s: &mut String, b: &Bits, style: Style, limit: usize) {
+    let bytes = b.shifted();
+    let left = b.bit_len & 7;
+    s.push_str("<<");
+    if style == Style::Display
+        && left == 0
+        && !bytes.is_empty()
+        && bytes.iter().all(|c| (32..127).contains(c))
+    {
+        s.push('"');
+        for &c in bytes.iter().take(limit) {
+            match c {
+                b'"' => s.push_str("\\\""),
+                c => s.push(c as char),
+            }
+        }
+        s.push('"');
+    } else {
+        for (i, &c) in bytes.iter().enumerate() {
+            if s.len() >= limit {
+                break;
+            }
+            if i > 0 {
+                s.push(',');
+            }
+            if left > 0 && i + 1 == bytes.len() {
+                let _ = write!(s, "{}:{left}", c >> (8 - left));
+            } else {
+                let _ = write!(s, "{c}");
+            }
+        }
+    }
+    s.push_str(">>");
+}
+
 fn term(
     s: &mut String,
     t: Term,
@@ -409,32 +479,8 @@ fn term(
     } else if t.is_nil() {
         s.push_str("[]");
     } else if let Some((h, tl)) = t.as_cons() {
-        let mut it = t.list_iter();
-        let text = style == Style::Display
-            && it.all(|c| {
-                c.as_small()
-                    .is_some_and(|v| (0..256).contains(&v) && in_string(v as u8))
-            })
-            && it.tail().is_nil();
-        if text {
-            s.push('"');
-            for c in t.list_iter() {
-                if s.len() >= limit {
-                    s.push_str("...");
-                    break;
-                }
-                match c.small_value() as u8 as char {
-                    '\n' => s.push_str("\\n"),
-                    '"' => s.push_str("\\\""),
-                    c => {
-                        if !c.is_ascii() {
-                            latin1.push(s.len());
-                        }
-                        s.push(c);
-                    }
-                }
-            }
-            s.push('"');
+        if style == Style::Display && is_text(t) {
+            text(s, t, limit, latin1);
         } else {
             s.push('[');
             todo.push(Todo::Tail(tl));
@@ -452,38 +498,7 @@ fn term(
             Style::Write => s.push_str(&format_float_short(f)),
         }
     } else if let Some(b) = t.as_bits() {
-        let bytes = b.shifted();
-        let left = b.bit_len & 7;
-        s.push_str("<<");
-        if style == Style::Display
-            && left == 0
-            && !bytes.is_empty()
-            && bytes.iter().all(|c| (32..127).contains(c))
-        {
-            s.push('"');
-            for &c in bytes.iter().take(limit) {
-                match c {
-                    b'"' => s.push_str("\\\""),
-                    c => s.push(c as char),
-                }
-            }
-            s.push('"');
-        } else {
-            for (i, &c) in bytes.iter().enumerate() {
-                if s.len() >= limit {
-                    break;
-                }
-                if i > 0 {
-                    s.push(',');
-                }
-                if left > 0 && i + 1 == bytes.len() {
-                    let _ = write!(s, "{}:{left}", c >> (8 - left));
-                } else {
-                    let _ = write!(s, "{c}");
-                }
-            }
-        }
-        s.push_str(">>");
+        bits(s, &b, style, limit);
     } else if let Some(r) = t.as_record() {
         let _ = write!(
             s,
@@ -513,7 +528,7 @@ fn term(
                 e.arity
             );
         } else if let Some(e) = f.local() {
-            // As in stock the name stands without quotes, whatever is in it.
+            // As in stock the name stands without quotes, whatever its characters.
             let name = atom::name(e.module);
             let _ = write!(s, "#Fun<{name}.{}.{}>", e.old_index, e.old_uniq);
         }
@@ -533,7 +548,7 @@ fn term(
     }
 }
 
-/// An integer of that sign and magnitude in decimal.
+/// An integer with this sign and magnitude in decimal.
 fn decimal(negative: bool, digits: &[u64]) -> String {
     let words: Vec<dashu_int::Word> = digits.iter().map(|&d| d as dashu_int::Word).collect();
     let u = dashu_int::UBig::from_words(&words);
@@ -544,7 +559,7 @@ fn decimal(negative: bool, digits: &[u64]) -> String {
     }
 }
 
-/// Short, for messages of tests and assertions: nothing that the term points to is read.
+/// A short form for messages of tests and assertions. Does not follow pointers.
 impl fmt::Debug for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_small() {

@@ -1,12 +1,13 @@
-//! Native records: what a record and its definition are to those who look at them. `definition.rs` makes them.
+//! Views of native records and their definitions. `definition.rs` makes them.
 //!
 //! ```text
 //! record       hdr(1+n)    definition  values…
 //! definition   a tuple     order  hash  module  name  exported  keys…
 //! ```
-//! Keys and values stand in the order of the declaration. `order` is a tuple of the keys' places, from 0, in order of the atoms'
-//! numbers: where the order of fields is seen from outside, it mostly is that. `hash` is the portable hash of the tuple
-//! `{Module, Name, Exported, Key…}`. No program ever holds a definition by itself: records alone lead to one.
+//! Keys and values are in the order of the declaration. `order` is a tuple of the keys' positions,
+//! from 0, in order of the atoms' numbers: where programs see an order of fields, it mostly is
+//! that. `hash` is the portable hash of the tuple `{Module, Name, Exported, Key…}`. No program ever
+//! holds a definition by itself: only records lead to one.
 
 use crate::word::{Subtag, Term, header_arity, header_subtag};
 
@@ -23,18 +24,18 @@ pub struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
-    /// The view of a definition. None: the term is none.
+    /// A view of a definition; None if the term is none.
     #[inline]
     pub fn of(term: Term) -> Option<Definition<'a>> {
         let parts = term.as_tuple()?;
         (parts.len() >= DEFINITION_HEAD).then_some(Definition { term, parts })
     }
-    /// The definition itself.
+    /// The definition as a term.
     #[inline]
     pub fn term(self) -> Term {
         self.term
     }
-    /// Places of the keys in order of the atoms' numbers.
+    /// Positions of the keys in order of the atoms' numbers.
     pub fn order(self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + 'a {
         let places = self.parts[0].as_tuple().unwrap_or_default();
         places.iter().map(|p| p.small_value() as usize)
@@ -54,7 +55,7 @@ impl<'a> Definition<'a> {
     pub fn name(self) -> Term {
         self.parts[3]
     }
-    /// Whether other modules may look into its records.
+    /// Whether other modules may access its records.
     #[inline]
     pub fn is_exported(self) -> bool {
         self.parts[4] == crate::am::TRUE
@@ -65,10 +66,10 @@ impl<'a> Definition<'a> {
         &self.parts[DEFINITION_HEAD..]
     }
     /// Module, name, whether it is exported, and the keys.
-    pub(crate) fn told(self) -> &'a [Term] {
+    pub(crate) fn identity(self) -> &'a [Term] {
         &self.parts[2..]
     }
-    /// The place of a key, which is looked for from `from` on first.
+    /// The position of a key; the search begins at `from`.
     #[inline]
     pub fn place(self, key: Term, from: usize) -> Option<usize> {
         let keys = self.keys();
@@ -78,7 +79,7 @@ impl<'a> Definition<'a> {
             .map(|i| from + i)
             .or_else(|| at(&keys[..from]))
     }
-    /// The key that stock tells of, among those of `keys` that it does not have.
+    /// The key that stock reports, among those of `keys` that it does not have.
     pub fn least_unknown(self, keys: impl Iterator<Item = Term>) -> Option<Term> {
         keys.filter(|&k| self.place(k, 0).is_none())
             .min_by_key(|k| k.raw())
@@ -101,7 +102,7 @@ impl<'a> Record<'a> {
         let at = self.definition.place(key, 0)?;
         self.values.get(at).copied()
     }
-    /// Whether it is of that name and module.
+    /// Whether it has that name and module.
     #[inline]
     pub fn is(self, module: Term, name: Term) -> bool {
         self.definition.module() == module && self.definition.name() == name

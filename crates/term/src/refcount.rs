@@ -1,8 +1,9 @@
-//! The count of those who hold something shared, which is freed with the last of them.
+//! The count of the holders of something shared, which is freed with the last of them.
 //!
-//! A thread that gives up a hold has read the shared value before; the one that gives up the last frees it after. So the
-//! decrement releases, and the last one acquires. A thread that adds a hold has one already (or the lock of a place that has
-//! one), so adding orders nothing. `crates/models/tests/refcount.rs` goes through all interleavings.
+//! A thread that releases a hold has read the shared value before; the one that releases the last
+//! frees it afterwards. So the decrement releases, and the last one acquires. A thread that adds a
+//! hold already has one (or the lock of a place that has one), so adding orders nothing.
+//! `crates/models/tests/refcount.rs` checks all interleavings.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -14,12 +15,12 @@ impl RefCount {
     pub fn one() -> RefCount {
         RefCount(AtomicU64::new(1))
     }
-    /// One more; the caller makes sure that there is one at this moment.
+    /// Counts one more; the caller ensures that there is one at this moment.
     #[inline]
     pub fn retain(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-    /// One less. True: it was the last, and what the others did happened before.
+    /// Counts one less. Returns true for the last one, after everything that the others did.
     #[inline]
     pub fn release(&self) -> bool {
         if self.0.fetch_sub(1, Ordering::Release) != 1 {
@@ -28,7 +29,7 @@ impl RefCount {
         fence(Ordering::Acquire);
         true
     }
-    /// How many there are at this moment.
+    /// The number of holders at this moment.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

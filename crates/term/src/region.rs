@@ -1,18 +1,22 @@
-//! Shared regions: immutable blocks of terms that any number of processes point into without copying.
+//! Shared regions: immutable blocks of terms that any number of processes point into without
+//! copying.
 //!
-//! All regions lie in one reserved range of addresses, cut into chunks of [`CHUNK_BYTES`]. So "is this a region?" is
-//! one comparison, and a side table with one slot a chunk leads from any pointer to its region. A region is one run
-//! of chunks, of whole pages where those are larger: what is shared is a fair part of a page, or rare.
+//! All regions lie in one reserved range of addresses, cut into chunks of [`CHUNK_BYTES`]. So "is
+//! this a region?" is one comparison, and a side table with one slot a chunk leads from any pointer
+//! to its region. A region is one run of chunks, of whole pages where those are larger: a shared
+//! term takes a fair part of a page, or is rare.
 //!
-//! The first half of the range is for regions that stay (literals, persistent terms), the second for those that are
-//! counted by their holders and freed by the last: so that one comparison tells whether a pointer needs a holder.
+//! The first half of the range is for regions that stay (literals, persistent terms), the second
+//! for those that are counted by their holders and freed by the last: one comparison tells whether
+//! a pointer needs a holder.
 //!
 //! A region may refer to other regions, never to a private heap.
 //!
-//! With a fence ([`crate::fence`]) three quarters of each half are behind it: there chunks are handed out in ascending order,
-//! with one left out behind each region, accessible while they belong to a region, and read-only once that is finished. What
-//! is freed is used again when all have been handed out, and not before. A region starts with a chunk (the table has one
-//! slot for each), so what is behind its end is accessible to the end of the page while it is filled.
+//! With a fence ([`crate::fence`]) three quarters of each half are behind it. There, chunks are
+//! handed out in ascending order, with one left out behind each region; they are accessible while
+//! they belong to a region, and read-only once it is finished. Freed chunks are reused when all
+//! have been handed out, and not before. A region starts with a chunk (the table has one slot for
+//! each), so memory behind its end is accessible up to the end of the page while it is filled.
 
 use crate::alloc::Alloc;
 use crate::background_free;
@@ -27,19 +31,20 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 12;
-/// Bytes of addresses reserved for regions. On other processors than x86-64 there are kernels that give a program 39 bits of addresses.
+/// Bytes of addresses reserved for regions. On processors other than x86-64 some kernels give a
+/// program 39 bits of addresses.
 #[cfg(target_arch = "x86_64")]
 const SPACE_BYTES: usize = 1 << 40;
 #[cfg(not(target_arch = "x86_64"))]
 const SPACE_BYTES: usize = 1 << 38;
-/// Where the counted regions start.
+/// Offset of the counted regions.
 const COUNTED: usize = SPACE_BYTES / 2;
-/// Bytes of each half that are behind the fence, where there is one.
+/// Bytes of each half that are behind the fence, if there is one.
 const FENCED: usize = COUNTED / 4 * 3;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
-    /// The count of its holders.
+    /// Count of its holders.
     pub holders: RefCount,
     /// First word.
     pub base: *mut Term,
@@ -47,13 +52,14 @@ pub struct Region {
     pub words: usize,
     chunks: u32,
     first_chunk: u32,
-    /// It counts as a literal at this time.
+    /// Whether it counts as a literal at present.
     literal: AtomicBool,
     /// It is held for all processes, which get pointers into it from code.
     code: AtomicBool,
     lengths: Lengths,
-    /// Where a term in it starts that refers to too much of it for a heap to leave it; 0: none is known. What is in a region
-    /// doesn't change, so no collection need find that out again.
+    /// Start of a term in it that refers to too much of it for a heap to leave it; 0 if none is
+    /// known. The contents of a region do not change, so no collection needs to find that out
+    /// again.
     large: AtomicUsize,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
@@ -63,20 +69,21 @@ pub struct Region {
 unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
-/// Lengths of lists in a region, as far as somebody has counted them: what is in a region doesn't change, so those who come
-/// later need not walk. Each word holds where a list starts, in words from the region's first (upper half), and how long it
-/// is; 0: nothing. Which word a list has its place in depends on where it starts; whoever comes last keeps it.
+/// Lengths of lists in a region, as far as they were counted: the contents of a region do not
+/// change, so later callers need not walk. Each word holds the start of a list, in words from the
+/// region's first (upper half), and its length; 0: nothing. The start decides which word a list
+/// uses; the last one stored stays.
 #[derive(Default)]
 struct Lengths([AtomicU64; LENGTHS]);
 
 const LENGTHS: usize = 4;
-/// A list of fewer cells is counted anew each time.
+/// A list of fewer cells is counted each time.
 const LENGTH_WORTH: usize = 1000;
-/// Cells outside regions behind which a list in a region is looked for.
+/// Number of cells outside regions behind which to look for a list in a region.
 const IN_FRONT: usize = 256;
 
 impl Lengths {
-    /// The word for a list that starts at `p`, and what is in its upper half.
+    /// The word for a list that starts at `p`, and the contents of its upper half.
     fn place(&self, base: *const Term, p: *const Term) -> Option<(&AtomicU64, u64)> {
         let at = u32::try_from((p as usize - base as usize) / 8).ok()?;
         let i = (at.wrapping_mul(0x9E37_79B1) >> 30) as usize;
@@ -85,7 +92,8 @@ impl Lengths {
     fn get(&self, base: *const Term, p: *const Term) -> Option<usize> {
         let (word, at) = self.place(base, p)?;
         let w = word.load(Ordering::Relaxed);
-        // Nothing is as long as 0: an empty place is no list's that starts with the region.
+        // No stored list has length 0: an empty word does not match a list that starts with the
+        // region.
         (w & !u64::from(u32::MAX) == at && w as u32 != 0).then_some(w as u32 as usize)
     }
     fn put(&self, base: *const Term, p: *const Term, length: usize) {
@@ -95,8 +103,8 @@ impl Lengths {
     }
 }
 
-/// Elements of a proper list, and the cells that were walked to find out: few where somebody has counted it in a region
-/// before.
+/// Number of elements of a proper list, and of the cells walked to find out: few if it lies in a
+/// region and was counted before.
 pub fn list_length(l: Term) -> Option<(usize, usize)> {
     let mut c = Count::of(l);
     if let Some(n) = c.known() {
@@ -106,23 +114,24 @@ pub fn list_length(l: Term) -> Option<(usize, usize)> {
     Some((n, n))
 }
 
-/// A list that is being counted, in parts if need be. Its terms are terms of the process meanwhile.
+/// A list that is being counted, possibly in parts. Its terms are terms of the process meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
-    /// What lies behind the elements in front: its length is what regions remember.
+    /// The list behind the elements in front of a region. Regions remember its length.
     pub start: Term,
+    /// Number of elements in front.
     pub front: usize,
-    /// What is not counted yet.
+    /// The part that is not counted yet.
     pub rest: Term,
-    /// Cells from `start` to `rest`.
+    /// Number of cells from `start` to `rest`.
     pub cells: usize,
 }
 
 impl Count {
-    /// A list of which the elements are counted that lie in front of a region.
+    /// Begins to count `l`: counts the elements that lie in front of a region.
     pub fn of(l: Term) -> Count {
         let (mut front, mut t) = (0, l);
-        // Few put many elements in front of what they were given.
+        // Few programs prepend many elements to a list that they were given.
         while front < IN_FRONT && t.is_list_ptr() && !is_region_ptr(t.ptr()) {
             // SAFETY: a list-tagged term in hand points at two words.
             t = unsafe { *t.ptr().add(1) };
@@ -141,12 +150,13 @@ impl Count {
             false => None,
         }
     }
-    /// Elements, if a region remembers them.
+    /// The number of elements, if a region remembers it.
     pub fn known(&self) -> Option<usize> {
         let r = self.region()?;
         Some(self.front + r.lengths.get(r.base, self.start.ptr())?)
     }
-    /// Counts `most` cells more, or a few more than that. Elements if that was all; `None` within if it is no proper list.
+    /// Counts `most` cells more, or a few more than that. Returns the number of elements if that
+    /// was all; the inner `None` means that it is no proper list.
     pub fn go_on(&mut self, most: usize) -> Option<Option<usize>> {
         let (more, rest) = self.rest.cells_within(most);
         self.cells += more;
@@ -167,12 +177,14 @@ impl Count {
 }
 
 impl Region {
-    /// Whether `p`, which points into it, is known to refer to too much of it for a heap to leave it.
+    /// Whether the term at `p`, in this region, is known to refer to too much of it for a heap to
+    /// leave it.
     pub(crate) fn is_large(&self, p: *const Term) -> bool {
         self.large.load(Ordering::Relaxed) == p as usize
     }
 
-    /// Has [`Self::is_large`] tell so of the term from now on. One term is remembered: the last.
+    /// Has [`Self::is_large`] return true for the term from now on. One term is remembered: the
+    /// last.
     pub(crate) fn set_large(&self, p: *const Term) {
         self.large.store(p as usize, Ordering::Relaxed);
     }
@@ -180,19 +192,20 @@ impl Region {
 
 struct Space {
     base: usize,
-    /// A slot for each chunk that was ever handed out, and for others.
+    /// A slot for each chunk that was ever handed out, and for some others.
     table: Slots,
-    /// Chunks of the range, or of the part of it that was reserved, end here.
+    /// The end of the chunks of the range, or of the part of it that was reserved.
     end: u32,
-    /// Free chunks of the first half and of the second; and those of them behind the fence.
+    /// Free chunks of the first half and of the second; then those of each behind the fence.
     free: [Mutex<FreeList>; 4],
 }
-/// The side table: a slot for each chunk of either half, in memory that grows with the chunks in use.
+/// The side table: a slot for each chunk of either half, in memory that grows with the chunks in
+/// use.
 struct Slots {
-    /// Where that of chunk 0 would be, and that of the first chunk of the second half less its index.
+    /// The address that the slot of chunk 0 would have, for each half.
     at: [usize; 2],
     halves: [Growing; 2],
-    /// The first chunk of each half.
+    /// First chunk of each half.
     first: [u32; 2],
 }
 
@@ -202,24 +215,26 @@ impl Slots {
     fn of(&self, chunk: usize) -> &AtomicPtr<Region> {
         let half = usize::from(chunk >= COUNTED >> CHUNK_SHIFT);
         let at = self.at[half].wrapping_add(chunk * 8);
-        // SAFETY: the slots of all chunks that were handed out are mapped for good, and start as null.
+        // SAFETY: the slots of all chunks that were handed out are mapped for good, and start as
+        // null.
         unsafe { &*(at as *const AtomicPtr<Region>) }
     }
-    /// There are to be slots for the chunks of a half that come before that one; false: the system has no memory for them.
+    /// Ensures slots for the chunks of a half below `end`. Returns false if the system has no
+    /// memory for them.
     fn try_ensure(&self, half: usize, end: u32) -> bool {
         self.halves[half].try_ensure((end - self.first[half]) as usize * 8)
     }
 }
 
 struct FreeList {
-    /// Chunks never used start here.
+    /// The first chunk that was never used.
     next: u32,
-    /// Chunks before this one have slots, and, in the second half, memory that can be used.
+    /// Chunks below this one have slots and, in the second half, usable memory.
     usable: u32,
-    /// Free runs without memory behind them: first chunk → chunks.
+    /// Free runs without memory behind them: first chunk → number of chunks.
     cold: Runs,
-    /// Free runs whose pages are there: what is freed is used again soon, and asking the system for pages costs more
-    /// than filling them.
+    /// Free runs with their pages: freed chunks are reused soon, and asking the system for pages
+    /// costs more than filling them.
     warm: Runs,
     warm_chunks: u32,
 }
@@ -227,20 +242,20 @@ struct FreeList {
 #[derive(Default)]
 struct Runs(std::collections::BTreeMap<u32, u32>);
 
-/// Memory of freed regions that is kept.
+/// Chunks of freed regions that are kept with their memory.
 const WARM_CHUNKS: u32 = (32 << 20 >> CHUNK_SHIFT) as u32;
 
-/// Chunks for so many words: whole pages, where the system's are larger than a chunk.
+/// Number of chunks for `words` words: whole pages, if the system's are larger than a chunk.
 fn chunks_of(words: usize) -> u32 {
     let unit = crate::sys::page_bytes().max(CHUNK_BYTES);
     ((words.max(1) * 8).next_multiple_of(unit) >> CHUNK_SHIFT) as u32
 }
 
-/// Free runs looked at for one that is large enough, before fresh addresses are taken.
+/// Number of free runs to search for one that is large enough, before taking fresh addresses.
 const RUNS_TRIED: usize = 128;
 
 impl Runs {
-    /// Takes the first run of at least `chunks` chunks: where it starts.
+    /// Takes the first run of at least `chunks` chunks; returns its start.
     fn take(&mut self, chunks: u32) -> Option<u32> {
         let mut some = self.0.iter().take(RUNS_TRIED);
         let (&a, &n) = some.find(|(_, n)| **n >= chunks)?;
@@ -250,7 +265,7 @@ impl Runs {
         }
         Some(a)
     }
-    /// Adds a run, joined with its neighbours: what it is then.
+    /// Adds a run, joined with its neighbours; returns the joined run.
     fn add(&mut self, mut a: u32, mut n: u32) -> (u32, u32) {
         if let Some((&pa, &pn)) = self.0.range(..a).next_back()
             && pa + pn == a
@@ -272,17 +287,18 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Where the range lies of which only a part was reserved, because addresses are limited. Nothing else comes to lie there: systems
-/// give addresses from the top of 128 TiB or more downwards, or upwards from a third of them, and programs start below a TiB or far
-/// above.
+/// The address of the range if only a part of it was reserved because addresses are limited.
+/// Nothing else comes to lie there: systems give addresses from the top of 128 TiB or more
+/// downwards, or upwards from a third of them, and programs start below a TiB or far above.
 const APART: usize = 1 << 40;
-/// The share of the addresses that there may be which each half gets then.
+/// Each half then gets one part in `SHARE` of the available addresses.
 const SHARE: usize = 8;
-/// What each half has at least.
+/// Least number of bytes of each half.
 const LEAST: usize = 16 << 20;
 
-/// Reserves the range. Where addresses are limited only a part of it is reserved: the end of the first half, and the beginning of
-/// the second. Where the range begins, and the bytes that each half has.
+/// Reserves the range. If addresses are limited only a part of it is reserved: the end of the first
+/// half, and the beginning of the second. Returns the start of the range, and the bytes of each
+/// half.
 fn reserve() -> (usize, [usize; 2]) {
     if let Some(base) = crate::sys::try_reserve(SPACE_BYTES) {
         return (base, [COUNTED, SPACE_BYTES - COUNTED]);
@@ -298,7 +314,7 @@ fn reserve() -> (usize, [usize; 2]) {
     crate::sys::refused(SPACE_BYTES)
 }
 
-/// Chunks by which what is usable grows.
+/// Number of chunks by which the usable part grows.
 const GROWS_BY: u32 = (4 << 20 >> CHUNK_SHIFT) as u32;
 
 fn space() -> &'static Space {
@@ -343,7 +359,8 @@ fn space() -> &'static Space {
 }
 
 impl Space {
-    /// Takes so many chunks of a half that were never used; None: there are no addresses left, or there is no memory.
+    /// Takes `chunks` chunks of a half that were never used. None if addresses or memory have run
+    /// out.
     fn fresh(&self, f: &mut FreeList, half: usize, chunks: u32) -> Option<u32> {
         let end = [(COUNTED >> CHUNK_SHIFT) as u32, self.end][half];
         let first = f.next;
@@ -369,7 +386,7 @@ impl Space {
 /// Whether `p` points into a region (or its reserved addresses).
 #[inline(always)]
 pub fn is_region_ptr(p: *const Term) -> bool {
-    // BASE is 0 until `init` has made the space, which is before there is any heap.
+    // BASE is 0 until `init` has reserved the space, which happens before there is any heap.
     (p as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < SPACE_BYTES
 }
 
@@ -380,18 +397,18 @@ pub fn is_counted_ptr(p: *const Term) -> bool {
         < SPACE_BYTES - COUNTED
 }
 
-/// Whether `t` leads to a counted region, so that whoever keeps it holds the region.
+/// Whether `t` points into a counted region, so that a keeper of it has to hold the region.
 #[inline(always)]
 pub fn needs_holder(t: Term) -> bool {
     !t.is_immed() && is_counted_ptr(t.ptr())
 }
 
-/// Reserves the space of regions. Call once before any heap is made.
+/// Reserves the space of regions. Called once before any heap is made.
 pub fn init() {
     space();
 }
 
-/// The region that `p` points into, if it does.
+/// The region that `p` points into, if any.
 #[inline]
 pub fn region_of(p: *const Term) -> Option<&'static Region> {
     if !is_region_ptr(p) {
@@ -399,22 +416,22 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
     }
     let s = space();
     let i = (p as usize - s.base) >> CHUNK_SHIFT;
-    // SAFETY: terms point into chunks that were handed out, whose slots hold live regions or null. A region outlives the terms that
-    // point into it, by its count.
+    // SAFETY: terms point into chunks that were handed out, whose slots hold live regions or null.
+    // Its count keeps a region alive longer than the terms that point into it.
     unsafe { s.table.of(i).load(Ordering::Acquire).as_ref() }
 }
 
-/// Bytes in all regions alive, and how many there are.
+/// Bytes in all live regions, and their number.
 pub fn totals() -> (usize, usize) {
     (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
 }
 
-/// Bytes of the pages that so many words take.
+/// Bytes of the pages that `words` words take.
 fn touched(words: usize) -> usize {
     (words * 8).next_multiple_of(crate::sys::page_bytes())
 }
 
-/// Bytes of memory behind all regions alive: the last chunk of each is filled in part.
+/// Bytes of memory behind all live regions: the last chunk of each is only partly filled.
 pub fn touched_bytes() -> usize {
     TOUCHED.load(Ordering::Relaxed)
 }
@@ -428,7 +445,7 @@ pub fn kept_bytes() -> usize {
     kept.sum()
 }
 
-/// Bytes in the counted regions alive, and how many there are.
+/// Bytes in the live counted regions, and their number.
 pub fn counted_totals() -> (usize, usize) {
     (
         COUNTED_BYTES.load(Ordering::Relaxed),
@@ -441,7 +458,7 @@ pub struct Builder {
     region: Box<Region>,
     used: usize,
     capacity: usize,
-    /// Words that have memory behind them.
+    /// Number of words that have memory behind them.
     there: usize,
 }
 
@@ -450,7 +467,8 @@ impl Builder {
     pub fn new(words: usize) -> Builder {
         Self::in_half(words, 0)
     }
-    /// Room for `words` words in a region that is freed with its last holder. The unused part is given back.
+    /// Room for `words` words in a region that is freed with its last holder. The unused part is
+    /// given back.
     pub fn counted(words: usize) -> Builder {
         Self::in_half(words, 1)
     }
@@ -490,7 +508,7 @@ impl Builder {
                 }
             }
         };
-        // A dump of the runtime asks what is free, so the lock is given up first.
+        // A dump of the runtime reads what is free, so the lock is released first.
         let (first, warm) = taken.unwrap_or_else(|| {
             crate::sys::out_of_memory("eheap_alloc", words * 8, "shared_region")
         });
@@ -507,20 +525,20 @@ impl Builder {
             there: if warm { words } else { filled },
         }
     }
-    /// Words that there is room for yet.
+    /// Number of words for which there is still room.
     #[inline]
     pub fn left(&self) -> usize {
         self.capacity - self.used
     }
-    /// Where the next word will be.
+    /// The address of the next word.
     #[inline]
     pub(crate) fn room(&self) -> *mut Term {
         // SAFETY: within the chunks, or behind the last.
         unsafe { self.region.base.add(self.used) }
     }
-    /// Gives it up with all that was put in it, whole or not.
+    /// Abandons the region with everything that was put in it, whole or not.
     pub fn abandon(mut self) {
-        // SAFETY: each object that is linked is whole; nobody uses them.
+        // SAFETY: each linked object is whole; nobody uses them.
         unsafe { crate::off_heap::release_off_heap(&mut self.region.off_heap) };
         if fence::is_region_fenced(self.region.first_chunk as usize) {
             fence::region_freed(self.region.first_chunk as usize);
@@ -546,7 +564,7 @@ impl Builder {
         if used < self.region.chunks {
             self.shrink(used);
         }
-        // One that is finished empty is filled later, by whoever made it.
+        // One that is finished empty is filled later, by its maker.
         if fence::is_region_fenced(self.region.first_chunk as usize) && self.used > 0 {
             self.seal();
         }
@@ -570,7 +588,7 @@ impl Builder {
         }
         r
     }
-    /// The unused part of the last chunk goes, and nobody writes to the rest.
+    /// Gives up the unused part of the last chunk, and makes the rest read-only.
     #[cold]
     fn seal(&self) {
         let r = &self.region;
@@ -603,7 +621,8 @@ impl Alloc for Builder {
     }
 }
 
-/// A region of so many chunks behind the fence, of which the given number of bytes is wanted, if it can be had.
+/// A region of `chunks` chunks behind the fence, of which `bytes` bytes are wanted, if it can be
+/// had.
 #[cold]
 fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     if !fence::region_place() {
@@ -613,7 +632,7 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     let end = ((half * COUNTED + FENCED) >> CHUNK_SHIFT) as u32;
     let first = {
         let mut f = s.free[half + 2].lock();
-        // A page more, that nobody gets.
+        // One page more, which nobody gets.
         let all = chunks + chunks_of(1);
         match end - f.next >= all {
             true => {
@@ -657,7 +676,7 @@ impl Region {
     pub fn retain(&self) {
         self.holders.retain();
     }
-    /// One holder less; frees the region with the last.
+    /// Counts one holder less; frees the region with the last.
     ///
     /// # Safety
     /// The caller held a count; none of its terms points into the region afterwards.
@@ -669,9 +688,10 @@ impl Region {
             // SAFETY: this was the last count.
             return background_free::run(move || unsafe { self.free() });
         }
-        self.free();
+        // SAFETY: this was the last count.
+        unsafe { self.free() };
     }
-    /// Frees it, and those that only it held.
+    /// Frees it, and those regions that only it held.
     ///
     /// # Safety
     /// Nobody holds it.
@@ -683,14 +703,16 @@ impl Region {
                 let slot = s.table.of((r.first_chunk + i) as usize);
                 slot.store(std::ptr::null_mut(), Ordering::Release);
             }
-            let mut b = Box::from_raw(r as *const Region as *mut Region);
+            // SAFETY: by the contract, nobody holds it; its head came from `Box::leak`.
+            let mut b = unsafe { Box::from_raw(r as *const Region as *mut Region) };
             let held = std::mem::take(&mut b.off_heap.regions);
             for h in held.into_iter() {
                 if h.holders.release() {
                     todo.push(h);
                 }
             }
-            crate::off_heap::release_off_heap(&mut b.off_heap);
+            // SAFETY: nobody uses the objects of the region any more.
+            unsafe { crate::off_heap::release_off_heap(&mut b.off_heap) };
             let n = (b.chunks as usize) << CHUNK_SHIFT;
             BYTES.fetch_sub(n, Ordering::Relaxed);
             TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);
@@ -705,7 +727,7 @@ impl Region {
             give_back(b.first_chunk, b.chunks, true);
         }
     }
-    /// Whether its terms count as literals in the sizes of terms. Uncounted regions are not asked.
+    /// Whether its terms count as literals in the sizes of terms. Not called for uncounted regions.
     pub fn is_literal(&self) -> bool {
         self.literal.load(Ordering::Relaxed)
     }
@@ -713,8 +735,8 @@ impl Region {
     pub fn set_literal(&self, on: bool) {
         self.literal.store(on, Ordering::Relaxed);
     }
-    /// Whether processes may point into it that don't hold it yet: somebody does so for them, until all of them have
-    /// collected.
+    /// Whether processes that do not hold it yet may point into it: somebody holds it for them,
+    /// until all of them have collected.
     pub(crate) fn is_code(&self) -> bool {
         self.code.load(Ordering::Relaxed)
     }
@@ -730,7 +752,7 @@ impl Region {
     pub fn is_leaf(&self) -> bool {
         self.off_heap.regions.is_empty()
     }
-    /// Tells it from the other regions that are alive.
+    /// A number that distinguishes it from the other live regions.
     pub fn number(&self) -> u64 {
         self.first_chunk.into()
     }
@@ -746,7 +768,7 @@ impl Region {
     pub(crate) fn owners(&self) -> *mut Term {
         self.off_heap.first
     }
-    /// The words of the region.
+    /// Its first word and its number of words.
     pub fn area(&self) -> (*mut Term, usize) {
         (self.base, self.words)
     }
@@ -787,7 +809,7 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
     }
 }
 
-/// A fragment's area test used by copying: whether `t` needs no copy because it is an immediate or lies in a region.
+/// Whether `t` needs no copy because it is an immediate or lies in a region.
 #[inline(always)]
 pub fn is_shared(t: Term) -> bool {
     t.is_immed() || is_region_ptr(t.ptr())

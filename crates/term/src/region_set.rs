@@ -1,9 +1,11 @@
-//! The counted regions that one holder refers to: a heap (by generation), a message, a stored object, another region.
+//! The counted regions that one holder refers to: a heap (by generation), a message, a stored
+//! object, another region.
 //!
-//! Most holders have none, and nearly all others have one, which costs no block of memory. A few are a sorted list, and more
-//! are a table: a heap that refers to ten thousand small regions notes all of them with each collection.
+//! Most holders have none, and nearly all others have one, which costs no block of memory. A few
+//! are a sorted list, and more are a table: a heap that refers to ten thousand small regions notes
+//! all of them with each collection.
 //!
-//! Invariant: one count of each region in a set is the set's.
+//! Invariant: the set owns one count of each region in it.
 
 use crate::region::{Region, region_of};
 use crate::word::Term;
@@ -14,19 +16,20 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Default)]
 pub struct RegionSet(Repr);
 
-/// One word: the address of a region, or of a box with several of them and [`SEVERAL`] added.
+/// One word: the address of a region, or that of a box with several regions plus [`SEVERAL`].
 #[derive(Default)]
 struct Repr(Option<std::ptr::NonNull<u8>>);
 
-// SAFETY: regions are shared between threads, and the box has no other owner; it is changed by `&mut` only.
+// SAFETY: regions are shared between threads, and the box has no other owner; it is changed by
+// `&mut` only.
 unsafe impl Send for Repr {}
 // SAFETY: as above.
 unsafe impl Sync for Repr {}
 
-/// Heads of regions and boxes are aligned to more than this.
+/// Heads of regions and boxes have a larger alignment.
 const SEVERAL: usize = 1;
 
-/// Several regions, and bytes of terms in all of them.
+/// Several regions, and the bytes of terms in all of them.
 #[derive(Default)]
 struct Several {
     bytes: usize,
@@ -45,7 +48,7 @@ impl Default for All {
     }
 }
 
-/// Regions in a list: with more of them a table takes less time.
+/// Maximum number of regions in a list: with more, a table takes less time.
 const FEW: usize = 32;
 
 /// Hashes the address of a region's head.
@@ -77,7 +80,7 @@ impl All {
             All::Many(m) => m.contains_key(&key(r)),
         }
     }
-    /// False: it was there.
+    /// Adds `r`. Returns false if it was there.
     fn add(&mut self, r: &'static Region) -> bool {
         match self {
             All::Few(v) => {
@@ -134,7 +137,7 @@ impl RegionSet {
         // SAFETY: from `Box::into_raw`; the set forgets it.
         Some(unsafe { Box::from_raw(p.sub(SEVERAL) as *mut Several) })
     }
-    /// Adds a region, without a count. False: it was there.
+    /// Adds a region, without a count. Returns false if it was there.
     fn add(&mut self, r: &'static Region) -> bool {
         if let Some(s) = self.several_mut() {
             let fresh = s.all.add(r);
@@ -159,7 +162,7 @@ impl RegionSet {
     pub fn is_empty(&self) -> bool {
         self.0.0.is_none()
     }
-    /// The regions, in no order.
+    /// The regions, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &'static Region> + '_ {
         let (few, many) = match self.several().map(|s| &s.all) {
             Some(All::Few(v)) => (&v[..], None),
@@ -179,18 +182,18 @@ impl RegionSet {
             None => self.one().map_or(0, |r| r.words * 8),
         }
     }
-    /// The one region that it holds, with the count of it, if it holds one.
+    /// Takes the region that it holds, with its count, if it holds exactly one.
     pub fn take_one(&mut self) -> Option<&'static Region> {
         let r = self.one()?;
         self.0 = Repr::default();
         Some(r)
     }
-    /// The region that it holds, if it holds one.
+    /// The region that it holds, if it holds exactly one.
     #[inline]
     pub fn only(&self) -> Option<&'static Region> {
         self.one()
     }
-    /// The regions, with the counts of them.
+    /// Takes the regions, with their counts.
     fn take_all(&mut self) -> impl Iterator<Item = &'static Region> + use<> {
         let one = self.take_one();
         let (few, many) = match self.take_several().map(|s| s.all) {
@@ -200,7 +203,7 @@ impl RegionSet {
         };
         one.into_iter().chain(few).chain(many.into_values())
     }
-    /// The regions, with the counts of them.
+    /// The regions, with their counts.
     pub(crate) fn into_iter(mut self) -> impl Iterator<Item = &'static Region> {
         self.take_all()
     }
@@ -238,7 +241,7 @@ impl RegionSet {
             .take(16)
             .any(|r| a.wrapping_sub(r.base as usize) < r.words * 8)
     }
-    /// Moves what `other` holds to this set.
+    /// Moves the regions of `other` to this set.
     pub fn append(&mut self, other: &mut RegionSet) {
         if other.is_empty() {
             return;
@@ -255,15 +258,16 @@ impl RegionSet {
             self.adopt(r);
         }
     }
-    /// Gives up what is not in `seen`, and holds what is in it.
+    /// Replaces the set by `seen`, and releases the regions that were held before.
     ///
     /// # Safety
-    /// No term of this heap points into the others.
+    /// No term of this heap points into a region outside `seen`.
     pub(crate) unsafe fn keep_only(&mut self, seen: RegionSet) {
         let mut old = std::mem::replace(self, seen);
-        old.release_all();
+        // SAFETY: by the contract, no term points into the old regions any more.
+        unsafe { old.release_all() };
     }
-    /// Gives up everything.
+    /// Releases everything.
     ///
     /// # Safety
     /// No term of this heap points into a region any more.
@@ -271,8 +275,11 @@ impl RegionSet {
         if self.is_empty() {
             return;
         }
-        for r in self.take_all() {
-            r.release();
+        // SAFETY: by the contract; the set owns a count of each region.
+        unsafe {
+            for r in self.take_all() {
+                r.release();
+            }
         }
     }
 }

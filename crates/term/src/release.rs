@@ -1,11 +1,13 @@
-//! The release of OTP that is stood in for, as far as terms and natives differ by it: see the table in crate `isa`.
+//! The release of OTP whose behaviour is followed, as far as terms and natives depend on it: see
+//! the table in crate `isa`.
 
 pub use purlin_isa::release::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static CURRENT: AtomicU32 = AtomicU32::new(ASSUMED);
 
-/// Names the release, and makes the atoms that its emulator begins with. To be called before there are any terms.
+/// Sets the release, and makes the atoms that its emulator begins with. Called before there are any
+/// terms.
 pub fn settle(release: u32) {
     CURRENT.store(release, Ordering::Relaxed);
     if has(MAP_KEYS_BY_NUMBER) {
@@ -13,7 +15,7 @@ pub fn settle(release: u32) {
     }
 }
 
-/// Whether that is so in the release that is stood in for.
+/// Whether the release has the feature.
 #[inline(always)]
 pub fn has(feature: Feature) -> bool {
     feature.is_in(CURRENT.load(Ordering::Relaxed))

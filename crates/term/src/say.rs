@@ -1,7 +1,8 @@
-//! What the runtime itself has to say, on standard error and standard output.
+//! Output of the runtime itself, on standard error and standard output.
 //!
-//! Nobody may be able to hear it: the disk is full, or the reader is gone. The words are lost then, and nothing else happens. The
-//! macros of the standard library panic in that case, which ends the runtime, so nothing but the tests may use them.
+//! It may be impossible to write: the disk is full, or the reader is gone. The text is then lost,
+//! and nothing else happens. The macros of the standard library panic in that case, which ends the
+//! runtime, so only tests may use them.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +14,7 @@ macro_rules! say {
     };
 }
 
-/// Writes to standard error. It takes no memory, since there may be none left.
+/// Writes to standard error. Allocates nothing, since there may be no memory left.
 pub fn error(text: fmt::Arguments) {
     write(libc::STDERR_FILENO, text);
 }
@@ -33,7 +34,8 @@ fn write(fd: i32, text: fmt::Arguments) {
     to.flush();
 }
 
-/// Bytes that go to a descriptor together, so that a line of usual length stays whole among those of other processes.
+/// Collects bytes for a descriptor, so that a line of usual length stays whole among those of other
+/// processes.
 struct Gathered {
     fd: i32,
     bytes: [u8; 1024],
@@ -44,7 +46,7 @@ impl Gathered {
     fn flush(&mut self) {
         let mut left = &self.bytes[..self.used];
         while !left.is_empty() {
-            // SAFETY: bytes that are good for the call.
+            // SAFETY: the bytes are valid for the call.
             let n = unsafe { libc::write(self.fd, left.as_ptr().cast(), left.len()) };
             match usize::try_from(n) {
                 Ok(n) if n > 0 => left = &left[n..],

@@ -1,7 +1,8 @@
 //! Short bytes as words, to write and compare them without a call.
 
-/// One to seven bytes as a word, the first of them the least significant byte; the others are 0. Bytes that are written and read as a
-/// word need no call, and a processor hands one store of all of them on to the load that follows.
+/// One to seven bytes as a word, the first byte least significant and the missing ones 0. Bytes
+/// written and read as a word need no call, and a processor forwards one store of all of them to
+/// the load that follows.
 #[inline]
 pub fn word_of(bytes: &[u8]) -> Option<u64> {
     let n = bytes.len();
@@ -10,7 +11,7 @@ pub fn word_of(bytes: &[u8]) -> Option<u64> {
         Some(u64::from(u32::from_le_bytes(four)) << (8 * at))
     };
     match n {
-        // What lies in both halves is the same in both.
+        // Bytes in both halves are the same in both.
         4..=7 => Some(four(0)? | four(n - 4)?),
         1..=3 => {
             let one = |at: usize| u64::from(bytes[at]) << (8 * at);
@@ -20,7 +21,7 @@ pub fn word_of(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// Whether these bytes are the same.
+/// Whether these bytes are equal.
 #[inline]
 pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {

@@ -1,29 +1,33 @@
-//! The stress mode of the collector: at each collection it takes at random what may happen there, so that branches which
-//! need large heaps, full old generations or bad luck are reached by small programs in seconds.
+//! The stress mode of the collector: each collection takes a random one of the possible ways, so
+//! that small programs reach, in seconds, branches which need large heaps, full old generations or
+//! bad luck.
 //!
-//! `PURLIN_GC_STRESS=1` turns it on, with a seed from the clock; any other number but 0 is the seed. Each thread draws its own
-//! numbers from it, so what one thread does is the same with the same seed, as far as its processes are. Reports of faults
-//! name the seed ([`told`]).
+//! `PURLIN_GC_STRESS=1` turns it on, with a seed from the clock; any other number except 0 is the
+//! seed. Each thread draws its own numbers from it, so a thread does the same with the same seed,
+//! as far as its processes do. Reports of faults have the seed ([`seed_note`]).
 //!
 //! In this mode
-//! * a collection leaves no more room than was asked for, as a rule, and in large heaps a sixteenth: so the next instruction
-//!   that allocates collects again, and natives find the block full and build in fragments. No code outside the collector
-//!   has to ask for the mode;
-//! * each is minor or full, copies the old generation or collects it where it lies, promotes at once what is young, settles
-//!   the block as the old generation, gives the old generation no room, leaves regions of any size, finds too little and
-//!   grows, moves the heap another time, or comes after another one or a compaction;
-//! * a message is sent as a plain copy, by the way of small ones or of large ones, or through regions from any number of words
-//!   on; and so are the arguments of a new process, what is stored in tables, and the reasons of exits
-//!   (`signal::share::THRESHOLD` of the runtime);
-//! * a message is read where it lies, however small it is, and so becomes a fragment when it is received;
-//! * a process that begins to wait sweeps its heap as one does that has got much ([`crate::gc::rest`]), is compacted at once, or is
-//!   left to the upkeep thread, which hardly sleeps and compacts it while others send to it; the larger it is, the more
-//!   seldom;
-//! * a time slice is as short as a few reductions, as a rule, so that natives give way and are called again, or trap;
+//! * a collection mostly leaves no more room than was asked for, and in large heaps a sixteenth: so
+//!   the next instruction that allocates collects again, and natives find the block full and build
+//!   in fragments. No code outside the collector has to ask for the mode;
+//! * each collection is minor or full, copies the old generation or collects it in place, promotes
+//!   young objects at once, settles the block as the old generation, gives the old generation no
+//!   room, leaves regions of any size, finds too little and grows, moves the heap once more, or
+//!   follows another one or a compaction;
+//! * a message is sent as a plain copy, in the way of small ones or of large ones, or through
+//!   regions from any number of words on; and so are the arguments of a new process, terms stored
+//!   in tables, and exit reasons (`signal::share::THRESHOLD` of the runtime);
+//! * a message is read in place, however small it is, and so becomes a fragment when it is
+//!   received;
+//! * a process that begins to wait sweeps its heap as if it had got much ([`crate::gc::rest`]), is
+//!   compacted at once, or is left to the upkeep thread, which hardly sleeps and compacts it while
+//!   others send to it; the larger it is, the more seldom;
+//! * a time slice is mostly a few reductions, so that natives yield and are called again, or trap;
 //! * no register that a receive finds dead holds anything;
-//! * what is left behind is poisoned, and heaps are verified before and after each collection, and after each receive
-//!   ([`crate::verify`]): small ones always, of large ones a sample, so that a collection costs in proportion to what it
-//!   copies, and a receive as much as [`VERIFIED_WORDS`] in the long run.
+//! * memory left behind is poisoned, and heaps are verified before and after each collection, and
+//!   after each receive ([`crate::verify`]): small ones always, large ones by samples, so that a
+//!   collection costs in proportion to what it copies, and a receive as much as [`VERIFIED_WORDS`]
+//!   in the long run.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -45,7 +49,7 @@ pub fn seed() -> u64 {
             Some(1) => {
                 let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
                 let now = now.map_or(0, |d| d.as_nanos() as u64);
-                // Short, to be typed; never 0 nor 1.
+                // Short enough to type; never 0 or 1.
                 mixed(now ^ u64::from(std::process::id()) << 32) % 1_000_000_000 + 2
             }
             Some(n) => n,
@@ -53,7 +57,7 @@ pub fn seed() -> u64 {
     })
 }
 
-/// Whether `PURLIN_GC_STRESS` is set to a number but 0 in the environment.
+/// Whether `PURLIN_GC_STRESS` is set to a number other than 0 in the environment.
 #[inline(always)]
 pub fn stress() -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -62,7 +66,7 @@ pub fn stress() -> bool {
     }
 }
 
-/// The first time that it is asked.
+/// The first look at the environment.
 #[cold]
 #[inline(never)]
 fn first() -> bool {
@@ -71,15 +75,15 @@ fn first() -> bool {
     on
 }
 
-/// How to have it again, for reports of faults; empty without the mode.
-pub fn told() -> String {
+/// The setting that repeats this run, for reports of faults; empty without the mode.
+pub fn seed_note() -> String {
     match seed() {
         0 => String::new(),
         n => format!(" (PURLIN_GC_STRESS={n})"),
     }
 }
 
-/// A number that has little to do with `x`, and is the same each time.
+/// A hash of `x`.
 pub(crate) fn mixed(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -104,36 +108,42 @@ fn next() -> u64 {
     x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32
 }
 
-/// A number below `n`, which is not 0.
+/// A random number below `n`, which is not 0.
 pub fn below(n: usize) -> usize {
     next() as usize % n
 }
 
-/// True once in `n`, and never without the mode: for what may happen at any time and seldom does.
+/// True once in `n` calls, and never without the mode: for events that may happen at any time but
+/// seldom do.
 #[inline]
 pub fn roll(n: u32) -> bool {
     stress() && below(n as usize) == 0
 }
 
-/// Heaps of at most so many words are verified at each collection, of larger ones as many words in the long run.
+/// Heaps of at most this many words are verified at each collection; of larger ones, as many words
+/// in the long run.
 const VERIFIED_WORDS: usize = 2048;
 
-/// True once in `n`, and for a heap of many words so much more seldom that what is done to all of it then costs the same in
-/// the long run.
+/// True once in `n` calls, and for a large heap so much more seldom that an action on all of it
+/// costs the same in the long run.
 pub fn once_in(n: usize, words: usize) -> bool {
     below(n * (words / VERIFIED_WORDS + 1)) == 0
 }
 
-/// The word that fills a block whose terms were moved away, in stress mode: a boxed pointer to an address that cannot be.
+/// The word that fills a block whose terms were moved away, in stress mode: a boxed pointer to an
+/// impossible address.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 
-/// Fills `words` words at `p`, terms or what else takes a word, with [`POISON`].
+/// Fills `words` words at `p`, of any type of that size, with [`POISON`].
 ///
 /// # Safety
-/// They are in no use any more.
+/// They are not in use any more.
 pub(crate) unsafe fn poison<T>(p: *mut T, words: usize) {
     let p = p.cast::<u64>();
-    for i in 0..words {
-        p.add(i).write(POISON);
+    // SAFETY: by the contract, the words are not in use.
+    unsafe {
+        for i in 0..words {
+            p.add(i).write(POISON);
+        }
     }
 }

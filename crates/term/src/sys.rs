@@ -2,17 +2,18 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The function for when memory can't be had: it ends the runtime. Kind of allocator, bytes, what they are for.
+/// The function that ends the runtime when memory is refused. Arguments: kind of allocator, bytes,
+/// purpose.
 pub(crate) type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
 
 static OUT_OF_MEMORY: std::sync::OnceLock<OutOfMemory> = std::sync::OnceLock::new();
 
-/// Says what to do where memory can't be had. Once, before programs run.
+/// Sets that function. Called once, before programs run.
 pub fn set_out_of_memory(f: OutOfMemory) {
     let _ = OUT_OF_MEMORY.set(f);
 }
 
-/// Memory can't be had.
+/// Ends the runtime because memory was refused.
 #[cold]
 pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     if let Some(f) = OUT_OF_MEMORY.get() {
@@ -26,24 +27,30 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))
 }
-/// Memory that grows at its end, in a range of addresses that was reserved for it: it is zeroed, and never moves. Nothing can be
-/// written behind its end, so that the range counts nowhere as memory: not against `RLIMIT_DATA`, and not where the system promises
-/// no more than it has (`vm.overcommit_memory`).
+/// Memory that grows at its end, in a range of addresses reserved for it: it is zeroed, and never
+/// moves. Nothing can be written behind its end, so the range does not count as memory: not against
+/// `RLIMIT_DATA`, nor if the system promises no more than it has (`vm.overcommit_memory`).
+///
+/// # Orderings
+/// `grow` makes pages usable under its lock and then stores `usable` with `Release`; `try_ensure`
+/// loads it with `Acquire`. A thread that sees a size therefore also sees the pages up to it as
+/// writable.
 pub struct Growing {
     at: usize,
     most: usize,
-    /// Bytes that can be used.
+    /// Number of bytes that can be used.
     usable: AtomicUsize,
     grows: crate::sync::Mutex<()>,
 }
 
-/// The least that such memory grows by.
+/// Minimum number of bytes by which such memory grows.
 const GROWS_BY: usize = 1 << 20;
-/// Memory grows by that share of what it has, so that large ones grow seldom.
+/// It grows by at least this part of its size, so that large memory grows seldom.
 const GROWS_BY_SHARE: usize = 16;
 
 impl Growing {
-    /// Room for `most` bytes, in an area that [`areas`] tells of. None: there are not so many addresses.
+    /// Room for `most` bytes, in an area that [`areas`] lists. None if there are not enough
+    /// addresses.
     pub fn reserve(name: &'static str, most: usize) -> Option<Growing> {
         let most = most.next_multiple_of(page_bytes());
         let at = map(most, libc::PROT_NONE)?;
@@ -55,28 +62,28 @@ impl Growing {
             grows: crate::sync::Mutex::new(()),
         })
     }
-    /// The same. Without the addresses the runtime can't start, and ends.
+    /// The same, but ends the runtime without the addresses, which it needs to start.
     pub fn new(name: &'static str, most: usize) -> Growing {
         Growing::reserve(name, most).unwrap_or_else(|| refused(most))
     }
-    /// Where it begins.
+    /// Address of its beginning.
     #[inline(always)]
     pub fn at(&self) -> usize {
         self.at
     }
-    /// Bytes that there is room for.
+    /// Maximum number of bytes.
     pub fn most(&self) -> usize {
         self.most
     }
-    /// Makes the first `bytes` bytes usable, and more, where they are not yet. Where the system refuses the runtime ends as it does
-    /// when memory is used up.
+    /// Makes at least the first `bytes` bytes usable. If the system refuses, the runtime ends as it
+    /// does when memory is used up.
     #[inline(always)]
     pub fn ensure(&self, bytes: usize) {
         if !self.try_ensure(bytes) {
             out_of_memory("ll_alloc", bytes, "area");
         }
     }
-    /// The same; false where the system refuses, or there is no room for so many.
+    /// The same; returns false if the system refuses, or if there is not enough room.
     #[inline(always)]
     pub fn try_ensure(&self, bytes: usize) -> bool {
         bytes <= self.usable.load(Ordering::Acquire) || self.grow(bytes)
@@ -107,12 +114,13 @@ impl Growing {
     }
 }
 
-/// What addresses a process may have in all (`RLIMIT_AS`), if there is a limit.
+/// Limit of the process's addresses in bytes (`RLIMIT_AS`), if there is one.
 pub fn address_limit() -> Option<usize> {
     limit(libc::RLIMIT_AS as _)
 }
 
-/// How large a file may become that this process writes (`RLIMIT_FSIZE`), if there is a limit. Who exceeds it is sent a signal.
+/// Limit in bytes of files that this process writes (`RLIMIT_FSIZE`), if there is one. Exceeding it
+/// raises a signal.
 pub fn file_limit() -> Option<usize> {
     limit(libc::RLIMIT_FSIZE as _)
 }
@@ -122,27 +130,28 @@ fn limit(which: i32) -> Option<usize> {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: room for what is asked.
+    // SAFETY: room for the result.
     let r = unsafe { libc::getrlimit(which as _, &mut all) };
     (r == 0 && all.rlim_cur != libc::RLIM_INFINITY).then_some(all.rlim_cur as usize)
 }
 
-/// Where there is a limit to addresses, has the allocator of the C library take few for itself. It would reserve 64 MiB for
-/// each thread. Called before there is a second thread.
+/// If addresses are limited, has the allocator of the C library take few for itself: it would
+/// reserve 64 MiB for each thread. Called before there is a second thread.
 pub fn spare_addresses() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if address_limit().is_some() {
-        // SAFETY: sets a number of the allocator's.
+        // SAFETY: sets a parameter of the allocator.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
     }
 }
 
-/// Reserves addresses of an area that [`areas`] tells of, without memory behind them: those at `wanted` if they are free, else others;
-/// `None` where the system refuses. What is made usable ([`commit`]) comes in small pages.
+/// Reserves addresses of an area that [`areas`] lists, without memory behind them: those at
+/// `wanted` if they are free, otherwise others; `None` if the system refuses. What is made usable
+/// ([`commit`]) comes in small pages.
 pub fn reserve_near(wanted: usize, bytes: usize, name: &'static str) -> Option<usize> {
     let at = reserve_at(wanted, bytes).or_else(|| try_reserve(bytes))?;
     #[cfg(target_os = "linux")]
-    // SAFETY: inside that range. A large page would hold memory of which no code needs most.
+    // SAFETY: inside that range. A large page would hold memory most of which no code needs.
     unsafe {
         libc::madvise(at as *mut _, bytes, libc::MADV_NOHUGEPAGE)
     };
@@ -156,12 +165,12 @@ pub(crate) fn reserve_at(wanted: usize, bytes: usize) -> Option<usize> {
     {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
         let flags = flags | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: a fresh anonymous mapping, in the place of no other.
+        // SAFETY: a fresh anonymous mapping, which replaces no other.
         let p = unsafe { libc::mmap(wanted as *mut _, bytes, libc::PROT_NONE, flags, -1, 0) };
         if p as usize == wanted {
             return Some(wanted);
         }
-        // Old systems take the address as a wish.
+        // Old systems treat the address as a hint.
         if p != libc::MAP_FAILED {
             release(p as usize, bytes);
         }
@@ -176,7 +185,7 @@ pub(crate) fn reserve_at(wanted: usize, bytes: usize) -> Option<usize> {
 
 static AREAS: crate::sync::Mutex<Vec<Area>> = crate::sync::Mutex::new(Vec::new());
 
-/// Addresses that were reserved for one purpose, and of which a part is in use.
+/// Addresses reserved for one purpose, a part of which is in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub name: &'static str,
@@ -189,41 +198,42 @@ pub(crate) fn note_area(name: &'static str, at: usize, bytes: usize) {
     all.push(Area { name, at, bytes });
 }
 
-/// The areas that were reserved for good.
+/// The areas that are reserved permanently.
 pub fn areas() -> Vec<Area> {
     AREAS.lock().clone()
 }
 
-/// Bytes of memory behind some addresses, which are mapped; None where the system doesn't tell.
+/// Number of resident bytes in a mapped range of addresses; None if the system does not report it.
 pub fn resident(at: usize, bytes: usize) -> Option<usize> {
     const PAGES: usize = 1 << 16;
     let page = page_bytes();
-    let mut told = vec![0u8; PAGES];
+    let mut resident = vec![0u8; PAGES];
     let (mut from, end) = (at / page * page, (at + bytes).next_multiple_of(page));
     let mut pages = 0;
     while from < end {
         let n = ((end - from) / page).min(PAGES);
         // SAFETY: asks about a range of addresses, and writes a byte for each of its pages.
-        let r = unsafe { libc::mincore(from as *mut _, n * page, told.as_mut_ptr().cast()) };
+        let r = unsafe { libc::mincore(from as *mut _, n * page, resident.as_mut_ptr().cast()) };
         if r != 0 {
             return None;
         }
-        pages += told[..n].iter().filter(|b| **b & 1 != 0).count();
+        pages += resident[..n].iter().filter(|b| **b & 1 != 0).count();
         from += n * page;
     }
     Some(pages * page)
 }
 
-/// Reserves `bytes` of addresses without memory behind them: None where the system refuses.
+/// Reserves `bytes` of addresses without memory behind them; None if the system refuses.
 pub(crate) fn try_reserve(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_NONE)
 }
-/// The same as [`reserve_rw`].
+/// As [`reserve_rw`]; None if the system refuses.
 pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
-/// As [`reserve_rw`], for what a program needs while it runs: without it the runtime ends as where memory is used up.
-/// Behind a large one the addresses are free as it is made, so that it may well grow where it lies ([`extend`]).
+/// As [`reserve_rw`], for what a program needs while it runs: the runtime ends if memory is used
+/// up. The addresses behind a large mapping are free when it is made, so that it can probably grow
+/// in place ([`extend`]).
 pub(crate) fn heap_rw(bytes: usize) -> usize {
     if bytes >= ROOM_ABOVE_BYTES
         && let Some(at) = map_with_room(bytes)
@@ -240,24 +250,27 @@ pub(crate) fn heap_rw(bytes: usize) -> usize {
 const ROOM_ABOVE_BYTES: usize = 1 << 20;
 /// Mappings of more bytes get addresses where the system puts no others.
 const APART_ABOVE_BYTES: usize = 32 << 20;
-/// What the system takes for a large page, where a page has 4 KiB.
+/// Bytes of a large page, if a page has 4 KiB.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
-/// Asks for large pages behind the whole pages of a range, where it has room for some: a fault for each in the place of 512, and of the
-/// processor's table of pages one entry in the place of as many. Where the system has none to give, or is not to give any, small ones come.
-/// All of a mapping is asked for at once: it would be two otherwise, which can't be made larger.
+/// Asks for large pages for the whole pages of a range, if it has room for some: one fault instead
+/// of 512, and one entry of the processor's page table instead of as many. If the system has none
+/// or may not give any, small ones come. The request covers all of a mapping: it would otherwise
+/// become two, which cannot be enlarged.
 pub(crate) fn in_large_pages(addr: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
         let page = page_bytes();
         let from = addr.next_multiple_of(page);
         let to = (addr + bytes) / page * page;
-        // SAFETY: pages within a mapping of the caller's. It says how memory comes to be there, and nothing of what is in it.
+        // SAFETY: pages within a mapping of the caller's. This affects how memory is provided, not
+        // its contents.
         unsafe { libc::madvise(from as *mut _, to.saturating_sub(from), libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (addr, bytes);
 }
-/// Reserves addresses behind which twice as many are free; those of a mapping that has room for a large page begin with one.
+/// Reserves addresses behind which twice as many are free; if large pages fit the mapping, it is
+/// aligned to one.
 fn map_with_room(bytes: usize) -> Option<usize> {
     let all = bytes.checked_mul(3)?;
     let apart = match bytes >= APART_ABOVE_BYTES {
@@ -282,9 +295,10 @@ fn map_with_room(bytes: usize) -> Option<usize> {
     release(at + bytes, 2 * bytes);
     Some(at)
 }
-/// Reserves addresses far below those that the system gives, each time lower ones: what is behind an earlier mapping stays free.
-/// (The system fills the highest gap that is large enough, so the room behind one large block soon holds another.) After [`APART_BYTES`]
-/// it begins anew from the top. None where the addresses are in use or the system has no such.
+/// Reserves addresses far below those that the system gives, lower ones each time, so that the
+/// addresses behind an earlier mapping stay free. (The system fills the highest gap that is large
+/// enough, so the room behind one large block would soon hold another.) After [`APART_BYTES`] it
+/// starts again from the top. None if the addresses are in use or the system has none there.
 fn map_apart(bytes: usize) -> Option<usize> {
     #[cfg(target_os = "linux")]
     {
@@ -325,7 +339,7 @@ fn map_apart(bytes: usize) -> Option<usize> {
             return None;
         }
         if p as usize != at {
-            // A system that doesn't know the flag takes the address for a wish.
+            // A system that does not know the flag treats the address as a hint.
             release(p as usize, bytes);
             return None;
         }
@@ -337,10 +351,11 @@ fn map_apart(bytes: usize) -> Option<usize> {
         None
     }
 }
-/// Addresses between what the system gives and those of [`map_apart`], and as many of those.
+/// Bytes between the addresses that the system gives and those of [`map_apart`], and number of the
+/// latter.
 #[cfg(target_os = "linux")]
 const APART_BYTES: usize = 4 << 40;
-/// The addresses that the runtime needs to start are not to be had.
+/// Ends the runtime because the addresses that it needs to start were refused.
 pub fn refused(bytes: usize) -> ! {
     crate::say!(
         "purlin: cannot reserve {bytes} bytes of addresses: {}",
@@ -348,7 +363,8 @@ pub fn refused(bytes: usize) -> ! {
     );
     std::process::exit(1);
 }
-/// Reserves addresses that `perf` takes for code, because they are mapped as such. There is nothing at them. None: the system refuses.
+/// Reserves addresses that `perf` takes for code, because they are mapped as such. Nothing is
+/// there. None if the system refuses.
 pub fn reserve_marks(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_READ | libc::PROT_EXEC)
 }
@@ -366,7 +382,7 @@ fn map(bytes: usize, prot: i32) -> Option<usize> {
     };
     (p != libc::MAP_FAILED).then_some(p as usize)
 }
-/// Bytes of a page.
+/// Number of bytes of a page.
 pub fn page_bytes() -> usize {
     static PAGE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     // SAFETY: reads a constant of the system.
@@ -378,20 +394,21 @@ pub fn commit(addr: usize, bytes: usize) {
         out_of_memory("eheap_alloc", bytes, "heap");
     }
 }
-/// The same: false where the system refuses.
+/// The same; returns false if the system refuses.
 pub(crate) fn try_commit(addr: usize, bytes: usize) -> bool {
     // SAFETY: inside a range made by `reserve`.
     unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
-/// Has nobody write to committed addresses any more.
+/// Makes committed addresses read-only.
 pub(crate) fn seal(addr: usize, bytes: usize) {
     // SAFETY: inside a range made by `reserve`.
     unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ) };
 }
-/// Makes committed addresses reserved ones again: what was there is gone, and is not accessible. They are mapped anew, so
-/// that they are one mapping with their neighbours where those are like that.
+/// Makes committed addresses reserved ones again: their contents are gone, and they are
+/// inaccessible. They are mapped anew, so that they merge with reserved neighbours into one
+/// mapping.
 pub(crate) fn protect(addr: usize, bytes: usize) {
-    // SAFETY: inside a range made by `reserve`, in which nobody uses them.
+    // SAFETY: inside a range made by `reserve`, where nobody uses them.
     let p = unsafe {
         libc::mmap(
             addr as *mut _,
@@ -404,24 +421,24 @@ pub(crate) fn protect(addr: usize, bytes: usize) {
     };
     debug_assert!(p != libc::MAP_FAILED);
 }
-/// Asks for the memory behind committed addresses that will be written now: one call costs less than a fault for each page.
-/// Where the system doesn't know the request, the faults come.
+/// Asks for the memory behind committed addresses that will be written now: one call costs less
+/// than a fault for each page. If the system does not know the request, the faults come.
 pub(crate) fn populate(addr: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: inside a range made by `reserve` or `reserve_rw`; what is there already stays as it is.
+    // SAFETY: inside a range made by `reserve` or `reserve_rw`; the contents stay as they are.
     unsafe {
         libc::madvise(addr as *mut _, bytes, libc::MADV_POPULATE_WRITE)
     };
     #[cfg(not(target_os = "linux"))]
     let _ = (addr, bytes);
 }
-/// Gives the memory behind committed addresses back; they stay usable and read as zero.
+/// Gives back the memory behind committed addresses; they stay usable and read as zero.
 pub fn decommit(addr: usize, bytes: usize) {
     // SAFETY: inside a range made by `reserve` or `reserve_rw`.
     unsafe { libc::madvise(addr as *mut _, bytes, libc::MADV_DONTNEED) };
 }
-/// Makes a whole mapping larger or smaller; it may come to lie elsewhere. What was in the part that stays is still there.
-/// None where the system can't: the mapping is as it was.
+/// Resizes a whole mapping, which may move. The contents of the part that stays are kept. None if
+/// the system cannot do it: the mapping is as it was.
 pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
     #[cfg(target_os = "linux")]
     {
@@ -432,12 +449,14 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
             && let Some(at) = map_with_room(new)
         {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-            // SAFETY: the caller made the mapping, and has no pointers into it; the addresses that it comes to were reserved for it.
+            // SAFETY: the caller made the mapping, and has no pointers into it; its new addresses
+            // were reserved for it.
             let p = unsafe { libc::mremap(addr as *mut _, bytes, new, flags, at) };
             if p != libc::MAP_FAILED {
                 return Some(p as usize);
             }
-            // The system may have given the reserved addresses up before it failed, and others may have got them: they are left.
+            // The system may have released the reserved addresses before it failed, and others may
+            // have got them: leave them.
         }
         // SAFETY: the caller made the mapping, and has no pointers into it.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
@@ -449,11 +468,12 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
         None
     }
 }
-/// Makes a whole mapping larger where it lies, or smaller. False where the addresses behind it are not free, or the system can't.
+/// Resizes a whole mapping in place. False if the addresses behind it are not free, or if the
+/// system cannot do it.
 pub(crate) fn extend(addr: usize, bytes: usize, new: usize) -> bool {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: the caller made the mapping; what was in the part that stays is still there.
+        // SAFETY: the caller made the mapping; the contents of the part that stays are kept.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, 0) };
         p != libc::MAP_FAILED
     }
@@ -463,7 +483,8 @@ pub(crate) fn extend(addr: usize, bytes: usize, new: usize) -> bool {
         false
     }
 }
-/// Gives a mapping made by `reserve` or `reserve_rw` back, or whole pages of it, addresses and all.
+/// Gives back a mapping made by `reserve` or `reserve_rw`, or whole pages of it, with its
+/// addresses.
 pub fn release(addr: usize, bytes: usize) {
     // SAFETY: the caller made the mapping and forgets it.
     unsafe { libc::munmap(addr as *mut _, bytes) };

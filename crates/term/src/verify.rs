@@ -1,6 +1,6 @@
-//! The heap verifier: walks a process heap and says what is wrong with it.
+//! The heap verifier: walks a process heap and reports what is wrong with it.
 //!
-//! The table at the head of [`crate::gc`] says what is checked of each kind of memory.
+//! The list at the head of [`crate::gc`] says what is checked for each kind of memory.
 
 mod objects;
 
@@ -21,11 +21,12 @@ use std::collections::HashSet;
 /// # Safety
 /// The heap's own pointers (block bounds, lists) are right; `roots` are initialised.
 pub unsafe fn verify(heap: &Heap, roots: &[&[Term]]) -> Result<(), String> {
-    verify_with(heap, roots, Some(&[]))
+    // SAFETY: by the contract, which is that of [`verify`].
+    unsafe { verify_with(heap, roots, Some(&[])) }
 }
 
-/// As [`verify`]; `extra` are (start, end) addresses that may be pointed into besides, such as a queued message.
-/// None allows any pointer that leads out of the heap.
+/// As [`verify`]; `extra` are further areas (start, end) that may be pointed into, such as a queued
+/// message. None allows any pointer that leads out of the heap.
 ///
 /// # Safety
 /// As for [`verify`].
@@ -34,13 +35,15 @@ pub unsafe fn verify_with(
     roots: &[&[Term]],
     extra: Option<&[(usize, usize)]>,
 ) -> Result<(), String> {
-    verify_all(heap, roots, extra, false)
+    // SAFETY: by the contract, which is that of [`verify`].
+    unsafe { verify_all(heap, roots, extra, false) }
 }
 
-/// The free runs of the old generation, as sorted start and end addresses: each is what an object of its size would be there.
+/// The free runs of the old generation, as sorted start and end addresses: each looks like an
+/// object of its size.
 ///
 /// # Safety
-/// As for [`verify`]; `old` has found all objects of the old generation.
+/// As for [`verify`]; `old` has all objects of the old generation.
 unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, String> {
     let Some(r) = &heap.runs else {
         return Ok(Vec::new());
@@ -49,9 +52,12 @@ unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, Str
     let mut words = 0;
     for &(p, n) in r.free_runs() {
         let at = p as usize;
-        let is_one = old.starts.binary_search(&at).is_ok()
-            && header_subtag((*p).raw()) as u8 == Subtag::PosBig as u8
-            && layout::object_words(p) == n;
+        // SAFETY: the word is read only if an object starts there.
+        let is_one = unsafe {
+            old.starts.binary_search(&at).is_ok()
+                && header_subtag((*p).raw()) as u8 == Subtag::PosBig as u8
+                && layout::object_words(p) == n
+        };
         if !is_one {
             return Err(format!("there is no free run of {n} words at {at:x}"));
         }
@@ -71,33 +77,33 @@ unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, Str
     Ok(runs)
 }
 
-/// As [`verify_with`]. `ran`: code ran since the last collection, so that what is young may point to regions which others
-/// hold that are held: it found them there.
+/// The objects of the young generation (with the fragments) and of the old one. Both are checked
+/// against their off-heap lists.
 ///
 /// # Safety
 /// As for [`verify`].
-unsafe fn verify_all(
-    heap: &Heap,
-    roots: &[&[Term]],
-    extra: Option<&[(usize, usize)]>,
-    ran: bool,
-) -> Result<(), String> {
+unsafe fn find_objects(heap: &Heap) -> Result<(Found, Found), String> {
     let mut young = Found::default();
     let mut old = Found::default();
     if heap.htop > heap.stop || heap.high_water > heap.htop || heap.high_water < heap.heap {
         return Err("the heap's bounds are out of order".into());
     }
-    walk(heap.heap, heap.used_words(), &mut young)?;
-    let mut frag_owners = Vec::new();
-    for f in &heap.frags {
-        for (p, n) in f.areas() {
-            walk(p, n, &mut young)?;
-        }
-        list_objects(f.off_heap.first, &mut frag_owners)?;
-    }
+    let mut young_list = Vec::new();
+    let mut old_list = Vec::new();
     let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
-    walk(heap.old_heap, old_words, &mut old)?;
-    // Dead objects may lead to some that were taken apart already.
+    // SAFETY: by the contract, the words below `htop` are initialised, as are those of the
+    // fragments and of the old generation.
+    unsafe {
+        walk(heap.heap, heap.used_words(), &mut young)?;
+        for f in &heap.frags {
+            for (p, n) in f.areas() {
+                walk(p, n, &mut young)?;
+            }
+            list_objects(f.off_heap.first, &mut young_list)?;
+        }
+        walk(heap.old_heap, old_words, &mut old)?;
+    }
+    // Dead objects may point to some that were taken apart already.
     if let Some(r) = &heap.runs {
         old.terms.retain(|&(at, _)| !r.is_dead(at));
     }
@@ -105,17 +111,27 @@ unsafe fn verify_all(
         found.starts.sort_unstable();
         found.areas.sort_unstable();
     }
-    let free = free_runs(heap, &old)?;
-    list_objects(heap.off_heap.first, &mut frag_owners)?;
-    same_objects("young", &mut young.owners, frag_owners)?;
-    let mut old_list = Vec::new();
-    list_objects(heap.old_off_heap.first, &mut old_list)?;
+    // SAFETY: by the contract, the lists are right.
+    unsafe {
+        list_objects(heap.off_heap.first, &mut young_list)?;
+        list_objects(heap.old_off_heap.first, &mut old_list)?;
+    }
+    same_objects("young", &mut young.owners, young_list)?;
     same_objects("old", &mut old.owners, old_list)?;
+    Ok((young, old))
+}
 
-    // Regions that young terms refer to are held by either generation, those of old terms by theirs.
+type Regions = HashSet<*const region::Region>;
+
+/// The regions that terms of the young generation may refer to, and those of the old one. Either
+/// generation may hold regions that young terms refer to; the old one holds those of old terms.
+///
+/// # Safety
+/// As for [`verify`].
+unsafe fn held_regions(heap: &Heap, ran: bool) -> (Regions, Regions) {
     let of = |s: &RegionSet| s.iter().map(|r| r as *const region::Region).collect();
-    let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
-    let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
+    let old_held: Regions = of(&heap.old_off_heap.regions);
+    let mut held: Regions = of(&heap.off_heap.regions);
     for f in &heap.frags {
         held.extend(of(&f.off_heap.regions));
     }
@@ -123,12 +139,21 @@ unsafe fn verify_all(
         held.extend(&old_held);
         let mut todo: Vec<*const region::Region> = held.iter().copied().collect();
         while let Some(r) = todo.pop() {
-            todo.extend((*r).held().filter(|&h| held.insert(h)));
+            // SAFETY: the region is held by a region or a generation.
+            let r = unsafe { &*r };
+            todo.extend(r.held().filter(|&h| held.insert(h)));
         }
     }
-    // What is old or will be with the next collection points to what is older, or to regions: not to a fragment, nor to a
-    // message that is looked at and will be one.
-    let mature = heap.heap as usize..heap.high_water as usize;
+    (held, old_held)
+}
+
+/// Checks that what is old, or will be with the next collection, points to older objects or to
+/// regions: not to a fragment, nor to a message that is looked at and will become one.
+///
+/// # Safety
+/// As for [`verify`]; `live` has the objects that a walk of the heap has found.
+unsafe fn check_ages(heap: &Heap, live: &mut Live) -> Result<(), String> {
+    let (young, old) = (live.young, live.old);
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;
         if t.is_immed() || old.holds(a) || region::is_region_ptr(t.ptr()) {
@@ -139,25 +164,38 @@ unsafe fn verify_all(
         }
         return Err(format!("old word {at:x} points out of the heap: {a:x}"));
     }
-    let mut live = Live {
-        heap,
-        roots,
-        young: &young,
-        old: &old,
-        ran,
-        young_words: None,
-        words: None,
-    };
+    let mature = heap.heap as usize..heap.high_water as usize;
     for &(at, t) in &young.terms {
         let a = t.ptr() as usize;
         let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
         let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
-        if younger && !live.excuses(at) {
+        // SAFETY: `at` is the address of a word that a walk has found.
+        if younger && !unsafe { live.excuses(at) } {
             return Err(format!("mature word {at:x} points to younger {a:x}"));
         }
     }
-    // Whether it leads to memory that is known, or nowhere; false: to a message, perhaps.
-    let check = |at: usize, t: Term| -> Result<bool, String> {
+    Ok(())
+}
+
+/// Memory that terms of a heap may point to.
+struct Targets<'a> {
+    heap: &'a Heap,
+    young: &'a Found,
+    old: &'a Found,
+    /// Free runs of the old generation, as in [`free_runs`].
+    free: Vec<(usize, usize)>,
+    held: Regions,
+    old_held: Regions,
+    extra: Option<&'a [(usize, usize)]>,
+}
+
+impl Targets<'_> {
+    /// Whether the term `t` at address `at` leads to known memory. False: perhaps to a message.
+    /// Err: nowhere.
+    ///
+    /// # Safety
+    /// The areas of `young` and `old` are initialised.
+    unsafe fn check(&self, at: usize, t: Term) -> Result<bool, String> {
         match t.raw() & 3 {
             TAG_LIST | TAG_BOXED => {}
             _ => return Ok(true),
@@ -166,24 +204,24 @@ unsafe fn verify_all(
         if a & 7 != 0 || a == 0 || a >> 47 != 0 {
             return Err(format!("word {at:x} is no pointer: {:x}", t.raw()));
         }
-        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+        if self.heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
             return Err(format!(
                 "word {at:x} points to what a sweep found dead, at {a:x}"
             ));
         }
-        let i = free.partition_point(|&(lo, _)| lo <= a);
-        if i > 0 && a < free[i - 1].1 {
+        let i = self.free.partition_point(|&(lo, _)| lo <= a);
+        if i > 0 && a < self.free[i - 1].1 {
             return Err(format!("word {at:x} points into a free run, at {a:x}"));
         }
-        for g in [&young, &old] {
-            if !g.holds(a) {
-                continue;
-            }
+        if let Some(g) = [self.young, self.old].into_iter().find(|g| g.holds(a)) {
             if t.is_boxed() {
                 if g.starts.binary_search(&a).is_err() {
                     return Err(format!("word {at:x} points into an object, at {a:x}"));
                 }
-            } else if !g.holds(a + 8) || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header() {
+                return Ok(true);
+            }
+            // SAFETY: by the contract, and the generation holds the address.
+            if !unsafe { is_cell(g, t) } {
                 return Err(format!("word {at:x} points to no cell, at {a:x}"));
             }
             return Ok(true);
@@ -192,14 +230,16 @@ unsafe fn verify_all(
             let Some(r) = region::region_of(t.ptr()) else {
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
             };
-            object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
-            let in_old = old.holds(at);
-            // A message that is looked at where it lies holds its regions itself, and code its literals.
-            let may_be_queued = !in_old && (extra.is_none() || r.is_code());
+            // SAFETY: `region_of` returns live regions, and `t` points into this one.
+            let found = unsafe { object_in_region(r, t) };
+            found.map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
+            let in_old = self.old.holds(at);
+            // A message that is looked at in place holds its regions itself, and code its literals.
+            let may_be_queued = !in_old && (self.extra.is_none() || r.is_code());
             if region::is_counted_ptr(t.ptr())
                 && !may_be_queued
-                && !old_held.contains(&(r as *const _))
-                && (in_old || !held.contains(&(r as *const _)))
+                && !self.old_held.contains(&(r as *const _))
+                && (in_old || !self.held.contains(&(r as *const _)))
             {
                 return Err(format!(
                     "word {at:x} points to a region that isn't held, at {a:x}"
@@ -207,17 +247,37 @@ unsafe fn verify_all(
             }
             return Ok(true);
         }
-        match extra {
+        match self.extra {
             None => Ok(false),
             Some(v) if v.iter().any(|&(lo, hi)| a >= lo && a < hi) => Ok(false),
             Some(_) => Err(format!("word {at:x} points nowhere known: {a:x}")),
         }
-    };
-    for g in [&young, &old] {
-        // Words of what is not reached that may lead to memory of others by now: nobody may look there.
-        let mut lost: HashSet<usize> = HashSet::new();
+    }
+}
+
+/// Whether the list pointer `t` leads to a cons cell.
+///
+/// # Safety
+/// `g` holds the address, and its areas are initialised.
+unsafe fn is_cell(g: &Found, t: Term) -> bool {
+    // SAFETY: by the contract; the second word is read only if it is there.
+    unsafe {
+        g.holds(t.ptr() as usize + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
+    }
+}
+
+/// Checks the words and objects of one generation.
+///
+/// # Safety
+/// `g` is a generation that a walk of the heap has found.
+unsafe fn check_generation(g: &Found, targets: &Targets, live: &mut Live) -> Result<(), String> {
+    // Words of unreachable objects that may lead to memory of others by now: nobody may look there.
+    let mut lost: HashSet<usize> = HashSet::new();
+    // SAFETY: words and objects are those that the walk has found, and pointers are checked before
+    // the objects.
+    unsafe {
         for &(at, t) in &g.terms {
-            let checked = check(at, t);
+            let checked = targets.check(at, t);
             if checked != Ok(true) && live.excuses(at) {
                 lost.insert(at);
             } else {
@@ -227,7 +287,7 @@ unsafe fn verify_all(
         for &p in &g.starts {
             let (a, b) = layout::term_range(p as *mut Term);
             let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
-            if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
+            if is_lost || targets.heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
                 continue;
             }
             if let Err(e) = check_object(p as *const Term)
@@ -237,79 +297,139 @@ unsafe fn verify_all(
             }
         }
     }
+    Ok(())
+}
+
+/// Checks the sent terms and the hints.
+///
+/// # Safety
+/// `young` and `old` are the generations that a walk of the heap has found.
+unsafe fn check_sent(heap: &Heap, young: &Found, old: &Found, ran: bool) -> Result<(), String> {
+    let is_dead = |a: usize| heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
     for (t, shared) in heap.sent.iter().flat_map(|s| s.terms()) {
         let a = t.ptr() as usize;
-        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+        if is_dead(a) {
             return Err(format!("what was sent as {:x} died at {a:x}", shared.raw()));
         }
         if !(young.holds(a) || old.holds(a)) || region::region_of(shared.ptr()).is_none() {
             return Err(format!("what was sent as {:x} lies at {a:x}", shared.raw()));
         }
     }
-    // Until the next collection a hint may be of a term that was given up since, and of one in a message.
+    // Until the next collection a hint may be of a term that was released since, or of one in a
+    // message.
     let sent = heap.sent.as_ref().filter(|_| !ran);
     for t in sent.iter().flat_map(|s| s.hints()) {
         let a = t.ptr() as usize;
-        for g in [&young, &old].into_iter().filter(|g| g.holds(a)) {
-            let dead = heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
+        for g in [young, old].into_iter().filter(|g| g.holds(a)) {
             let starts = match t.is_boxed() {
                 true => g.starts.binary_search(&a).is_ok(),
-                false => {
-                    g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
-                }
+                // SAFETY: by the contract, and the generation holds the address.
+                false => unsafe { is_cell(g, t) },
             };
-            if dead || !starts {
+            if is_dead(a) || !starts {
                 return Err(format!(
                     "a hint of what was sent leads to no term, at {a:x}"
                 ));
             }
         }
     }
-    for i in 0..heap.stack_words() {
-        let p = heap.stop.add(i);
-        check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;
-    }
-    for (k, r) in roots.iter().enumerate() {
-        for (i, &t) in r.iter().enumerate() {
-            check(i, t).map_err(|e| format!("root {i} of slice {k}: {e}"))?;
+    Ok(())
+}
+
+/// As [`verify_with`]. `ran`: code ran since the last collection, so that young objects may point
+/// to regions that others hold: they found them there.
+///
+/// # Safety
+/// As for [`verify`].
+unsafe fn verify_all(
+    heap: &Heap,
+    roots: &[&[Term]],
+    extra: Option<&[(usize, usize)]>,
+    ran: bool,
+) -> Result<(), String> {
+    // SAFETY: by the contract, which is that of [`verify`].
+    let (young, old) = unsafe { find_objects(heap) }?;
+    // SAFETY: by the contract; the walk has found all objects.
+    let (free, (held, old_held)) = unsafe { (free_runs(heap, &old)?, held_regions(heap, ran)) };
+    let mut live = Live {
+        heap,
+        roots,
+        young: &young,
+        old: &old,
+        ran,
+        young_words: None,
+        words: None,
+    };
+    let targets = Targets {
+        heap,
+        young: &young,
+        old: &old,
+        free,
+        held,
+        old_held,
+        extra,
+    };
+    // SAFETY: the walk has found the words and objects, and the stack has that many words.
+    unsafe {
+        check_ages(heap, &mut live)?;
+        for g in [&young, &old] {
+            check_generation(g, &targets, &mut live)?;
+        }
+        check_sent(heap, &young, &old, ran)?;
+        for i in 0..heap.stack_words() {
+            let p = heap.stop.add(i);
+            let checked = targets.check(p as usize, *p);
+            checked.map_err(|e| format!("stack slot {i}: {e}"))?;
+        }
+        for (k, r) in roots.iter().enumerate() {
+            for (i, &t) in r.iter().enumerate() {
+                let checked = targets.check(i, t);
+                checked.map_err(|e| format!("root {i} of slice {k}: {e}"))?;
+            }
         }
     }
     Ok(())
 }
 
-/// Tells who is alive, and is asked when something is wrong. Two kinds of dead objects are no damage:
-/// * What was made while a message was looked at that was refused points into the message yet, which may have gone since: by another
-///   receive, which has copied it, or because it was flushed.
-/// * A match context over a binary that has been appended to, and given other memory for that, has the address of before.
+/// Determines what is reachable, on demand when something is wrong. Two kinds of dead objects are
+/// no damage:
+/// * What was made while a message was looked at that was then refused still points into the
+///   message, which may be gone: another receive has copied it, or it was flushed.
+/// * A match context over a binary that has been appended to, and got other memory for that, has
+///   the old address.
 struct Live<'a> {
     heap: &'a Heap,
     roots: &'a [&'a [Term]],
     young: &'a Found,
     old: &'a Found,
-    /// Code ran since the last collection, which has left nothing young that is not reached.
+    /// Code ran since the last collection, which has left no unreachable young objects.
     ran: bool,
-    /// Words of young objects that are reached, once somebody has asked; and of all objects.
+    /// Words of reachable young objects, once they were needed; and of all objects.
     young_words: Option<HashSet<usize>>,
     words: Option<HashSet<usize>>,
 }
 
 impl Live<'_> {
-    /// Whether the word at address `at` is a young object's that is not reached: what it says may lead nowhere. What is old only
-    /// refers to what is old, and to regions that the generation holds: so nothing there is excused.
+    /// Whether the word at address `at` belongs to an unreachable young object: it may lead
+    /// nowhere. Old objects only refer to old ones, and to regions that the generation holds: so
+    /// nothing there is excused.
     ///
     /// # Safety
-    /// `at` is the address of a word of an object that was found in the heap; the heap is as for [`verify`].
+    /// `at` is the address of a word of an object that was found in the heap; the heap is as for
+    /// [`verify`].
     unsafe fn excuses(&mut self, at: usize) -> bool {
         if !self.ran || !self.young.holds(at) {
             return false;
         }
         let (heap, roots, young) = (self.heap, self.roots, self.young);
-        let words = self
-            .young_words
-            .get_or_insert_with(|| reached(heap, roots, &[young]));
+        // SAFETY: by the contract; `young` has whole objects of the heap.
+        let words = unsafe {
+            self.young_words
+                .get_or_insert_with(|| reached(heap, roots, &[young]))
+        };
         !words.contains(&at)
     }
-    /// Whether the object at `p`, which refers to others, is not reached: they may have changed.
+    /// Whether the object at `p`, which refers to others, is unreachable: they may have changed.
     ///
     /// # Safety
     /// `p` is the address of an object that was found in the heap; the heap is as for [`verify`].
@@ -318,20 +438,25 @@ impl Live<'_> {
             return false;
         }
         let (heap, roots, both) = (self.heap, self.roots, [self.young, self.old]);
-        let words = self
-            .words
-            .get_or_insert_with(|| reached(heap, roots, &both));
-        let (a, b) = layout::term_range(p as *mut Term);
-        a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
+        // SAFETY: by the contract; `p` is the start of a whole object.
+        unsafe {
+            let words = self
+                .words
+                .get_or_insert_with(|| reached(heap, roots, &both));
+            let (a, b) = layout::term_range(p as *mut Term);
+            a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
+        }
     }
 }
 
-/// The addresses of those words of the objects in `found` that can be reached from the roots and the stack by way of these.
+/// The addresses of the words of objects in `found` that are reachable from the roots and the stack
+/// through these objects.
 ///
 /// # Safety
 /// The heap is as for [`verify`], and `found` are whole objects of it, by their areas.
 unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<usize> {
-    let stack = (0..heap.stack_words()).map(|i| *heap.stop.add(i));
+    // SAFETY: by the contract, the stack has that many words.
+    let stack = unsafe { (0..heap.stack_words()).map(|i| *heap.stop.add(i)) };
     let mut todo: Vec<Term> = stack.filter(|t| !t.is_header()).collect();
     todo.extend(roots.iter().flat_map(|r| r.iter()));
     let mut words = HashSet::new();
@@ -340,21 +465,24 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<u
         if t.is_immed() || !found.iter().any(|g| g.holds(p as usize)) {
             continue;
         }
-        let (a, b) = match t.is_list_ptr() {
-            true => (0, 2),
-            false => layout::term_range(p),
-        };
-        for k in a..b {
-            if words.insert(p.add(k) as usize) {
-                todo.push(*p.add(k));
+        // SAFETY: `t` points into one of the areas, which are whole objects.
+        unsafe {
+            let (a, b) = match t.is_list_ptr() {
+                true => (0, 2),
+                false => layout::term_range(p),
+            };
+            for k in a..b {
+                if words.insert(p.add(k) as usize) {
+                    todo.push(*p.add(k));
+                }
             }
         }
     }
     words
 }
 
-/// Whether the old generation holds what it refers to of `regions`, which code held until now: a message for the first word that
-/// leads into one that it does not hold.
+/// Whether the old generation holds those of `regions` that it refers to, which code held until
+/// now. Err has a message for the first word that leads into a region that it does not hold.
 ///
 /// # Safety
 /// The heap's own pointers are right; the regions are alive.
@@ -369,7 +497,8 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
         return Ok(());
     }
     let mut old = Found::default();
-    walk(heap.old_heap, heap.old_words(), &mut old)?;
+    // SAFETY: by the contract, the words below `old_htop` are initialised.
+    unsafe { walk(heap.old_heap, heap.old_words(), &mut old) }?;
     let lost = old.terms.iter().find(|&&(at, t)| {
         let a = t.ptr() as usize;
         let leads = !t.is_immed() && areas.iter().any(|&(lo, hi)| (lo..hi).contains(&a));
@@ -384,26 +513,29 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
     }
 }
 
-/// Stress mode: a heap for which [`verify_old_holds`] is not true ends the runtime.
+/// Stress mode: ends the runtime unless [`verify_old_holds`].
 ///
 /// # Safety
-/// As there.
+/// As for [`verify_old_holds`].
 #[cold]
 pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
-    if let Err(e) = verify_old_holds(heap, regions) {
+    // SAFETY: by the contract, which is that of [`verify_old_holds`].
+    if let Err(e) = unsafe { verify_old_holds(heap, regions) } {
         damaged("as literals are purged", &e);
     }
 }
 
-/// Stress mode: a heap that does not verify ends the runtime, with the reason. `ran`: code ran since the last collection.
+/// Stress mode: ends the runtime, with the reason, if a heap does not verify. `ran`: code ran since
+/// the last collection.
 ///
 /// # Safety
 /// As for [`verify`].
 pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
-    // Only in the window is there a message that may be pointed to.
+    // Only in the window may a message be pointed to.
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    if let Err(e) = verify_all(heap, &roots, extra, ran) {
+    // SAFETY: by the contract, which is that of [`verify`].
+    if let Err(e) = unsafe { verify_all(heap, &roots, extra, ran) } {
         damaged(when, &e);
     }
 }
@@ -414,18 +546,19 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
 /// As for [`verify`].
 pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    if let Err(e) = verify_all(heap, roots, extra, true) {
+    // SAFETY: by the contract, which is that of [`verify`].
+    if let Err(e) = unsafe { verify_all(heap, roots, extra, true) } {
         damaged(when, &e);
     }
 }
 
 fn damaged(when: &str, e: &str) -> ! {
-    crate::say!("purlin: damaged heap {when}: {e}{}", stress::told());
+    crate::say!("purlin: damaged heap {when}: {e}{}", stress::seed_note());
     std::process::abort();
 }
 
-/// The mode, for code outside collections: verifies a heap after code ran, or not, as collections do. `when` tells what was
-/// done last. `roots`: as of a collection.
+/// Stress mode, outside collections: verifies a heap after code ran, or not, as often as
+/// collections do. `when` says what was done last. `roots`: as for a collection.
 ///
 /// # Safety
 /// The heap's own pointers are right, and the roots are initialised.
@@ -433,7 +566,8 @@ fn damaged(when: &str, e: &str) -> ! {
 #[inline(never)]
 pub unsafe fn look_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     if due(heap) {
-        check_after(heap, roots, when);
+        // SAFETY: by the contract, which is that of [`verify`].
+        unsafe { check_after(heap, roots, when) };
     }
 }
 
@@ -441,12 +575,14 @@ fn due(heap: &Heap) -> bool {
     stress::once_in(1, heap.all_words() + heap.stack_words())
 }
 
-/// Verifies a heap, or not: as often as [`stress::once_in`] says. `ran`: code ran since the last collection.
+/// Verifies a heap, or not: as often as [`stress::once_in`] says. `ran`: code ran since the last
+/// collection.
 ///
 /// # Safety
 /// As for [`verify`].
 pub(crate) unsafe fn look(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     if due(heap) {
-        check(heap, roots, when, ran);
+        // SAFETY: by the contract, which is that of [`verify`].
+        unsafe { check(heap, roots, when, ran) };
     }
 }

@@ -1,22 +1,26 @@
 //! The term word: one 64-bit word per term, with the field's usual tags.
 //!
 //! ```text
-//!   ..........................................................00  header (in an object) or code address (on a stack)
 //!   pppppppp...ppp01  cons: pointer to two words, head and tail
 //!   pppppppp...ppp10  boxed: pointer to a header word
-//!   nnnnnnnn..nn0011  local pid (28 bits of data)       nnnnnnnn..nn0111  local port
+//!   ..............00  header (in an object) or code address (on a stack)
+//!   nnnnnnnn..nn0011  local pid (28 bits of data)
+//!   nnnnnnnn..nn0111  local port (28 bits of data)
 //!   iiiiiiii..ii1111  small: 60-bit two's complement
-//!   iiiiii..ii001011  atom: index into the atom table   cccccc..cc011011  catch mark (stack only)
-//!                                                              0x3b  nil
+//!   iiiiii..ii001011  atom: index into the atom table
+//!   cccccc..cc011011  catch mark (stack only)
+//!               0x3b  nil
+//!
 //!   header: arity or payload words << 6 | 4-bit subtag << 2 | 00
 //! ```
 //!
 //! # The contract of a term in hand
-//! A `Term` is a plain word, `Copy`, without a lifetime. The object that it points at stays where it is until one of the
-//! `unsafe` functions that move or free terms runs (a collection, the release of a fragment or region). Safe code
-//! may read through any `Term` that it was given during the native call in which it was given. It must not keep a
-//! `Term` beyond that call: what has to live longer is copied into a buffer of its own
-//! ([`crate::frag::OwnedTerm`]). Making a pointer term out of raw bits is `unsafe`.
+//! A `Term` is a plain word, `Copy`, without a lifetime. The object that it points at stays where
+//! it is until one of the `unsafe` functions that move or free terms runs (a collection, the
+//! release of a fragment or region). Safe code may read through any `Term` that it was given during
+//! the native call in which it was given. It must not keep a `Term` beyond that call: a term that
+//! has to live longer is copied into a buffer of its own ([`crate::frag::OwnedTerm`]). Making a
+//! pointer term out of raw bits is `unsafe`.
 
 /// Primary tags (two low bits).
 pub const TAG_MASK: u64 = 3;
@@ -39,12 +43,12 @@ pub const TAG_ATOM: u64 = 0x0B;
 pub const TAG_CATCH: u64 = 0x1B;
 pub const NIL_WORD: u64 = 0x3B;
 
-/// Classes of terms: see [`Term::type_class`].
+/// Number of classes of terms: see [`Term::type_class`].
 pub const TYPE_CLASSES: usize = 22;
-/// The class of list cells; those before it are of what is boxed, by subtag.
+/// Class of cons cells. The classes below it are those of boxed terms, by subtag.
 pub const CLASS_LIST: usize = 16;
 pub const CLASS_NIL: usize = 17;
-/// The classes of other immediates, by the upper half of the four-bit tag.
+/// Classes of other immediates, by the upper half of the four-bit tag.
 pub const CLASS_PID: usize = 18;
 pub const CLASS_PORT: usize = 19;
 pub const CLASS_ATOM: usize = 20;
@@ -56,7 +60,7 @@ pub const MAX_SMALL: i64 = (1 << 59) - 1;
 
 /// Bits of data in a local pid or port.
 pub const PID_DATA_BITS: u32 = 28;
-/// Bits of a pid's data that are its number; the rest is its serial.
+/// Bits of a pid's data that are its number; the others are its serial.
 pub const PID_NUM_BITS: u32 = 15;
 
 /// The kind of a boxed object: the subtag of its header.
@@ -75,7 +79,7 @@ pub enum Subtag {
     RefcBin = 0x8,
     HeapBin = 0x9,
     SubBin = 0xA,
-    /// Of no object: a mark of the collector, which is gone when it is done.
+    /// Belongs to no object: a mark that the collector sets and removes again.
     UnusedB = 0xB,
     ExtPid = 0xC,
     ExtPort = 0xD,
@@ -94,24 +98,24 @@ pub const NIL: Term = Term(NIL_WORD);
 /// Bits of a header below its subtag, and below its arity.
 pub const SUBTAG_SHIFT: u32 = 2;
 pub const ARITY_SHIFT: u32 = 6;
-/// The bits of a header that hold tag and subtag, but no arity.
+/// The bits of a header that hold the tag and the subtag, but not the arity.
 pub const KIND_MASK: u64 = (1 << ARITY_SHIFT) - 1;
 /// The word of "no value", [`Term::NON_VALUE`].
 pub const NON_VALUE_WORD: u64 = header(Subtag::Float, 0);
 
-/// The bits of a header that tell the kind of its object: tag and subtag.
+/// The bits of a header that give the kind of its object: tag and subtag.
 #[inline]
 pub const fn header_kind(hdr: u64) -> u64 {
     hdr & KIND_MASK
 }
 
-/// Whether a word is an immediate, as a term.
+/// Whether a word, read as a term, is an immediate.
 #[inline(always)]
 pub const fn is_immed_word(w: u64) -> bool {
     w & TAG_MASK == TAG_IMMED
 }
 
-/// Whether a word is a small integer, as a term.
+/// Whether a word, read as a term, is a small integer.
 #[inline(always)]
 pub const fn is_small_word(w: u64) -> bool {
     w & TAG4_MASK == TAG_SMALL
@@ -129,7 +133,8 @@ pub const fn header(subtag: Subtag, arity: usize) -> u64 {
     ((arity as u64) << ARITY_SHIFT) | ((subtag as u64) << SUBTAG_SHIFT)
 }
 
-/// Payload words (tuples: elements) that `hdr` announces. Not for maps, see [`crate::layout::map_words`].
+/// Payload words (tuples: elements) that `hdr` announces. Not for maps: see
+/// [`crate::layout::map_words`].
 #[inline]
 pub const fn header_arity(hdr: u64) -> usize {
     (hdr >> ARITY_SHIFT) as usize
@@ -160,7 +165,8 @@ pub const fn header_subtag(hdr: u64) -> Subtag {
 }
 
 impl Term {
-    /// A word that is no term: the header of a float of no words. Marks "no value" in registers and results.
+    /// A word that is no term: the header of a float without words. Marks "no value" in registers
+    /// and results.
     pub const NON_VALUE: Term = Term(NON_VALUE_WORD);
 
     /// The word itself.
@@ -169,32 +175,33 @@ impl Term {
         self.0
     }
 
-    /// A term out of its word.
+    /// Makes a term of its word.
     ///
     /// # Safety
-    /// Where the word has a list or boxed tag, it must point at a well-formed object of that kind that stays in
-    /// place as the module head describes.
+    /// If the word has a list or boxed tag, it must point at a well-formed object of that kind that
+    /// stays in place as the module head describes.
     #[inline(always)]
     pub const unsafe fn from_raw(w: u64) -> Term {
         Term(w)
     }
 
-    /// A local pid out of its 28 data bits.
+    /// Makes a local pid of its 28 data bits.
     #[inline]
     pub const fn pid(data: u32) -> Term {
         Term(((data as u64) << 4) | TAG_PID)
     }
-    /// A local port out of its 28 data bits.
+    /// Makes a local port of its 28 data bits.
     #[inline]
     pub const fn port(data: u32) -> Term {
         Term(((data as u64) << 4) | TAG_PORT)
     }
-    /// The atom with that index in the atom table.
+    /// The atom with this index in the atom table.
     #[inline]
     pub const fn atom(index: u32) -> Term {
         Term(((index as u64) << 6) | TAG_ATOM)
     }
-    /// A small. The value must lie between [`MIN_SMALL`] and [`MAX_SMALL`] (checked in debug builds).
+    /// A small. The value must lie between [`MIN_SMALL`] and [`MAX_SMALL`] (checked in debug
+    /// builds).
     #[inline(always)]
     pub const fn small(v: i64) -> Term {
         debug_assert!(v >= MIN_SMALL && v <= MAX_SMALL);
@@ -223,12 +230,12 @@ impl Term {
     pub const fn is_boxed(self) -> bool {
         self.0 & TAG_MASK == TAG_BOXED
     }
-    /// No pointer: pid, port, small, atom, catch mark or nil.
+    /// Whether this is no pointer: a pid, port, small, atom, catch mark or nil.
     #[inline(always)]
     pub const fn is_immed(self) -> bool {
         is_immed_word(self.0)
     }
-    /// A header word or a code address on a stack.
+    /// Whether this is a header word or a code address on a stack.
     #[inline(always)]
     pub const fn is_header(self) -> bool {
         self.0 & TAG_MASK == TAG_HEADER
@@ -237,7 +244,7 @@ impl Term {
     pub const fn is_nil(self) -> bool {
         self.0 == NIL_WORD
     }
-    /// A cons cell or nil.
+    /// Whether this is a cons cell or nil.
     #[inline(always)]
     pub const fn is_list(self) -> bool {
         self.is_list_ptr() || self.is_nil()
@@ -254,12 +261,12 @@ impl Term {
     pub const fn is_catch(self) -> bool {
         self.0 & TAG6_MASK == TAG_CATCH
     }
-    /// A pid of this runtime.
+    /// Whether this is a pid of this runtime.
     #[inline(always)]
     pub const fn is_local_pid(self) -> bool {
         self.0 & TAG4_MASK == TAG_PID
     }
-    /// A port of this runtime.
+    /// Whether this is a port of this runtime.
     #[inline(always)]
     pub const fn is_local_port(self) -> bool {
         self.0 & TAG4_MASK == TAG_PORT
@@ -294,7 +301,7 @@ impl Term {
         self.0 >> 6
     }
 
-    /// Where a cons or boxed term points. Meaningless for immediates.
+    /// The address that a cons or boxed term points at. Meaningless for immediates.
     #[inline(always)]
     pub const fn ptr(self) -> *mut Term {
         (self.0 & !TAG_MASK) as *mut Term
@@ -341,7 +348,8 @@ impl Term {
     pub fn subtag(self) -> Option<Subtag> {
         self.boxed_header().map(header_subtag)
     }
-    /// A number that answers all type tests, but for those that look into the object: below [`TYPE_CLASSES`].
+    /// Returns a number below [`TYPE_CLASSES`] that answers all type tests except those that read
+    /// the object's contents.
     #[inline(always)]
     pub fn type_class(self) -> usize {
         match self.boxed_header() {
@@ -362,11 +370,11 @@ impl Term {
     pub fn is_tuple(self) -> bool {
         self.has_subtag(Subtag::Tuple)
     }
-    /// The elements, if this is a tuple. The slice is good for the native call, like the term.
+    /// The elements, if this is a tuple. Like the term, the slice is valid during the native call.
     #[inline(always)]
     pub fn as_tuple<'a>(self) -> Option<&'a [Term]> {
         if self.is_tuple() {
-            // SAFETY: a tuple in hand has as many words behind its header as the header says (module head).
+            // SAFETY: the header of a tuple in hand says how many words follow it (module head).
             unsafe {
                 Some(std::slice::from_raw_parts(
                     self.ptr().add(1),
@@ -406,13 +414,14 @@ impl Term {
     pub fn is_number(self) -> bool {
         self.is_integer() || self.is_float()
     }
-    /// Sign (true: negative) and magnitude in 64-bit digits, least significant first, if this is a bignum.
+    /// Sign (true: negative) and magnitude, in 64-bit digits, least significant first, if this is a
+    /// bignum.
     #[inline]
     pub fn as_big<'a>(self) -> Option<(bool, &'a [u64])> {
         if !self.is_big() {
             return None;
         }
-        // SAFETY: a bignum is a header and that many digit words.
+        // SAFETY: a bignum is a header and as many digit words as it says.
         unsafe {
             let h = (*self.ptr()).0;
             Some((
@@ -425,7 +434,7 @@ impl Term {
     pub fn is_map(self) -> bool {
         self.has_subtag(Subtag::Map)
     }
-    /// A native record.
+    /// Whether this is a native record.
     #[inline(always)]
     pub fn is_record(self) -> bool {
         self.has_subtag(Subtag::Record)
@@ -434,7 +443,7 @@ impl Term {
     pub fn is_fun(self) -> bool {
         self.has_subtag(Subtag::Fun)
     }
-    /// A binary or bitstring of any representation (not a match context).
+    /// Whether this is a binary or bitstring of any representation (not a match context).
     #[inline(always)]
     pub fn is_bitstring(self) -> bool {
         match self.subtag() {
@@ -446,32 +455,33 @@ impl Term {
     pub fn is_match_context(self) -> bool {
         self.has_subtag(Subtag::MatchContext)
     }
-    /// A pid, local or of another node.
+    /// Whether this is a pid, local or of another node.
     #[inline(always)]
     pub fn is_pid(self) -> bool {
         self.is_local_pid() || self.has_subtag(Subtag::ExtPid)
     }
-    /// A port, local or of another node.
+    /// Whether this is a port, local or of another node.
     #[inline(always)]
     pub fn is_port(self) -> bool {
         self.is_local_port() || self.has_subtag(Subtag::ExtPort)
     }
-    /// A reference, local or of another node.
+    /// Whether this is a reference, local or of another node.
     #[inline(always)]
     pub fn is_ref(self) -> bool {
         self.has_subtag(Subtag::Ref) || self.has_subtag(Subtag::ExtRef)
     }
 
-    /// Cells of a list, and what follows the last of them.
+    /// Number of cells of a list, and the term that follows the last of them.
     ///
-    /// The cells of most lists lie at equal distances, since they were built or copied one after another. So the next one is
-    /// guessed, and what the cell says is compared with the guess: the processor then reads ahead, where it would
-    /// otherwise wait for each cell to learn where the next one is. 0.6 ns a cell, where following the cells takes 1.4.
+    /// The cells of most lists lie at equal distances, because they were built or copied one after
+    /// another. So the next address is guessed, and the cell's tail is compared with the guess: the
+    /// processor then reads ahead, where it would otherwise wait for each cell to learn where the
+    /// next one is. This takes 0.6 ns a cell; following the tails takes 1.4.
     pub fn cells(self) -> (usize, Term) {
         self.cells_within(usize::MAX)
     }
-    /// As [`Term::cells`], and ends before a cell once it has walked `most` cells, or a few more: it looks at that every eighth only, so it
-    /// costs nothing.
+    /// As [`Term::cells`], but stops before a cell once it has walked `most` cells, or a few more:
+    /// it checks only at every eighth cell, so that the check costs nothing.
     #[inline]
     pub fn cells_within(self, most: usize) -> (usize, Term) {
         const AT_ONCE: usize = 8;
@@ -497,12 +507,12 @@ impl Term {
         }
         (n, Term(at))
     }
-    /// Walks a list: yields elements; [`ListIter::tail`] tells how it ended.
+    /// Walks a list: yields its elements; [`ListIter::tail`] returns how it ended.
     #[inline]
     pub fn list_iter(self) -> ListIter {
         ListIter { at: self }
     }
-    /// All elements of a proper list; None if improper or no list.
+    /// All elements of a proper list; None if it is improper or no list.
     pub fn list_to_vec(self) -> Option<Vec<Term>> {
         let mut it = self.list_iter();
         let v: Vec<Term> = it.by_ref().collect();
@@ -510,13 +520,13 @@ impl Term {
     }
 }
 
-/// Iterator over the elements of a list. Stops at whatever is no cons.
+/// Iterator over the elements of a list. Stops at the first tail that is no cons cell.
 pub struct ListIter {
     at: Term,
 }
 
 impl ListIter {
-    /// The rest behind the elements yielded so far; after the end, nil for a proper list.
+    /// The rest behind the elements yielded so far; after the end, nil if the list is proper.
     #[inline]
     pub fn tail(&self) -> Term {
         self.at
@@ -533,13 +543,13 @@ impl Iterator for ListIter {
     }
 }
 
-/// `w`, of which the compiler is not to know that it equals another value.
+/// Returns `w` in a way that hides from the compiler that it equals another value.
 #[inline(always)]
 fn unrelated(w: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         let mut w = w;
-        // SAFETY: no instruction at all.
+        // SAFETY: the assembly has no instruction.
         unsafe {
             std::arch::asm!("/* {0} */", inout(reg) w, options(pure, nomem, nostack, preserves_flags));
         }

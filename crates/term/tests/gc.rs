@@ -1,5 +1,5 @@
-//! The collector against a shadow model: random graphs keep their structure through every kind of collection, the
-//! heap verifies before and after, and every count is given back at the end.
+//! The collector against a shadow model: random graphs keep their structure through every kind of
+//! collection, the heap verifies before and after, and every count is given back at the end.
 
 use purlin_term::fun::{FunEntry, FunName};
 use purlin_term::gc;
@@ -36,7 +36,7 @@ fn fun_entry() -> FunEntry {
     FunEntry::new(name, NIL)
 }
 
-/// The structure of a term, bounded: graphs that share much would print without end.
+/// The structure of a term, up to a limit: graphs that share much would print without end.
 fn show(root: Term, out: &mut String) {
     let mut todo = vec![root];
     let mut left = 3000;
@@ -68,7 +68,7 @@ fn show(root: Term, out: &mut String) {
             let _ = write!(out, "{{{}", e.len());
             todo.extend(e);
         } else if t.is_match_context() {
-            // SAFETY: layout of match contexts; the base is what the collector must keep right.
+            // SAFETY: layout of match contexts; the collector must keep the base right.
             unsafe {
                 let p = t.ptr();
                 let (off, end) = ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize);
@@ -157,7 +157,7 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
             let m = MagicRef::new([1, 2, r.next(1000) as u32], Box::new(owned.clone()));
             h.magic_ref(m)
         }
-        // A list of immediates in front of something, at times with something else among them.
+        // A list of immediates in front of something, sometimes with something else among them.
         13 => {
             let (n, other) = (r.next(20), r.next(40));
             (0..n).fold(pick(r), |t, i| match i == other {
@@ -199,7 +199,7 @@ fn random_graphs_survive_every_kind_of_collection() {
     let (mut seen_old, mut seen_frag) = (false, false);
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     for seed in 1..120u64 {
-        // In every other round, generations of any size are collected where they lie.
+        // In every other round, generations of any size are collected in place.
         let limit = if seed % 2 == 0 { 16 } else { large };
         gc::IN_PLACE_WORDS.store(limit, Ordering::Relaxed);
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -213,7 +213,8 @@ fn random_graphs_survive_every_kind_of_collection() {
                 for _ in 0..r.next(200) {
                     let t = make(&mut h, &mut r, &roots, &e, &owned);
                     let i = r.next(roots.len());
-                    // A match context is not a term that others may refer to, but the collector does not mind.
+                    // A match context is not a term that others may refer to, but the collector
+                    // does not mind.
                     roots[i] = t;
                 }
                 if h.free_words() > 10 && r.next(2) == 0 {
@@ -262,7 +263,8 @@ fn random_graphs_survive_every_kind_of_collection() {
     assert_eq!(purlin_term::bin::total_bytes(), before);
 }
 
-/// A generation that is swept a few slots at a time, in all states of which it is collected, promoted to and verified.
+/// A generation swept a few slots at a time, and collected, promoted to and verified in all states
+/// of the sweep.
 #[test]
 fn sweeps_in_steps_keep_the_structure() {
     purlin_term::region::init();
@@ -330,7 +332,7 @@ fn sweeps_in_steps_keep_the_structure() {
     gc::STEPS_ABOVE_WORDS.store(large, Ordering::Relaxed);
     gc::STEP_SLOTS.store(slots, Ordering::Relaxed);
     println!("{sweeps} sweeps, {filled} times runs were filled, {given_up} sweeps given up");
-    // In stress mode most sweeps are given up for a full one.
+    // In stress mode most sweeps are abandoned for a full one.
     assert!(gc::stress() || (sweeps > 100 && filled > 100 && given_up > 50));
     assert_eq!(e.count(), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
@@ -340,10 +342,10 @@ fn sweeps_in_steps_keep_the_structure() {
 /// Tests that change the collector's settings.
 static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 
-/// A step of a process that looks at a message where that lies.
+/// A step of a process that looks at a message in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// Objects are made, half of which point into the message.
+    /// Make objects, half of which point into the message.
     Make,
     Minor,
     Full,
@@ -352,7 +354,7 @@ enum Step {
     Grow,
 }
 
-/// A message as it comes: a block of its own, with binaries in it.
+/// A received message: a block of its own, with binaries in it.
 unsafe fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
     let mut f = purlin_term::frag::Fragment::with_capacity(400);
     let mut all = Vec::new();
@@ -366,7 +368,8 @@ unsafe fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
     (f, all)
 }
 
-/// Looks at a message, does `steps`, receives or refuses it, does `after`, and compares all that was made.
+/// Looks at a message, does `steps`, receives or refuses it, does `after`, and compares everything
+/// that was made.
 unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], after: &[Step]) {
     let (mut f, parts) = message(r);
     let area: Vec<(usize, usize)> = f
@@ -415,7 +418,7 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
                             _ => h.cons(y, x),
                         },
                     };
-                    // Those of the second half live from before the message on.
+                    // Those of the second half have lived since before the message.
                     roots[i % n] = t;
                 }
                 continue;
@@ -464,7 +467,7 @@ fn what_is_made_out_of_a_message_stays_young_until_it_is_received() {
         &[Shrink, Make, Minor],
         &[Make, Minor, Make, Minor, Full],
     ];
-    // In place whatever the size, and settled; and as it is by default.
+    // In place and settled at any size; and by default.
     for limit in [16, large] {
         gc::IN_PLACE_WORDS.store(limit, Ordering::Relaxed);
         for old in [0, 600] {
@@ -473,7 +476,7 @@ fn what_is_made_out_of_a_message_stays_young_until_it_is_received() {
                     let mut r = Rng(1 + (i * 10 + j) as u64);
                     let mut h = Heap::empty();
                     h.keep_generations();
-                    // SAFETY: all that is used is in `roots`.
+                    // SAFETY: everything that is used is in `roots`.
                     unsafe {
                         let mut roots = vec![NIL; 24];
                         // An old generation, and survivors of one collection.
@@ -502,7 +505,7 @@ fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
     purlin_term::region::init();
     let mut r = Rng(7);
     let mut h = Heap::empty();
-    // SAFETY: all that is used is in `roots`.
+    // SAFETY: everything that is used is in `roots`.
     unsafe {
         let mut roots = vec![NIL; 4];
         let list = |h: &mut Heap, roots: &mut [Term], n: usize| {
@@ -514,7 +517,7 @@ fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
             }
         };
         list(&mut h, &mut roots, 200_000);
-        // The next collection promotes all there is, but for the window.
+        // Without the window, the next collection would promote everything.
         let at_once =
             |h: &Heap| h.all_survives && h.old_block_words() - h.old_words() > h.used_words() + 10;
         while !at_once(&h) {

@@ -1,5 +1,5 @@
-//! Arithmetic and maps compared with the stock runtime, where there is one: the same generated operations are run by
-//! both, and every result must be the same text.
+//! Arithmetic and maps compared with the stock runtime, if there is one: both run the same
+//! generated operations, and every result must be the same text.
 
 use purlin_term::arith::{self, Arith, ArithError};
 use purlin_term::bits::{self, BsWriter};
@@ -7,7 +7,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::{Alloc, Term, map};
 use std::process::Command;
 
-/// The output of stock for `code` (one line per result); None where there is no stock runtime.
+/// The output of stock for `code` (one line per result); None if there is no stock runtime.
 fn stock(code: &str) -> Option<String> {
     let dir = std::env::temp_dir().join(format!(
         "purlin-numbers-{}-{}",
@@ -445,7 +445,7 @@ fn appending() {
         let (t, dst, pos) = bits::private_append(&mut a, p, 12, 1).unwrap();
         // SAFETY: as above.
         unsafe { bits::write_bits(dst, pos, 12, i) };
-        // The term itself grows, also where the block under it gave way to a larger one.
+        // The term itself grows, even if the block under it was replaced by a larger one.
         assert_eq!(t, p);
     }
     let v = p.as_bits().unwrap();

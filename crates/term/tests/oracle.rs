@@ -1,5 +1,5 @@
-//! Random terms made by a stock `erl`, with what it says of them: bytes, hashes, order and text must agree.
-//! Skips where no `erl` is installed.
+//! Random terms made by a stock `erl`, with its results for them: bytes, hashes, order and text
+//! must agree. Skips if no `erl` is installed.
 
 use purlin_term::etf::{self, NoHooks, decode};
 use purlin_term::frag::Fragment;
@@ -7,7 +7,7 @@ use purlin_term::{Term, compare, hash, print};
 use std::cmp::Ordering;
 use std::process::Command;
 
-/// Prints records of a length (4 bytes) and data to a file: for each term its encodings and facts.
+/// Prints length-prefixed records (4 bytes) to a file: for each term its encodings and properties.
 const SCRIPT: &str = r#"
 -module(purlin_oracle).
 -export([main/1]).
@@ -174,7 +174,7 @@ fn agrees_with_stock() {
             fail("order", o.into(), text(6));
         }
         let s = print::format_term(t, print::Style::Write, usize::MAX);
-        // Pids, ports and references show the number of a node, which is each runtime's own.
+        // Pids, ports and references show the number of a node, which differs between runtimes.
         if !text(7).is_empty() && !text(7).contains(['<', '#']) && s != text(7) {
             fail("text", s, text(7));
         }
@@ -189,7 +189,7 @@ fn agrees_with_stock() {
     assert!(wrong.is_empty());
 }
 
-/// Damaged bytes must give an error or another term, and never anything worse.
+/// Damaged bytes must give an error or another term, never anything worse.
 #[test]
 fn damage_is_survived() {
     let Some(r) = records() else {

@@ -1,4 +1,4 @@
-//! Regions: who holds them, and when they go.
+//! Regions: their holders, and when they are freed.
 
 use purlin_term::frag::Fragment;
 use purlin_term::graph::{self, Graph};
@@ -46,7 +46,7 @@ fn what_was_sent_is_left_to_the_region_by_the_next_collection() {
             sound(&h, &roots);
             assert!(roots[1] == s && roots[0].as_tuple().unwrap_or(&[])[0] == s);
             assert!(h.all_words() < 100 && h.sent_as(l).is_none());
-            // Ours, and the heap's: of one generation, where it is not left to chance.
+            // Ours, and the heap's: of one generation, unless it is left to chance.
             let stress = gc::stress();
             assert!(holders(r) == 2 || (stress && holders(r) == 3));
             roots = [NIL, NIL];
@@ -65,7 +65,7 @@ fn a_term_of_the_old_generation_is_left_by_a_full_sweep() {
     let mut roots = [numbers(&mut h, 10_000)];
     // SAFETY: the roots are all that is used.
     unsafe {
-        // Survives twice, so it is old.
+        // It survives twice, so it is old.
         gc::collect(&mut h, 0, &mut [&mut roots], false);
         gc::collect(&mut h, 0, &mut [&mut roots], false);
         let stress = gc::stress();
@@ -141,7 +141,7 @@ fn a_small_part_is_copied_out_of_a_large_region() {
         // Once.
         let e = roots[1].as_tuple().unwrap_or(&[]);
         assert!(e[0] == roots[0] && e[1] == roots[0]);
-        // The whole of it stays.
+        // All of it stays.
         h.off_heap.regions.hold(r);
         let mut roots = [s];
         gc::collect(&mut h, 0, &mut [&mut roots], true);
@@ -184,7 +184,7 @@ fn what_is_reached_twice_is_copied_once() {
     let e = copy.as_tuple().unwrap_or_default();
     assert!(e.len() == 4 && e[0] == e[2] && e[0] != e[1] && e[0] != s);
     assert_eq!(frag.used_words(), 5 + 2 * 80);
-    // Without anything that is reached twice it is what a plain copy is.
+    // If nothing is reached twice it is the same as a plain copy.
     let l = f.list(&[Term::small(1), Term::small(2)]);
     let Some(g) = Graph::<true>::of(l, None, 1000) else {
         panic!("it has no more words");
@@ -310,8 +310,9 @@ fn a_graph_refers_to_what_was_sent_before() {
     }
 }
 
-/// A term copied to a region is the same one, shares what it shared, and takes as many words as it is measured to have,
-/// whatever was copied before it: what the last one was decides whether the next is measured first.
+/// A copy of a term in a region equals it, shares what it shared, and takes as many words as were
+/// measured, whatever was copied before: the previous term decides whether the next is measured
+/// first.
 #[test]
 fn regions_are_the_same_whether_or_not_terms_are_measured_first() {
     region::init();
@@ -433,35 +434,35 @@ fn the_parts_of_a_message_are_found_behind_closures_and_maps() {
     };
     let found = |t: Term, made: Option<Term>| {
         let (mut f, mut seen) = (Fragment::new(), Vec::new());
-        let got = copy::parts(t, &mut f, &mut |p| {
+        let got = copy::replace_parts(t, &mut f, &mut |p| {
             seen.push(p);
             stand_in
         });
         if let Some(m) = made {
             assert!(compare::eq_exact(got, m));
         }
-        // SAFETY: what was made isn't used any more.
+        // SAFETY: the terms made are not used any more.
         unsafe { f.destroy() };
         seen
     };
     let large = numbers(&mut h, 1000);
     let (t, made) = (near(&mut h, large), near(&mut h, stand_in));
-    // Once, though it is there twice.
+    // Once, although it is there twice.
     assert_eq!(found(t, Some(made)), [large]);
-    // Too deep: some part that it is in.
+    // Too deep: some term around it.
     let mut deep = large;
     for _ in 0..20 {
         deep = h.tuple(&[deep]);
     }
     let seen = found(deep, None);
     assert!(seen.len() == 1 && seen[0] != large);
-    // Few of many, however deep.
+    // Only some of many, however deep.
     let mut wide = NIL;
     for _ in 0..5 {
         let v: Vec<Term> = (0..8).map(|_| copy::copy(wide, &mut h)).collect();
         wide = h.tuple(&v);
     }
     assert!((1..200).contains(&found(wide, None).len()));
-    // SAFETY: its terms aren't used any more.
+    // SAFETY: its terms are not used any more.
     unsafe { gc::destroy(&mut h) };
 }

@@ -1,5 +1,5 @@
-//! Sweeps in steps: what each rule of theirs is for. In stress mode collections do what they like, so that nothing of this can be
-//! arranged: there the random graphs of `gc.rs` and the programs are for it.
+//! Sweeps in steps: the purpose of each of their rules. In stress mode collections behave at
+//! random, so none of this can be arranged: the random graphs of `gc.rs` and the programs cover it.
 
 use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region};
@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 
 const KEPT: usize = 24;
 
-/// Tests that change the collector's settings: one at a time.
+/// Serialises tests that change the collector's settings.
 static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 
-/// A heap with an old generation, whatever its size is, of `KEPT` lists in the roots; each of them lies in one piece.
+/// A heap with an old generation of any size, with `KEPT` lists in the roots, each of them in one
+/// piece.
 fn old_lists(h: &mut Heap) -> Vec<Term> {
     region::init();
     gc::STEPS_ABOVE_WORDS.store(0, Ordering::Relaxed);
@@ -36,7 +37,7 @@ fn is_list(t: Term, i: usize) -> bool {
     }) == Some(NIL)
 }
 
-/// A minor collection of a process that waited; a sweep begins behind it if one may.
+/// A minor collection of a process that waited; a sweep begins after it if one may.
 fn minor(h: &mut Heap, roots: &mut [Term]) {
     h.waited = true;
     // SAFETY: the roots are all that is used.
@@ -44,7 +45,7 @@ fn minor(h: &mut Heap, roots: &mut [Term]) {
     sound(h, roots);
 }
 
-/// Has all that is young be promoted: what is built lies in fragments first.
+/// Promotes everything young: what is built lies in fragments first.
 fn promote(h: &mut Heap, roots: &mut [Term]) {
     for _ in 0..3 {
         minor(h, roots);
@@ -52,11 +53,12 @@ fn promote(h: &mut Heap, roots: &mut [Term]) {
 }
 
 fn step(h: &mut Heap) {
-    // SAFETY: it is this thread's.
+    // SAFETY: the heap belongs to this thread.
     unsafe { gc::step(h) };
 }
 
-/// Begins a sweep, which takes more than a step. One that is on finds alive what lived when it began.
+/// Begins a sweep that takes more than one step. A sweep under way counts as live what lived when
+/// it began.
 fn begin(h: &mut Heap, roots: &mut [Term]) {
     finish(h, roots);
     gc::sweep_soon(h);
@@ -82,7 +84,7 @@ fn in_region(t: Term) -> (Term, &'static Region) {
     (s, b.finish())
 }
 
-/// Runs of the sweep before are filled while the next one goes on, at any point of it.
+/// Runs of the previous sweep are filled while the next one goes on, at any point of it.
 #[test]
 fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
     if gc::stress() {
@@ -107,7 +109,8 @@ fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
         }
         promote(&mut h, &mut roots);
         finish(&mut h, &roots);
-        // All that is promoted finds room in runs: nothing else may come to lie there, and no run is in the table twice.
+        // Everything promoted finds room in runs: nothing else may come to lie there, and no run is
+        // in the table twice.
         let all = h.old_words();
         for _ in 0..4 {
             roots[20] = list(&mut h, 20);
@@ -127,7 +130,8 @@ fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
     panic!("the sweep doesn't end");
 }
 
-/// A region that was held for an old object that died is found again, as a persistent term is, before the sweep is over.
+/// A region held for an old object that died is found again, as a persistent term is, before the
+/// sweep is over.
 #[test]
 fn a_region_found_while_a_sweep_is_on_stays_held() {
     if gc::stress() {
@@ -142,7 +146,7 @@ fn a_region_found_while_a_sweep_is_on_stays_held() {
     roots[1] = h.tuple(&[s]);
     promote(&mut h, &mut roots);
     assert!(h.old_off_heap.regions.covers(s.ptr()));
-    // The young generation holds it no longer, once it was collected.
+    // The young generation does not hold it any more, once it was collected.
     minor(&mut h, &mut roots);
     assert!(!h.off_heap.regions.covers(s.ptr()));
     roots[1] = NIL;
@@ -166,8 +170,8 @@ fn a_region_found_while_a_sweep_is_on_stays_held() {
     }
 }
 
-/// A term of a region that only code holds is written to an old tuple: before a sweep, at any step of one, and behind it. The
-/// generation holds the region from then on, for as long as the tuple lives.
+/// A term of a region that only code holds is written to an old tuple: before a sweep, at any step
+/// of one, and after it. From then on the generation holds the region, as long as the tuple lives.
 #[test]
 fn what_is_written_to_an_old_tuple_holds_its_region() {
     if gc::stress() {
@@ -186,7 +190,7 @@ fn what_is_written_to_an_old_tuple_holds_its_region() {
             step(&mut h);
         }
         let late = !h.is_swept_in_steps();
-        // SAFETY: nobody else knows the tuple, and what is written is not younger than it.
+        // SAFETY: nobody else knows the tuple, and the new term is not younger than it.
         unsafe { h.write_to(roots[1].ptr().add(2), s) };
         // The code goes.
         unsafe { r.release() };
@@ -215,7 +219,8 @@ fn what_is_written_to_an_old_tuple_holds_its_region() {
     panic!("the sweep doesn't end");
 }
 
-/// The verifier finds a word of an old object that leads to a region which its generation doesn't hold, whoever else does.
+/// The verifier finds a word of an old object that leads to a region which its generation does not
+/// hold, whoever else does.
 #[test]
 fn an_old_word_that_nobody_holds_is_found() {
     if gc::stress() {
@@ -246,7 +251,7 @@ fn an_old_word_that_nobody_holds_is_found() {
     }
 }
 
-/// A term that was sent and died isn't taken for another that comes to lie there.
+/// A sent term that died is not taken for another that comes to lie in its place.
 #[test]
 fn what_was_sent_is_forgotten_when_it_died() {
     if gc::stress() {
@@ -304,7 +309,8 @@ fn what_only_the_stack_holds_lives_through_a_sweep() {
     }
 }
 
-/// Built terms are old once their process waits: no later collection copies it, unless the old generation has no room.
+/// Built terms are old once their process waits: no later collection copies them, unless the old
+/// generation has no room.
 #[test]
 fn what_was_built_is_old_after_settling() {
     if gc::stress() {
@@ -335,7 +341,8 @@ fn what_was_built_is_old_after_settling() {
     }
 }
 
-/// The terms of a process come to be many times as much. Its generation grows where it lies, if the addresses behind it are free.
+/// The terms of a process multiply. Its generation grows in place, if the addresses behind it are
+/// free.
 #[test]
 fn a_generation_grows_where_it_lies() {
     if gc::stress() || purlin_term::fence::on() {
@@ -375,7 +382,8 @@ fn a_generation_grows_where_it_lies() {
     }
 }
 
-/// Where the old generation has no room, it is collected, and then what was built is promoted all the same.
+/// If the old generation has no room, it is collected, and then the built terms are promoted all
+/// the same.
 #[test]
 fn what_has_no_room_is_old_after_settling_too() {
     if gc::stress() {
@@ -399,7 +407,8 @@ fn what_has_no_room_is_old_after_settling_too() {
     }
 }
 
-/// A sweep that begins because a process waits for long moves nothing old, and leaves nothing to spare in front of it.
+/// A sweep that begins because a process waits for long moves nothing old, and leaves no spare room
+/// in front of it.
 #[test]
 fn the_sweep_of_who_waits_for_long_moves_nothing() {
     if gc::stress() {
@@ -422,7 +431,8 @@ fn the_sweep_of_who_waits_for_long_moves_nothing() {
         assert!(gc::is_sparse(&h));
         let same = |i: usize| i == 10 || roots[i].raw() == was[i].raw();
         assert!((0..14).all(|i| is_list(roots[i], i) && same(i)));
-        // First cells lie in turn, the rest of each list in one piece: what the one that was replaced leaves is a run but for the first.
+        // First cells lie one after the other, the rest of each list in one piece: a replaced list
+        // leaves a run without its first cell.
         assert_eq!(h.old_free_words(), (KEPT - 14) * 80 + 78);
         promote(&mut h, &mut roots);
         assert!(!gc::is_swept_idle(&Heap::empty()));
@@ -430,7 +440,8 @@ fn the_sweep_of_who_waits_for_long_moves_nothing() {
     }
 }
 
-/// The pages of a long run go back to the system a part at a time, and nothing is promoted there before.
+/// The pages of a long run go back to the system a part at a time, and nothing is promoted there
+/// before.
 #[test]
 fn a_long_run_is_used_when_all_of_it_was_given_back() {
     if gc::stress() || purlin_term::fence::on() {
@@ -444,7 +455,7 @@ fn a_long_run_is_used_when_all_of_it_was_given_back() {
     roots[20] = h.list(&long);
     promote(&mut h, &mut roots);
     finish(&mut h, &roots);
-    // So much lives that nobody has it moved.
+    // So much lives that gathering it does not pay.
     roots.push(h.list(&long[..200_000]));
     promote(&mut h, &mut roots);
     roots[20] = NIL;

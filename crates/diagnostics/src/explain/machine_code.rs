@@ -1,11 +1,11 @@
 //! Which functions have machine code, what it costs, and why others have none.
 
-use crate::compiled::told::{self, Function, Report};
+use crate::compiled::report::{self, Function, Report};
 use crate::json::Json;
 
 pub fn machine_code(top: usize) -> Vec<(String, Json)> {
-    let mode = ("mode".to_string(), Json::from(told::mode()));
-    let Some(r) = told::report(top) else {
+    let mode = ("mode".to_string(), Json::from(report::mode()));
+    let Some(r) = report::report(top) else {
         // All is interpreted: asked for, or the system allows nothing else.
         return vec![mode];
     };

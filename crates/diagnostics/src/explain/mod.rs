@@ -197,7 +197,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
     if let Some(file) = std::env::var_os(VARIABLE) {
         let folder = objects_beside(file.as_ref());
         if folder.is_dir() {
-            crate::code::objects::write_to(folder);
+            crate::code::object_files::write_to(folder);
         }
         crate::halt::on_end(at_end);
         holders::watch();

@@ -1,7 +1,7 @@
 //! The whole system in numbers.
 
 use super::query::Query;
-use crate::compiled::told;
+use crate::compiled::report;
 use crate::explain;
 use crate::json::Json;
 use crate::{clock, options, port, process, sched};
@@ -65,7 +65,7 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
 
 /// None where all is interpreted.
 fn machine_code() -> Json {
-    let Some((functions, bytes, limit)) = told::totals() else {
+    let Some((functions, bytes, limit)) = report::totals() else {
         return Json::Null;
     };
     Json::object([

@@ -147,7 +147,7 @@ pub(super) fn ports(q: &Query) -> Result<Vec<(String, Json)>, String> {
 impl PortRow {
     fn json(&self) -> Json {
         let i = &self.info;
-        let (local, peer) = port::find(self.id).map_or((None, None), |p| port::ends(&p));
+        let (local, peer) = port::find(self.id).map_or((None, None), |p| port::addresses(&p));
         Json::object([
             ("id", preview(self.id, NAME).into()),
             ("name", self.name.clone().into()),

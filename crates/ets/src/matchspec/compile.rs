@@ -1,4 +1,4 @@
-//! From a specification to a [`Program`], or to what is wrong with it.
+//! Compiles a specification to a [`Program`], or finds its errors.
 
 use super::functions::Function;
 use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, bindings, variable, whole};
@@ -22,16 +22,16 @@ pub struct Compiled {
     pub clauses: Vec<Clause>,
 }
 
-/// Compiles a specification; `None` if it is none.
+/// Compiles a specification. `None` if it is invalid.
 pub fn compile(spec: Term, dialect: Dialect) -> Option<Compiled> {
     let mut c = Compiler::new(dialect);
     let clauses = c.clauses(spec)?;
-    // What a heap of this many words couldn't hold isn't compiled either.
+    // A specification is compiled only if a heap of this many words could hold it.
     let program = c.program(&clauses);
     c.errors.is_empty().then_some(Compiled { program, clauses })
 }
 
-/// The errors of a specification: stock's words, in order.
+/// The errors of a specification: stock's messages, in order.
 pub fn lint(spec: Term, dialect: Dialect) -> Vec<String> {
     let mut c = Compiler::new(dialect);
     c.backwards = true;
@@ -45,25 +45,25 @@ struct Compiler {
     dialect: Dialect,
     errors: Vec<String>,
     constants: Fragment,
-    // Of the clause under work:
+    // State of the present clause:
     guard: bool,
     bound: Vec<u32>,
     ops: Vec<Op>,
     builds: bool,
-    /// Operands are looked at from the last to the first, as in stock, which shows in the order of errors. What is
-    /// compiled then is of no use.
+    /// Whether operands are processed from last to first, as in stock, which shows in the order of
+    /// errors. The resulting code is useless.
     backwards: bool,
 }
 
-/// The work that is left of an expression.
+/// The remaining work on an expression.
 enum Work {
     Expr(Term),
-    /// Folds or builds what the code from that position on made.
+    /// Folds or builds the values that the code from that position on produces.
     Cons(usize),
     Tuple(usize, usize),
     Map(usize, usize),
     Emit(Op),
-    /// A short-circuiting operator's next operand: patches come last.
+    /// The next operand of a short-circuiting operator: patches come last.
     Branch {
         and: bool,
         jumps: usize,
@@ -74,7 +74,8 @@ fn show(t: Term) -> String {
     format_term(t, Style::Display, 100_000)
 }
 
-/// Whether the head of a clause is one for calls with these arguments and maybe more: a list that ends in `'_'`.
+/// Whether a clause's head matches calls with these arguments and possibly more: a list that ends
+/// in `'_'`.
 fn is_prefix(head: Term) -> bool {
     if !release::has(PREFIXES_OF_ARGUMENTS) {
         return false;
@@ -102,7 +103,7 @@ impl Compiler {
         self.errors.push(text.into());
     }
 
-    /// Takes the specification apart.
+    /// Splits the specification into clauses.
     fn clauses(&mut self, spec: Term) -> Option<Vec<Clause>> {
         if !spec.is_list_ptr() {
             self.error("Match programs are not in a list.");
@@ -144,7 +145,7 @@ impl Compiler {
         for c in clauses {
             let code = self.clause(c, &mut p.slots);
             if !self.errors.is_empty() {
-                // As in stock, one clause is found fault with.
+                // As in stock, only one faulty clause is reported.
                 break;
             }
             p.vars = p.vars.max(code.bound.len());
@@ -189,7 +190,8 @@ impl Compiler {
         copy_whole(t, &mut self.constants)
     }
 
-    /// The tests of a head, and the slots they need. Arguments of a traced call are matched as a tuple.
+    /// The tests of a head, and the number of slots they need. Arguments of a traced call are
+    /// matched as a tuple.
     fn head(&mut self, head: Term) -> (Vec<Test>, usize) {
         let mut tests = Vec::new();
         let mut seen = vec![false; self.bound.len()];
@@ -284,7 +286,7 @@ impl Compiler {
         self.bound.binary_search(&v).unwrap_or(0) as u32
     }
 
-    /// Code for the list of expressions of a guard or body.
+    /// Code for the expressions of a guard or body.
     fn code(&mut self, list: Term, guard: bool) -> Vec<Op> {
         self.guard = guard;
         self.ops = Vec::new();
@@ -366,8 +368,8 @@ impl Compiler {
         }
     }
 
-    /// The values of the `n` constants that the code from `from` on pushes, which is taken back; `None` if it is
-    /// anything else.
+    /// Takes back the code from `from` on and returns its values, if it pushes exactly `n`
+    /// constants.
     fn fold(&mut self, from: usize, n: usize) -> Option<Vec<Term>> {
         let ops = &self.ops[from..];
         let c: Vec<Term> = ops
@@ -442,7 +444,7 @@ impl Compiler {
         }
     }
 
-    /// Notes an error, and emits something in the place of what can't be compiled.
+    /// Records an error, and emits a placeholder for what cannot be compiled.
     fn failed(&mut self, text: String) {
         self.error(text);
         self.ops.push(Op::Bindings);
@@ -547,7 +549,7 @@ impl Compiler {
         args: &[Term],
         work: &mut Vec<Work>,
     ) {
-        // Stock names one of them differently in what it says.
+        // Stock's messages name one of them differently.
         let said = if a == Action::SetSeqToken {
             "set_seq_trace"
         } else {

@@ -1,8 +1,8 @@
 //! The functions that match specifications may call.
 //!
-//! They are the guard functions of the language, written apart from the natives because their arguments may lie in a
-//! table whose lock is held: nothing here makes a term that refers to an argument, but for those of which
-//! [`Function::builds`] says so.
+//! They are the language's guard functions, separate from the natives because their arguments may
+//! lie in a locked table. Nothing here makes a term that refers to an argument, except for the
+//! functions for which [`Function::builds`] says so.
 
 use crate::cx::Cx;
 use purlin_term::arith::{self, Rounding};
@@ -18,7 +18,7 @@ macro_rules! functions {
         pub enum Function { $($f),* }
 
         impl Function {
-            /// The function of that name and number of arguments, if the release has it.
+            /// The function of that name and arity, if the release has it.
             pub fn find(name: &str, arity: usize) -> Option<Function> {
                 match (name, arity) {
                     $(($name, $n) $(if release::has($feature))? => Some(Function::$f),)*
@@ -116,7 +116,7 @@ impl Function {
         matches!(self, Function::Part2 | Function::Part3)
     }
 
-    /// Calls it with as many arguments as it takes; `None` where the native would fail.
+    /// Calls it with its arguments. `None` where the native would fail.
     pub fn call(self, cx: &mut Cx, a: &[Term]) -> Option<Term> {
         use Function::*;
         let is = |b: bool| Some(Term::bool(b));
@@ -215,7 +215,7 @@ impl Function {
             IsBoolean => is(x.as_bool().is_some()),
             IsFunctionOf => match y.as_small() {
                 Some(n) if n >= 0 => is(x.as_fun().is_some_and(|f| i64::from(f.arity) == n)),
-                // No fun has so many arguments, but it is a number of arguments.
+                // No fun has so many arguments, but it is a valid number of arguments.
                 None if y.as_big().is_some_and(|(negative, _)| !negative) => is(false),
                 _ => None,
             },

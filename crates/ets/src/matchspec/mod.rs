@@ -1,8 +1,10 @@
-//! Match specifications: compiled once ([`compile`]) into a small program, then run against many terms ([`run`]).
+//! Match specifications: compiled once ([`compile`]) into a small program, then run against many
+//! terms ([`run`]).
 //!
-//! A *head* is a list of tests on places of the term (no test for what may be anything); *guard* and *body* are code
-//! for a stack machine. While head and guard run, nothing of the term is copied, so it may lie in a table whose lock is
-//! held; the body builds its result on the caller's heap and copies what it takes.
+//! A *head* is a list of tests on places of the term, without tests for places where anything
+//! matches. *Guard* and *body* are code for a stack machine. While head and guard run, nothing of
+//! the term is copied, so it may lie in a locked table. The body builds its result on the caller's
+//! heap and copies what it takes.
 //!
 //! Neither compiling nor running recurses: terms may be nested as deeply as memory allows.
 
@@ -27,24 +29,25 @@ lazy_atoms! {
     element_name = "element";
 }
 
-/// `trace_control_word`, which specifications read and set.
+/// The `trace_control_word`, which specifications read and set.
 pub static TRACE_CONTROL_WORD: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-/// The purpose of a specification: decides which functions it may call, and what its head is matched with.
+/// The purpose of a specification. It decides which functions it may call, and what its head is
+/// matched against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
     /// Objects of tables, and terms in lists.
     Table,
-    /// Arguments of traced calls; heads are lists of arguments or one variable.
+    /// Arguments of traced calls. Heads are lists of arguments or one variable.
     Trace,
 }
 
-/// A place in the term that is matched.
+/// A place in the matched term.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Slot of the container found before.
     slot: u32,
-    /// Word of the container, or [`WHOLE`] for what the slot itself holds.
+    /// Word of the container, or [`WHOLE`] for the slot's own value.
     word: u32,
 }
 const WHOLE: u32 = u32::MAX;
@@ -52,7 +55,7 @@ const WHOLE: u32 = u32::MAX;
 /// One test of a head.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
-    /// A tuple of that arity: goes to a slot.
+    /// A tuple of that arity, which goes to a slot.
     Tuple {
         at: Place,
         arity: usize,
@@ -74,7 +77,7 @@ pub(super) enum Test {
         size: usize,
         to: u32,
     },
-    /// The map in the slot has the key: its value goes to a slot.
+    /// The map in the slot has the key; its value goes to a slot.
     Key {
         map: u32,
         key: Term,
@@ -84,7 +87,7 @@ pub(super) enum Test {
         at: Place,
         var: u32,
     },
-    /// Equals what the variable was bound to.
+    /// Equals the value of the variable.
     Same {
         at: Place,
         var: u32,
@@ -116,24 +119,24 @@ pub(super) enum Op {
     Bindings,
     Cons,
     Tuple(usize),
-    /// That many pairs: key, value…
+    /// Number of pairs: key, value…
     Map(usize),
     Call(Function, usize),
     And(usize),
     Or(usize),
-    /// If the top is `false`, go on there with it; if it is `true`, drop it.
+    /// If the top is `false`, jumps with it; if it is `true`, drops it.
     AndAlso(usize),
     OrElse(usize),
     SelfPid,
     Action(Action, usize),
-    /// Guard: the top must be `true`.
+    /// In a guard: the top must be `true`.
     Check,
     Drop,
-    /// Body: the top is the result.
+    /// In a body: the top is the result.
     Result,
 }
 
-/// The services that bodies for tracing may ask of the runtime.
+/// The services of the runtime that bodies for tracing may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// `{message, M}`: M is the result.
@@ -166,12 +169,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// Calls `f` with the node of each term of another node that it has, and that is its own.
+    /// Calls `f` with the node of each term of another node in the program.
     pub fn each_node(&self, f: impl FnMut(&Node)) {
-        // SAFETY: nothing of a program changes.
+        // SAFETY: a program is immutable.
         unsafe { off_heap::each_node(&self.constants.off_heap, f) };
     }
-    /// The services that its guards and bodies ask of the runtime.
+    /// The services of the runtime that its guards and bodies use.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         let ops = self
             .clauses
@@ -191,9 +194,9 @@ pub(super) struct Code {
     body: Vec<Op>,
     /// Variables of the head, by number.
     bound: Vec<u32>,
-    /// The guard makes terms: what it takes of the term must be copied first.
+    /// Whether the guard makes terms. Then what it takes of the subject must be copied first.
     guard_builds: bool,
-    /// The head is one variable (or nothing but `_`).
+    /// Whether the head is one variable or `_`.
     pub(super) single: bool,
 }
 
@@ -235,9 +238,10 @@ pub fn variable(t: Term) -> Option<u32> {
 /// The parts of a pattern that decide which keys can match.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// It holds a variable or `_`.
+    /// Whether it contains a variable or `_`.
     pub variables: bool,
-    /// It holds a map, which matches maps that have more pairs too: no order and no hash finds them.
+    /// Whether it contains a map. Such a pattern matches maps with more pairs too, which neither
+    /// order nor hash finds.
     pub maps: bool,
 }
 
@@ -265,15 +269,15 @@ impl Shape {
     }
 }
 
-/// Whether that matches anything.
+/// Whether a term matches anything.
 fn is_variable(t: Term) -> bool {
     t.is_atom() && (t == am::UNDERSCORE || variable(t).is_some())
 }
 
-/// The order of `pattern`, as far as its first variable, against `t`: `Equal` if `t` begins like it. No pattern with
-/// a variable has a map in it.
+/// Compares `pattern`, up to its first variable, with `t`: `Equal` if `t` begins like it. No
+/// pattern with a variable contains a map.
 pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
-    // Most patterns are tuples whose elements before a variable have no terms in them.
+    // Most patterns are tuples whose elements before a variable contain no terms.
     if let (Some(a), Some(b)) = (pattern.as_tuple(), t.as_tuple())
         && a.len() == b.len()
     {
@@ -294,7 +298,7 @@ pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
     cmp_nested_prefix(pattern, t)
 }
 
-/// As [`cmp_prefix`], of any shape.
+/// As [`cmp_prefix`], for any shape.
 fn cmp_nested_prefix(pattern: Term, t: Term) -> Ordering {
     let mut todo: SmallVec<[(Term, Term); 8]> = smallvec![(pattern, t)];
     while let Some((p, t)) = todo.pop() {
@@ -320,9 +324,10 @@ fn cmp_nested_prefix(pattern: Term, t: Term) -> Ordering {
     Ordering::Equal
 }
 
-/// Whether keys that pattern `a` matches begin before those of `b`, or (`ends`) end behind them. As stock decides it, for what is looked at
-/// decides what is found: numbers that are equal and of different kinds settle it, as no, and a tuple that is larger, or (`ends`) smaller,
-/// doesn't settle it.
+/// Whether the keys that pattern `a` matches begin before those of `b`, or (`ends`) end behind
+/// them. The decision is stock's, because the objects looked at decide the result: equal numbers of
+/// different kinds settle it as no, and a larger tuple, or (`ends`) a smaller one, does not settle
+/// it.
 pub(crate) fn reaches_beyond(a: Term, b: Term, ends: bool) -> bool {
     let beyond = match ends {
         true => Ordering::Greater,
@@ -358,7 +363,8 @@ pub(crate) fn reaches_beyond(a: Term, b: Term, ends: bool) -> bool {
     false
 }
 
-/// Whether a body is sure to build the very key that its head has matched: what `select_replace` demands.
+/// Whether a body certainly builds the very key that its head has matched, as `select_replace`
+/// requires.
 pub(crate) fn keeps_key(keypos: usize, head: Term, body: Term) -> bool {
     let Some((single, tail)) = body.as_cons() else {
         return false;
@@ -391,7 +397,8 @@ pub(crate) fn keeps_key(keypos: usize, head: Term, body: Term) -> bool {
             if f == element_name() && of == whole && pos == Term::small(keypos as i64))
 }
 
-/// Whether what `body` builds is sure to be what `pattern` has matched. `constant`: `body` stands for itself.
+/// Whether `body` certainly builds what `pattern` has matched. `constant`: `body` stands for
+/// itself.
 fn builds(pattern: Term, body: Term, constant: bool) -> bool {
     let mut todo = vec![(pattern, body, constant)];
     while let Some((a, b, constant)) = todo.pop() {
@@ -424,7 +431,7 @@ fn builds(pattern: Term, body: Term, constant: bool) -> bool {
                 _ => return false,
             }
         } else if b.is_map() {
-            // The map that was matched may have had other pairs.
+            // The matched map may have had other pairs.
             return false;
         } else if b.is_immed() {
             let special = a == am::UNDERSCORE

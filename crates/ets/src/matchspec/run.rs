@@ -1,4 +1,4 @@
-//! Running a [`Program`].
+//! Runs a [`Program`].
 
 use super::super::object::Object;
 use super::{Action, Code, Op, Place, Program, Test, WHOLE};
@@ -7,10 +7,10 @@ use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
 
-/// The subject that a program is run against.
+/// The term that a program is run against.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
-    /// An object in a table, whose lock is held: the result is a copy.
+    /// An object in a locked table: the result is a copy.
     Object(&'a Object),
     /// A term on the caller's heap: the result may share with it.
     Local(Term),
@@ -18,13 +18,13 @@ pub enum Subject<'a> {
     Call(Term, Term),
 }
 
-/// The services of tracing to programs of its dialect. The methods are called while a body runs.
+/// The services of tracing for programs of its dialect. The methods are called while a body runs.
 pub trait Host {
-    /// Does what a body asks for; `None` where it fails.
+    /// Performs an action. `None` if it fails.
     fn action(&mut self, cx: &mut Cx, action: Action, args: &[Term]) -> Option<Term>;
 }
 
-/// For the dialect of tables, whose programs hold no actions.
+/// For the dialect of tables, whose programs contain no actions.
 pub(crate) struct NoHost;
 
 impl Host for NoHost {
@@ -33,7 +33,7 @@ impl Host for NoHost {
     }
 }
 
-/// Room to run programs in; kept from one term to the next.
+/// The working memory of programs, kept from one term to the next.
 #[derive(Default)]
 pub struct Runner {
     slots: Vec<Term>,
@@ -41,7 +41,23 @@ pub struct Runner {
     stack: Vec<Term>,
 }
 
-/// Why a clause gave no result.
+/// The value of an operation that fails in a body. In a guard, a failure is no match.
+const FAILED: Term = am::EXIT_UC;
+
+/// The whole subject; a copy of an object if `copy`.
+#[inline]
+fn whole(cx: &mut Cx, s: Subject, copy: bool) -> Term {
+    match s {
+        Subject::Object(o) if copy => {
+            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
+            o.copy_to(cx)
+        }
+        Subject::Object(o) => o.tuple(),
+        Subject::Local(t) | Subject::Call(_, t) => t,
+    }
+}
+
+/// A clause gave no result.
 struct NoMatch;
 
 impl Runner {
@@ -54,8 +70,8 @@ impl Runner {
         }
     }
 
-    /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true` where the body
-    /// leaves no message.
+    /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true`
+    /// if the body leaves no message.
     pub fn run(
         &mut self,
         cx: &mut Cx,
@@ -103,7 +119,8 @@ impl Runner {
         if p.word == WHOLE {
             return t;
         }
-        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and the term is in hand.
+        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and
+        // the term is in hand.
         unsafe { *t.ptr().add(p.word as usize) }
     }
 
@@ -168,7 +185,7 @@ impl Runner {
         true
     }
 
-    /// The value of a variable, on the caller's heap if `copy`: copied no more than once.
+    /// The value of a variable, on the caller's heap if `copy`; copied at most once.
     #[inline]
     fn var(&mut self, cx: &mut Cx, v: usize, copied: &mut u64, copy: bool) -> Term {
         let t = self.vars[v];
@@ -185,7 +202,7 @@ impl Runner {
         copy::copy(t, cx)
     }
 
-    /// Runs a guard, whose result says nothing, or a body. `copy`: what is taken of the subject is copied.
+    /// Runs a guard, whose result is ignored, or a body. `copy`: parts of the subject are copied.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call site each for guard and body"
@@ -200,8 +217,6 @@ impl Runner {
         copy: bool,
         host: &mut dyn Host,
     ) -> Result<Term, NoMatch> {
-        // In a guard, a failure is no match; in a body it gives this.
-        let failed = am::EXIT_UC;
         let mut copied = 0u64;
         let mut result = am::TRUE;
         self.stack.clear();
@@ -210,7 +225,8 @@ impl Runner {
             pc += 1;
             match op {
                 Op::Const(t) => {
-                    // A constant is the program's own: a result that outlives the program can't refer to it.
+                    // A constant belongs to the program: a result that outlives the program cannot
+                    // refer to it.
                     let t = if t.is_immed() || guard && !c.guard_builds {
                         t
                     } else {
@@ -223,22 +239,11 @@ impl Runner {
                     self.stack.push(t);
                 }
                 Op::Whole => {
-                    let t = match s {
-                        Subject::Object(o) if copy => {
-                            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
-                            o.copy_to(cx)
-                        }
-                        Subject::Object(o) => o.tuple(),
-                        Subject::Local(t) | Subject::Call(_, t) => t,
-                    };
+                    let t = whole(cx, s, copy);
                     self.stack.push(t);
                 }
                 Op::Bindings => {
-                    let mut l = NIL;
-                    for v in (0..c.bound.len()).rev() {
-                        let t = self.var(cx, v, &mut copied, copy);
-                        l = cx.cons(t, l);
-                    }
+                    let l = self.bindings(cx, c.bound.len(), &mut copied, copy);
                     self.stack.push(l);
                 }
                 Op::Cons => {
@@ -265,28 +270,11 @@ impl Runner {
                     let at = self.stack.len() - n;
                     let r = f.call(cx, &self.stack[at..]);
                     self.stack.truncate(at);
-                    match r {
-                        Some(t) => self.stack.push(t),
-                        None if guard => return Err(NoMatch),
-                        None => self.stack.push(failed),
-                    }
+                    self.push(r, guard)?;
                 }
                 Op::And(n) | Op::Or(n) => {
-                    let and = matches!(op, Op::And(_));
-                    let at = self.stack.len() - n;
-                    let mut r = Some(and);
-                    for t in self.stack.drain(at..) {
-                        match t.as_bool() {
-                            Some(b) if b != and => r = r.map(|_| b),
-                            Some(_) => {}
-                            None => r = None,
-                        }
-                    }
-                    match r {
-                        Some(b) => self.stack.push(Term::bool(b)),
-                        None if guard => return Err(NoMatch),
-                        None => self.stack.push(failed),
-                    }
+                    let r = self.and_or(n, matches!(op, Op::And(_)));
+                    self.push(r, guard)?;
                 }
                 Op::AndAlso(to) | Op::OrElse(to) => {
                     let end = matches!(op, Op::OrElse(_));
@@ -298,7 +286,7 @@ impl Runner {
                         None if guard => return Err(NoMatch),
                         None => {
                             self.stack.pop();
-                            self.stack.push(failed);
+                            self.stack.push(FAILED);
                             pc = to;
                         }
                     }
@@ -309,19 +297,15 @@ impl Runner {
                 }
                 Op::Action(a, n) => {
                     let at = self.stack.len() - n;
-                    let t = match a {
+                    let r = match a {
                         Action::Message => {
                             result = self.stack[at];
-                            am::TRUE
+                            Some(am::TRUE)
                         }
-                        _ => match host.action(cx, a, &self.stack[at..]) {
-                            Some(t) => t,
-                            None if guard => return Err(NoMatch),
-                            None => failed,
-                        },
+                        _ => host.action(cx, a, &self.stack[at..]),
                     };
                     self.stack.truncate(at);
-                    self.stack.push(t);
+                    self.push(r, guard)?;
                 }
                 Op::Check => {
                     if self.pop() != am::TRUE {
@@ -335,6 +319,42 @@ impl Runner {
             }
         }
         Ok(result)
+    }
+
+    /// Pushes the result of an operation, or handles its failure.
+    #[inline]
+    fn push(&mut self, r: Option<Term>, guard: bool) -> Result<(), NoMatch> {
+        match r {
+            Some(t) => self.stack.push(t),
+            None if guard => return Err(NoMatch),
+            None => self.stack.push(FAILED),
+        }
+        Ok(())
+    }
+
+    /// Takes `n` operands off the stack. Returns their conjunction or disjunction, `None` if one is
+    /// no boolean.
+    fn and_or(&mut self, n: usize, and: bool) -> Option<Term> {
+        let at = self.stack.len() - n;
+        let mut r = Some(and);
+        for t in self.stack.drain(at..) {
+            match t.as_bool() {
+                Some(b) if b != and => r = r.map(|_| b),
+                Some(_) => {}
+                None => r = None,
+            }
+        }
+        r.map(Term::bool)
+    }
+
+    /// The values of the first `n` variables as a list.
+    fn bindings(&mut self, cx: &mut Cx, n: usize, copied: &mut u64, copy: bool) -> Term {
+        let mut l = NIL;
+        for v in (0..n).rev() {
+            let t = self.var(cx, v, copied, copy);
+            l = cx.cons(t, l);
+        }
+        l
     }
 
     #[inline(always)]

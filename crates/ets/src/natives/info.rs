@@ -1,4 +1,5 @@
-//! Module `ets`: what tells about tables; and the natives of `erts_internal` that look at their binaries.
+//! Module `ets`: natives that return information about tables; and the natives of `erts_internal`
+//! that look at their binaries.
 
 use super::{end, step, there};
 use crate::cx::{BifResult, Cx, Fail};
@@ -33,7 +34,7 @@ const FIELDS: [&str; 15] = [
     "id",
 ];
 
-/// The table to tell about: `None` if there is none of that name or identity.
+/// The table to describe. `None` if there is none of that name or identity.
 fn subject<'a>(cx: &mut Cx, t: Term) -> Result<Option<&'a Table>, Fail> {
     match crate::find(t, NIL, Want::Info) {
         Ok(t) => Ok(Some(t)),
@@ -71,7 +72,7 @@ fn info_2(cx: &mut Cx, [tab, item]: [Term; 2]) -> BifResult {
     field(cx, t, atom::name(item)).ok_or(Fail::Badarg)
 }
 
-/// One item; `None` if there is no such.
+/// One item. `None` if it does not exist.
 fn field(cx: &mut Cx, t: &Table, name: &str) -> Option<Term> {
     let o = &t.options;
     Some(match name {
@@ -202,7 +203,8 @@ fn binaries(t: Term, out: &mut Vec<(u64, usize, u64)>) {
     }
 }
 
-/// The natives `ets_raw_…` step through a table as `ets` does, and also to what was deleted while it is fixed.
+/// The natives `ets_raw_…` step through a table as `ets` does, but also see objects deleted while
+/// it is fixed.
 fn ets_raw_first_1(cx: &mut Cx, [tab]: [Term; 1]) -> BifResult {
     end(cx, tab, false, Which::Kept)
 }

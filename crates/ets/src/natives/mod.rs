@@ -1,8 +1,8 @@
-//! Module `ets`: tables and single objects. Walks over tables are in `select.rs`, what tells about them in
-//! `info.rs`.
+//! Module `ets`: tables and single objects. Walks over tables are in `select.rs`, information about
+//! them in `info.rs`.
 //!
-//! A bad table is told by the cause `error_info` carries (see [`crate::NotFound`]); what is wrong with other
-//! arguments, stdlib finds out itself but for the causes that are raised here.
+//! A bad table is reported by the cause that `error_info` carries (see [`crate::NotFound`]). Stdlib
+//! finds the errors of other arguments itself, except for the causes that are raised here.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{Change, Matches, Which};
@@ -33,7 +33,7 @@ pub mod select;
 
 use purlin_native::bif::Bif;
 
-/// The tables of natives here.
+/// The tables of natives in this crate.
 pub const TABLES: &[&[Bif]] = &[BIFS, info::BIFS, select::BIFS];
 
 lazy_atoms! {
@@ -53,17 +53,17 @@ lazy_atoms! {
     protection = "protection";
 }
 
-/// Most locks that the debugging option may ask for.
+/// Maximum number of locks that the debugging option may request.
 const MAX_LOCKS: i64 = 32_768;
 
-/// The table was deleted between finding it and using it.
+/// Raises that the table was deleted between finding it and using it.
 #[cold]
 pub(crate) fn gone(cx: &mut Cx) -> Fail {
     NotFound::Id.raise(cx)
 }
 
-/// Unwraps what a store says, or raises what a table that isn't there raises. What was waited for the store's locks counts for the
-/// process.
+/// Unwraps a store's result, or raises the error of a missing table. Charges the time spent waiting
+/// for the store's locks to the process.
 macro_rules! there {
     ($cx:ident, $e:expr) => {{
         let told = $e;
@@ -133,10 +133,10 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
     }
 }
 
-/// The process that is to be heir, and what it is to be told, if anything.
+/// The process that becomes heir, and the term in the message to it, if there is one.
 type NewHeir = (Term, Option<Term>);
 
-/// The option `heir`, unless it says that there is none.
+/// The option `heir`, unless it says `none`.
 fn heir_of(option: &[Term]) -> Option<NewHeir> {
     match *option {
         [k, pid, data] if k == heir() && pid.is_local_pid() => Some((pid, Some(data))),
@@ -147,7 +147,7 @@ fn heir_of(option: &[Term]) -> Option<NewHeir> {
     }
 }
 
-/// An heir, unless it has ended already.
+/// An heir, unless it has already ended.
 fn make_heir(cx: &mut Cx, (pid, data): NewHeir) -> Option<Heir> {
     (pid == cx.self_pid() || crate::may_own(pid)).then(|| {
         let data = data.map(|data| {
@@ -295,7 +295,7 @@ fn setopts_2(cx: &mut Cx, [tab, options]: [Term; 2]) -> BifResult {
     }
     let new_heir = new_heir.map(|h| h.and_then(|h| make_heir(cx, h)));
     let mut admin = t.admin();
-    // What a deleted table were given would stay for good if it refers to the table.
+    // Setting data of a deleted table would leak them if they refer to the table.
     if !t.is_alive() {
         drop(admin);
         return Err(gone(cx));
@@ -336,7 +336,7 @@ fn put(t: &Table, o: Owned, new_only: bool) -> Result<bool, Gone> {
     }
 }
 
-/// Objects that are inserted together where the native is called: a few milliseconds.
+/// Maximum number of objects that are inserted together on a scheduler: a few milliseconds.
 const MOST_INSERTED: usize = MANY / 16;
 
 fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fail> {
@@ -382,7 +382,7 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
             .collect();
         return Ok(there!(cx, put_all(objects)));
     }
-    // The process is open to others meanwhile, so nothing of it is shared.
+    // Others may access the process meanwhile, so nothing of it is shared.
     let (mut told, mut words) = (Ok(false), 0);
     // SAFETY: the context of a native that sees less of it.
     let env = unsafe { &mut *cx.env_ptr() };
@@ -397,7 +397,7 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     Ok(there!(cx, told))
 }
 
-/// Something is put into a table while the limit of the node's memory is near.
+/// Reports an insertion while the node's memory limit is near.
 #[cold]
 fn grows(cx: &mut Cx, t: &Table) {
     let me = cx.self_pid();
@@ -458,7 +458,7 @@ fn lookup_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     Ok(found)
 }
 
-/// Puts what is not small of the object with that key in a region, since it is looked up again and again.
+/// Puts the larger parts of the object with that key in a region, since it is looked up repeatedly.
 #[cold]
 fn settle(cx: &mut Cx, t: &Table, key: Term) {
     if !t.is_set() {
@@ -468,7 +468,7 @@ fn settle(cx: &mut Cx, t: &Table, key: Term) {
         true => (Change::None, ()),
         false => (Change::Replace(Owned::settled(cx, o.tuple())), ()),
     };
-    // A table that has gone meanwhile has nothing to settle.
+    // If the table has gone meanwhile, there is nothing to do.
     let _ = match &t.store {
         Store::Hash(h) => h.modify(key, None, f),
         Store::Tree(s) => s.modify(key, None, f),
@@ -613,11 +613,11 @@ impl Refused {
 #[derive(Default)]
 struct Elements {
     list: SmallVec<[(usize, Term); 4]>,
-    /// The place of a position in the list, once that has more than [`SEARCHED`] entries.
+    /// The index of a position in the list, once the list has more than [`SEARCHED`] entries.
     places: HashMap<usize, usize, Hashing>,
 }
 
-/// The length up to which a list of new elements is searched.
+/// Length up to which a list of new elements is searched.
 const SEARCHED: usize = 16;
 
 impl Elements {
@@ -658,12 +658,12 @@ fn with_elements(cx: &mut Cx, o: &mut Owned, new: &[(usize, Term)]) -> Change {
         e[p - 1] = t;
     }
     let mut f = Fragment::new();
-    // The tuple only points at its elements, which stay where they are until it is copied.
+    // The tuple only points to its elements, which do not move until it is copied.
     let t = f.tuple(&e);
     Change::Replace(Owned::new_shared(cx, t))
 }
 
-/// Changes the object with `key`, after `default` was inserted if there is none.
+/// Changes the object with `key`, after inserting `default` if there is none.
 fn modify<R>(
     cx: &mut Cx,
     t: &Table,
@@ -688,7 +688,8 @@ fn modify<R>(
     Ok(there!(cx, r))
 }
 
-/// One operation of `update_counter`: position, increment, and threshold with what it is set to beyond.
+/// One operation of `update_counter`: position, increment, and threshold with the value set beyond
+/// it.
 type Update = (i64, Term, Option<(Term, Term)>);
 
 fn updates(ops: &[Term]) -> Option<SmallVec<[Update; 4]>> {
@@ -748,7 +749,8 @@ fn count_up(
     (with_elements(cx, o, &new.list), Ok(results))
 }
 
-/// Position and increment, where the operation is the usual: a small to be added to one element that is not the key.
+/// Position and increment of a usual operation: a small integer added to one element other than the
+/// key.
 #[inline]
 fn plain_update(op: Term, keypos: usize) -> Option<(usize, i64)> {
     if let Some(by) = op.as_small() {
@@ -763,7 +765,7 @@ fn plain_update(op: Term, keypos: usize) -> Option<(usize, i64)> {
     }
 }
 
-/// Adds in place, if the element is a small and stays one.
+/// Adds in place, if the element is a small integer and stays one.
 #[inline]
 fn add_small(o: &mut Owned, p: usize, by: i64) -> Option<Term> {
     if p > o.arity() {
@@ -773,7 +775,7 @@ fn add_small(o: &mut Owned, p: usize, by: i64) -> Option<Term> {
     o.set_immediate(p, v).then_some(v)
 }
 
-/// Since OTP 29 a default has to be an object of the table even where it isn't needed.
+/// Since OTP 29 a default must be a valid object of the table even if it is not needed.
 fn sound_default(cx: &mut Cx, t: &Table, default: Option<Term>) -> Result<(), Fail> {
     match default.is_some_and(|d| !is_object(t, d)) && release::has(ETS_SOUND_DEFAULTS) {
         true => Err(cx.badarg_cause(am::DEFAULT)),
@@ -799,8 +801,8 @@ fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<T
     }
     let default = default.filter(|d| is_object(t, *d));
     let single = op.is_integer() || op.is_tuple();
-    // What is wrong with the operations matters only where there is an object to apply them to, and their positions
-    // and old values are looked at one by one: so a list is cut at the first that is none.
+    // Errors in the operations matter only if there is an object, and positions and old values are
+    // checked one by one. So the list is cut at the first invalid operation.
     let mut sound = true;
     let ops: SmallVec<[Update; 4]> = if op.is_integer() {
         SmallVec::from_slice(&[(keypos as i64 + 1, op, None)])
@@ -828,7 +830,7 @@ fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<T
         if sound {
             return count_up(cx, o, &ops, keypos);
         }
-        // The first thing that is wrong decides.
+        // The first error decides.
         let bad = ops.iter().find_map(|&(p, ..)| {
             if p == keypos as i64 {
                 Some(Refused::Cause(keypos_atom()))
@@ -906,7 +908,7 @@ fn update_element(
         (with_elements(cx, o, &new.list), Ok(()))
     })?;
     match r {
-        // A default that is no object of the table counts where it is needed.
+        // An invalid default counts only if it is needed.
         None if may_be_new => Err(Fail::Badarg),
         None => Ok(am::FALSE),
         Some(Err(r)) => Err(r.raise(cx)),
@@ -920,7 +922,7 @@ fn update_element_4(cx: &mut Cx, [tab, key, spec, default]: [Term; 4]) -> BifRes
     update_element(cx, tab, key, spec, Some(default))
 }
 
-/// The key of an object, copied; the end of the table if there is none.
+/// A copy of an object's key, or the end of the table if there is no object.
 fn key_of(cx: &mut Cx, t: &Table, o: Option<&Object>) -> Term {
     match o {
         Some(o) => o.copy_element(t.options.keypos, cx),
@@ -959,7 +961,7 @@ pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Wh
             Some(k) => Ok(k.unwrap_or(am::END_OF_TABLE)),
             None => Err(Fail::Badarg),
         },
-        // The mark that ends a walk is no key to go on from, even where it is one.
+        // The mark that ends a walk is not a key to continue from, even if it is a key.
         Store::Tree(_) if key == am::END_OF_TABLE => Err(Fail::Badarg),
         Store::Tree(s) => {
             let here = Some(Key::Exact(key));
@@ -979,8 +981,8 @@ fn prev_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     step(cx, tab, key, true, Which::Live)
 }
 
-/// `{Key, Objects}` for the key that `find` leads to. Where several objects may have a key, they are looked up after it was
-/// found; if all of them have gone meanwhile, it is found anew.
+/// `{Key, Objects}` for the key that `find` returns. If several objects may have a key, they are
+/// looked up after it was found. If all of them have gone meanwhile, it is searched again.
 fn with_objects(cx: &mut Cx, tab: Term, find: impl Fn(&mut Cx) -> BifResult) -> BifResult {
     loop {
         let key = find(cx)?;
@@ -1038,7 +1040,8 @@ fn internal_delete_all_2(cx: &mut Cx, [tab, _]: [Term; 2]) -> BifResult {
     Ok(cx.uint(n as u64))
 }
 
-/// `ets:all/0` asks, and waits for an answer of each scheduler: the first tells all.
+/// `ets:all/0` sends a request and waits for a reply of each scheduler: the first contains
+/// everything.
 fn internal_request_all_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let r = crate::ids::make_ref(cx);
     let me = cx.self_pid();

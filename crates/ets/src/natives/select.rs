@@ -1,15 +1,15 @@
-//! Module `ets`: what walks over tables with a match specification, and specifications by themselves.
+//! Module `ets`: walks over tables with a match specification, and specifications by themselves.
 //!
-//! A walk sees at most [`BATCH`] objects at a time, then yields: it traps to a continuation with a term that says how
-//! to go on. Continuations that programs get (of `select/3` and its like) have the shape that `ets:repair_continuation/2`
-//! knows:
+//! A walk sees at most [`BATCH`] objects at a time, then yields: it traps with a continuation term
+//! that says how to go on. The continuations that programs get (of `select/3` and its like) have
+//! the shape that `ets:repair_continuation/2` knows:
 //!
 //! ```text
-//! hash table      {Tid, Bucket, Chunk, Spec, Results, Count}                  Bucket -1: there is no more
+//! hash table      {Tid, Bucket, Chunk, Spec, Results, Count}                  Bucket -1: the end
 //! ordered table   {Tid, LastKey, End, Chunk, Spec, Results, Downwards, Count}
 //! ```
-//! Results are the latest first. A walk that yields puts a 1 behind the last element if it has fixed the table, else a
-//! 0. Nothing in such a term is trusted, since programs may make one up.
+//! The latest results come first. A yielding walk appends a 1 if it has fixed the table, else a 0.
+//! Nothing in such a term is trusted, since programs may make one up.
 
 use super::there;
 use crate::code::stack;
@@ -24,7 +24,7 @@ use crate::matchspec::{
 use crate::native_state;
 use crate::object::{Object, Owned};
 use crate::signal::token;
-use crate::tree::{Key, Span};
+use crate::tree::{Key, Span, TreeTable};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
 use purlin_term::copy::copy_whole;
@@ -45,29 +45,29 @@ lazy_atoms! {
     ets_continue = "ets_continue";
 }
 
-/// Objects that a walk sees before it yields.
+/// Maximum number of objects that a walk sees before it yields.
 const BATCH: usize = 1000;
 
 /// A compiled specification, as the value of a magic reference.
 struct Spec(Program);
 
-/// The specification whose magic reference that is, if it is of one.
+/// The specification behind a magic reference, if there is one.
 pub fn specification(m: &MagicRef) -> Option<&Program> {
     m.value.downcast_ref::<Spec>().map(|s| &s.0)
 }
 
-/// Which objects can match, told from the heads.
+/// The objects that can match, according to the heads.
 enum Keys {
     All,
     /// Only those with these keys, in this order, no two the same.
     These(Vec<Term>),
-    /// Only those from where the keys begin that the first of these patterns matches, to where those of the second end (ordered
-    /// tables).
+    /// Only those from the first key that the first pattern matches to the last key that the second
+    /// matches (ordered tables).
     Span(Term, Term),
 }
 
-/// A map in a key pattern matches larger maps. Which objects are looked at decides whether they are found, so it is as in stock of
-/// the release.
+/// The keys that the clauses restrict a walk to. A map in a key pattern matches larger maps. The
+/// objects looked at decide what is found, so the choice is that of stock in the release.
 fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     let ordered = t.options.kind == Kind::OrderedSet;
     let mut keys: SmallVec<[Term; 4]> = SmallVec::new();
@@ -98,29 +98,39 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     if ordered && (all.variables || all.maps && keys.iter().any(|k| !same(k, &keys[0]))) {
         return span(&keys);
     }
-    let within = ends(&keys).filter(|_| ordered);
-    let mut different: Vec<Term> = Vec::new();
-    for k in keys {
-        let beside = |(least, most)| {
-            compare::cmp(k, least) == Ordering::Less || compare::cmp(k, most) == Ordering::Greater
-        };
-        if !different.iter().any(|other| same(other, &k)) && !within.is_some_and(beside) {
-            different.push(k);
-        }
+    let within = extremes(&keys).filter(|_| ordered);
+    let mut different = distinct(&keys, ordered);
+    if let Some((least, most)) = within {
+        different.retain(|&k| compare::cmp(k, least).is_ge() && compare::cmp(k, most).is_le());
     }
     Keys::These(different)
 }
 
-/// The part of the order that is looked at for these patterns.
+/// The keys without repetitions, in the order of their first occurrences. In an `ordered` table,
+/// keys that compare equal are the same.
+fn distinct(keys: &[Term], ordered: bool) -> Vec<Term> {
+    let compare = |a: Term, b: Term| match ordered {
+        true => compare::cmp(a, b),
+        false => compare::cmp_exact(a, b),
+    };
+    let mut all: Vec<(usize, Term)> = keys.iter().copied().enumerate().collect();
+    // A stable sort keeps the first of the same keys in front.
+    all.sort_by(|a, b| compare(a.1, b.1));
+    all.dedup_by(|b, a| compare(a.1, b.1).is_eq());
+    all.sort_unstable_by_key(|k| k.0);
+    all.into_iter().map(|k| k.1).collect()
+}
+
+/// The part of the order to look at for these patterns.
 fn span(patterns: &[Term]) -> Keys {
-    match ends(patterns) {
+    match extremes(patterns) {
         Some((least, most)) => Keys::Span(least, most),
         None => Keys::These(Vec::new()),
     }
 }
 
 /// The pattern whose keys begin first, and the one whose keys end last.
-fn ends(patterns: &[Term]) -> Option<(Term, Term)> {
+fn extremes(patterns: &[Term]) -> Option<(Term, Term)> {
     let farthest = |ends| {
         let all = patterns.iter().copied();
         all.reduce(|so_far, p| {
@@ -143,17 +153,18 @@ enum Purpose {
     Replace,
 }
 
-/// One batch of a walk under way.
+/// One batch of a walk in progress.
 struct Batch<'a> {
     cx: &'a mut Cx,
     program: &'a Program,
     runner: Runner,
     purpose: Purpose,
     keypos: usize,
-    /// Results so far, latest first; and how many, or how many objects were counted, deleted, replaced.
+    /// Results so far, latest first; and their number, or the number of objects counted, deleted or
+    /// replaced.
     list: Term,
     got: usize,
-    /// Enough results for now; 0: there are never enough.
+    /// Number of results that suffices for now; 0 means no limit.
     chunk: usize,
     left: usize,
 }
@@ -193,13 +204,13 @@ impl Visitor for Batch<'_> {
     }
 }
 
-/// Where a walk goes on.
+/// Where a walk continues.
 enum Place {
     Bucket(usize),
     Key(Term),
 }
 
-/// A walk: what a continuation says.
+/// A walk: the contents of a continuation.
 struct Walk<'a> {
     table: &'a Table,
     purpose: Purpose,
@@ -208,14 +219,15 @@ struct Walk<'a> {
     got: usize,
     /// Ordered tables: the direction in which objects are seen.
     downwards: bool,
-    /// Ordered tables: the key pattern beyond which nothing matches, or nil. If it has maps in it, something may match there; as in
-    /// stock only the first batch keeps to it, and the others look whether they are there when they are through.
+    /// Ordered tables: the key pattern beyond which nothing matches, or nil. If it contains maps,
+    /// something may match there. As in stock only the first batch keeps to it; the others check
+    /// their position at the end.
     end: Term,
-    /// The table is fixed by this walk.
+    /// Whether this walk has fixed the table.
     fixed: bool,
-    /// It is not the first batch.
+    /// Whether it is not the first batch.
     continued: bool,
-    /// Keeps the bucket that the walk stopped at in place until the walk has fixed the table.
+    /// Keeps the bucket where the walk stopped in place until the walk has fixed the table.
     pin: Option<Pin<'a>>,
 }
 
@@ -230,9 +242,9 @@ impl Drop for Pin<'_> {
 
 /// How a batch ended.
 enum Ended {
-    /// All was seen.
+    /// Everything was seen.
     Done,
-    /// There are enough results, and more objects; or it is time to yield.
+    /// There are enough results and more objects, or it is time to yield.
     At(Place),
 }
 
@@ -256,7 +268,7 @@ impl<'a> Walk<'a> {
         matches!(self.purpose, Purpose::Delete | Purpose::Replace)
     }
 
-    /// Sees one batch from `from` on. `keys`: nothing but these objects.
+    /// Sees one batch from `from` on, restricted to `keys`.
     fn batch(
         &mut self,
         cx: &mut Cx,
@@ -313,24 +325,17 @@ impl<'a> Walk<'a> {
                     None => Ended::Done,
                 })
             }
-            (Store::Tree(_), Some(keys)) if !self.writes() => {
-                let Store::Tree(s) = &t.store else {
-                    return Err(Fail::Badarg);
-                };
-                keys.iter()
-                    .try_for_each(|&k| {
-                        s.with_key(k, |o| {
-                            if let Some(o) = o {
-                                b.object(o);
-                            }
-                        })
-                    })
-                    .map(|()| Ended::Done)
-            }
             (Store::Tree(s), Some(keys)) => keys
                 .iter()
                 .try_for_each(|&k| {
-                    // One key is the span between what begins like it.
+                    if !self.writes() {
+                        return s.with_key(k, |o| {
+                            if let Some(o) = o {
+                                b.object(o);
+                            }
+                        });
+                    }
+                    // One key is the span between its prefixes.
                     let span = Span {
                         low: Some(Key::Before(k)),
                         high: Some(Key::After(k)),
@@ -339,59 +344,67 @@ impl<'a> Walk<'a> {
                     s.scan_mut(span, &mut b, &mut |_| ()).map(|_| ())
                 })
                 .map(|()| Ended::Done),
-            (Store::Tree(s), None) => {
-                let mut span = Span {
-                    low: None,
-                    high: None,
-                    downwards: self.downwards,
-                };
-                let end = Some(self.end).filter(|e| !e.is_nil());
-                let soft = end.is_some_and(|e| Shape::of(e).maps);
-                if let Keys::Span(least, most) = *keys {
-                    span.low = Some(Key::Before(least));
-                    span.high = Some(Key::After(most));
-                } else if let Some(end) = end.filter(|_| !soft) {
-                    match self.downwards {
-                        true => span.low = Some(Key::Before(end)),
-                        false => span.high = Some(Key::After(end)),
-                    }
-                }
-                if let Some(Place::Key(k)) = from {
-                    if self.downwards {
-                        span.high = Some(Key::Exact(k));
-                    } else {
-                        span.low = Some(Key::Exact(k));
-                    }
-                }
-                let keypos = t.options.keypos;
-                let mut last: Option<OwnedTerm> = None;
-                let mut stopped = |o: &Object| {
-                    last = Some(OwnedTerm::copy_of(o.element(keypos)));
-                };
-                let r = if self.writes() {
-                    s.scan_mut(span, &mut b, &mut stopped)
-                } else {
-                    s.scan(span, &mut b, &mut stopped)
-                };
-                let beyond = if self.downwards {
-                    Ordering::Greater
-                } else {
-                    Ordering::Less
-                };
-                // Those that have enough results look when they go on.
-                let full = b.chunk > 0 && b.got >= b.chunk;
-                let last = last.filter(|k| {
-                    !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond)
-                });
-                r.map(|_| match last {
-                    Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
-                    None => Ended::Done,
-                })
-            }
+            (Store::Tree(s), None) => self.batch_in_order(s, &mut b, from, keys),
         };
         (self.list, self.got) = (b.list, b.got);
         b.cx.bump(BATCH - b.left);
         Ok(there!(cx, r))
+    }
+
+    /// Sees one batch of an ordered table from `from` on, in order.
+    fn batch_in_order(
+        &self,
+        s: &TreeTable,
+        b: &mut Batch,
+        from: Option<Place>,
+        keys: &Keys,
+    ) -> Result<Ended, Gone> {
+        let mut span = Span {
+            low: None,
+            high: None,
+            downwards: self.downwards,
+        };
+        let end = Some(self.end).filter(|e| !e.is_nil());
+        let soft = end.is_some_and(|e| Shape::of(e).maps);
+        if let Keys::Span(least, most) = *keys {
+            span.low = Some(Key::Before(least));
+            span.high = Some(Key::After(most));
+        } else if let Some(end) = end.filter(|_| !soft) {
+            match self.downwards {
+                true => span.low = Some(Key::Before(end)),
+                false => span.high = Some(Key::After(end)),
+            }
+        }
+        if let Some(Place::Key(k)) = from {
+            if self.downwards {
+                span.high = Some(Key::Exact(k));
+            } else {
+                span.low = Some(Key::Exact(k));
+            }
+        }
+        let keypos = self.table.options.keypos;
+        let mut last: Option<OwnedTerm> = None;
+        let mut stopped = |o: &Object| {
+            last = Some(OwnedTerm::copy_of(o.element(keypos)));
+        };
+        let r = if self.writes() {
+            s.scan_mut(span, b, &mut stopped)
+        } else {
+            s.scan(span, b, &mut stopped)
+        };
+        let beyond = if self.downwards {
+            Ordering::Greater
+        } else {
+            Ordering::Less
+        };
+        // Walks with enough results check when they go on.
+        let full = b.chunk > 0 && b.got >= b.chunk;
+        let last =
+            last.filter(|k| !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond));
+        r.map(|_| match last {
+            Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
+            None => Ended::Done,
+        })
     }
 
     /// Ends the walk's own fixation.
@@ -402,7 +415,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The term that says how to go on, to be put into a continuation or trapped with.
+    /// The term that says how to go on, for a continuation or a trap.
     fn continuation(
         &self,
         cx: &mut Cx,
@@ -427,7 +440,7 @@ impl<'a> Walk<'a> {
         Ok(cx.tuple(&v))
     }
 
-    /// The value of a walk for `select` that has ended or is interrupted.
+    /// The result of a `select` walk that has ended or is interrupted.
     fn result(
         mut self,
         cx: &mut Cx,
@@ -503,7 +516,7 @@ impl<'a> Walk<'a> {
         Err(cx.trap(target, &[arg]))
     }
 
-    /// The value of a walk that only counts what it did.
+    /// The result of a walk that only counts.
     fn counted(
         mut self,
         cx: &mut Cx,
@@ -550,7 +563,7 @@ fn start(cx: &mut Cx, mut w: Walk, spec: Term, backwards: bool) -> BifResult {
     }
     let ordered = w.table.options.kind == Kind::OrderedSet;
     if ordered {
-        // Without chunks, the list comes out in order if objects are seen against it.
+        // Without chunks, the list comes out in order if objects are seen in reverse.
         let against = w.purpose == Purpose::Select && w.chunk == 0;
         w.downwards = backwards != against;
     }
@@ -558,7 +571,7 @@ fn start(cx: &mut Cx, mut w: Walk, spec: Term, backwards: bool) -> BifResult {
     let program = compiled.program;
     match &mut keys {
         Keys::All | Keys::Span(..) => {}
-        // Continuations of ordered tables can't hold results beyond a chunk.
+        // Continuations of ordered tables cannot hold results beyond a chunk.
         Keys::These(k) if ordered && w.chunk > 0 && k.len() > w.chunk => keys = span(k),
         Keys::These(k) => {
             if ordered {
@@ -580,7 +593,7 @@ fn start(cx: &mut Cx, mut w: Walk, spec: Term, backwards: bool) -> BifResult {
     }
 }
 
-/// Goes on with a walk. `trap`: the continuation is one of our own, which may have fixed the table.
+/// Continues a walk. `trap`: the continuation is one of our own, which may have fixed the table.
 fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
     let e = c.as_tuple().filter(|e| !e.is_empty()).ok_or(Fail::Badarg)?;
     let want = match purpose {
@@ -607,7 +620,8 @@ fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
     };
     let program = &native_state::get::<Spec>(spec).ok_or(Fail::Badarg)?.0;
     let got = size(n)?;
-    // Ours are sound, and long; a program's may be anything, but no list is so long that it wasn't given.
+    // Our own are sound, and long. A program's may be anything, but its list must have the stated
+    // length.
     let sound = trap || list.list_iter().take(got).count() == got;
     if !list.is_list() || !sound {
         return Err(Fail::Badarg);
@@ -641,7 +655,7 @@ fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
     }
 }
 
-/// `purlin:ets_continue([Purpose | Continuation])`: where walks trap to.
+/// `purlin:ets_continue([Purpose | Continuation])`: the target of walks that trap.
 fn ets_continue_1(cx: &mut Cx, [arg]: [Term; 1]) -> BifResult {
     let (purpose, c) = arg.as_cons().ok_or(Fail::Badarg)?;
     let purpose = match purpose.as_small() {
@@ -658,7 +672,7 @@ fn chunk_size(t: Term) -> Result<usize, Fail> {
     Ok(n as usize)
 }
 
-/// `select` and its like; the specification is made by `spec` once the other arguments are known to be right.
+/// `select` and its like. `spec` makes the specification once the other arguments are valid.
 fn select(
     cx: &mut Cx,
     tab: Term,
@@ -785,7 +799,7 @@ fn match_spec_run_r_3(cx: &mut Cx, [list, spec, acc]: [Term; 3]) -> BifResult {
     Err(cx.trap(target, &[it.tail(), spec, acc]))
 }
 
-/// The surroundings of a trial run of a specification for tracing.
+/// The host of a trial run of a specification for tracing.
 #[derive(Default)]
 struct Trial {
     return_trace: bool,
@@ -804,12 +818,12 @@ impl Host for Trial {
             }
             // In a native there is no caller.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),
-            Action::CurrentStacktrace => return Some(stack::told(cx, args.first().copied())),
+            Action::CurrentStacktrace => return Some(stack::stacktrace(cx, args.first().copied())),
             Action::IsSeqTrace => {
                 return Some(Term::bool(token::token(cx.process()).is_some()));
             }
             Action::GetSeqToken => return Some(token::token_term(cx)),
-            // A trial changes nothing: it tells what was there before.
+            // A trial changes nothing: it returns the present value.
             Action::GetTcw | Action::SetTcw => {
                 let w =
                     crate::matchspec::TRACE_CONTROL_WORD.load(std::sync::atomic::Ordering::Relaxed);

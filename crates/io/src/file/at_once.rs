@@ -1,18 +1,21 @@
-//! Calls on files that a scheduler makes itself. To hand a process to a dirty thread and back takes longer than to write a page of
-//! some hundred kilobytes to a file, which is to copy it to memory for the most part.
+//! File operations that a scheduler performs itself. Handing a process to a dirty thread and back
+//! takes longer than writing a page of some hundred kilobytes to a file, which is mostly a copy to
+//! memory.
 //!
-//! Only pages that the system has in memory are read so: it answers that it hasn't them where it would have to wait. A write may
-//! wait, so:
-//! * Only files count whose bytes go to memory: `/dev/null` and its like, and regular files of local file systems, if they aren't opened
-//!   to be written through.
-//! * One scheduler at least makes no such write at any time, so what becomes ready meanwhile runs there. Where there is but one, there
-//!   are no such writes.
-//! * One writes no more than [`MOST_BYTES`]. After one that took longer than [`LONG_NS`], dirty threads make the next ones of
-//!   that file: [`FIRST_AWAY`], and more where it takes long again.
+//! Reads use only pages that the system has in memory: the system refuses the others instead of
+//! waiting. A write may wait, so:
+//! * Only files whose bytes go to memory qualify: `/dev/null` and its like, and regular files of
+//!   local file systems that are not opened to be written through.
+//! * At any time at least one scheduler makes no such write, so whatever becomes ready meanwhile
+//!   runs there. With a single scheduler there are no such writes.
+//! * Such a write has at most [`MOST_BYTES`]. After a write that took longer than [`LONG_NS`],
+//!   dirty threads make the next writes of that file: [`FIRST_AWAY`] of them, and more after
+//!   another long one.
 //!
-//! Of names a scheduler asks what is there ([`look`], [`open_file`]), or only whether nothing is ([`absent`]), and only where the system needs no disk and
-//! no program to know it: code is looked for in folders that don't have it for the most part, and a server of files looks at each again
-//! for each request.
+//! For names, a scheduler asks what is there ([`look`], [`open_file`]), or only whether nothing is
+//! ([`absent`]), and only if the system needs no disk and no other program for the answer. Code is
+//! mostly looked for in folders that do not have it, and a file server looks at each file again for
+//! each request.
 
 #[cfg(target_os = "linux")]
 use super::cached::{self, device_of};
@@ -24,35 +27,37 @@ use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes that are written at once at most.
+/// Maximum number of bytes of one write by a scheduler.
 pub(crate) const MOST_BYTES: usize = 512 * 1024;
-/// A write that took so many nanoseconds waited for something else than memory, or for the processor.
+/// Nanoseconds after which a write must have waited for something other than memory, or for the
+/// processor.
 const LONG_NS: i64 = 1_000_000;
-/// Writes that dirty threads make after a long one, at first and at most.
+/// Number of writes that dirty threads make after a long one: initial value and maximum.
 const FIRST_AWAY: u32 = 32;
 const MOST_AWAY: u32 = 4096;
 
-/// Schedulers in such a call.
+/// Number of schedulers in such a call.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a scheduler reads and writes a file itself.
 pub(crate) struct AtOnce {
-    /// It does neither.
+    /// Whether it does neither.
     never: bool,
-    /// The system can't tell what it has in memory.
+    /// Whether the system cannot tell what it has in memory.
     reads_unknown: AtomicBool,
-    /// Writes that dirty threads make before it does again.
+    /// Number of writes that dirty threads make before a scheduler does again.
     away: AtomicU32,
-    /// How many those will be after the next long one.
+    /// The number of those writes after the next long one.
     next_away: AtomicU32,
 }
 
 impl AtOnce {
-    /// That of a descriptor that is open.
+    /// The state for an open descriptor.
     pub(crate) fn of(fd: i32, st: Option<&libc::stat>) -> AtOnce {
         AtOnce {
-            // Where runs are to be the same, what the system happens to have in memory, or how long it takes, decides nothing.
-            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| goes_to_memory(fd, st)),
+            // Reproducible runs must not depend on what the system happens to have in memory or on
+            // how long it takes.
+            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| is_buffered(fd, st)),
             reads_unknown: AtomicBool::new(false),
             away: AtomicU32::new(0),
             next_away: AtomicU32::new(FIRST_AWAY),
@@ -66,7 +71,7 @@ impl AtOnce {
     pub(crate) fn reads(&self) -> bool {
         !self.never && !self.reads_unknown.load(Ordering::Relaxed)
     }
-    /// To try has failed by that error. Whether the read is a dirty thread's.
+    /// Records the error of a scheduler's read. Returns whether a dirty thread must read instead.
     pub(crate) fn read_failed(&self, errno: i32) -> bool {
         let unknown = [libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL].contains(&errno);
         if unknown {
@@ -74,7 +79,8 @@ impl AtOnce {
         }
         unknown || errno == libc::EAGAIN
     }
-    /// Begins a write on a scheduler; None if it is a dirty thread's. The file is in the hands of the caller.
+    /// Begins a write on a scheduler. None if a dirty thread must make it. The caller holds the
+    /// file.
     pub(crate) fn begin(&self) -> Option<Call<'_>> {
         if self.never {
             return None;
@@ -85,7 +91,7 @@ impl AtOnce {
             return None;
         }
         let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
-        // From here on its end takes it back.
+        // Dropping it undoes the increment.
         let call = Call {
             of: self,
             since: clock::elapsed(),
@@ -95,20 +101,20 @@ impl AtOnce {
     }
 }
 
-/// A write under way on a scheduler.
+/// A write in progress on a scheduler.
 pub(crate) struct Call<'a> {
     of: &'a AtOnce,
     since: i64,
-    /// The system has been asked.
+    /// Whether the system has been called.
     asked: bool,
 }
 
 impl Call<'_> {
-    /// The system is asked now.
+    /// Marks that the system is called now.
     pub(crate) fn ask(&mut self) {
         self.asked = true;
     }
-    /// It is more than is written at once, and the next ones may be as well.
+    /// Records that the write is too large for a scheduler, as the next ones may be.
     pub(crate) fn too_much(self) {
         self.of.away.store(FIRST_AWAY, Ordering::Relaxed);
     }
@@ -131,14 +137,16 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Opens what a path leads to as a name only. `follow`: through a last link. See [`cached::open`].
+/// Opens a path as a name only. `follow` says whether a final link is followed. See
+/// [`cached::open`].
 #[cfg(target_os = "linux")]
 fn open_name(path: &CStr, follow: bool) -> Option<Result<OwnedFd, i32>> {
     let link = if follow { 0 } else { libc::O_NOFOLLOW };
     cached::open(path, libc::O_PATH | link)
 }
 
-/// The error that a look at a path gives which leads to nothing, if the system knows that without waiting. `follow`: through a last link.
+/// The error for a path that leads to nothing, if the system knows that without waiting. `follow`
+/// says whether a final link is followed.
 #[cfg(target_os = "linux")]
 pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
     open_name(path, follow)?.err().filter(says_absent)
@@ -147,21 +155,21 @@ pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
 pub(crate) fn absent(_: &CStr, _: bool) -> Option<i32> {
     None
 }
-/// Whether an error says that there is nothing.
+/// Whether an error means that there is nothing.
 #[cfg(target_os = "linux")]
 fn says_absent(e: &i32) -> bool {
     [libc::ENOENT, libc::ENOTDIR].contains(e)
 }
 
-/// Devices of file systems of this machine that dirty threads have met, plus one; 0 is nothing.
+/// Devices of local file systems that dirty threads have met, plus one; 0 marks a free slot.
 static LOCAL: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Devices, plus one, of file systems that can't tell which pages of a file are in memory.
+/// Devices, plus one, of file systems that cannot tell which pages of a file are in memory.
 static UNREADABLE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// A read of a file on that device has failed by that error: if it says that the file system can't
-/// read so, no scheduler tries again.
-pub(crate) fn could_not_read(device: u64, errno: i32) {
+/// Records the error of a read on that device. If it means that the file system does not support
+/// such reads, no scheduler tries again.
+pub(crate) fn read_refused(device: u64, errno: i32) {
     if errno == libc::EOPNOTSUPP {
         let set =
             |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
@@ -170,25 +178,27 @@ pub(crate) fn could_not_read(device: u64, errno: i32) {
     }
 }
 
-/// A dirty thread has met that device by this path. `follow`: through a last link.
+/// Records that a dirty thread has met that device by this path. `follow` says whether a final link
+/// is followed.
 #[cfg(target_os = "linux")]
-pub(crate) fn met(path: &CStr, device: u64, follow: bool) {
+pub(crate) fn learn_device(path: &CStr, device: u64, follow: bool) {
     if is_known(device) || enter_if_local(path, device) {
         cached::learn(path, follow, is_local);
     }
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn met(_: &CStr, _: u64, _: bool) {}
+pub(crate) fn learn_device(_: &CStr, _: u64, _: bool) {}
 
 #[cfg(target_os = "linux")]
 fn is_known(device: u64) -> bool {
     (LOCAL.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
 }
-/// Whether the device is local and was entered.
+/// Enters the device if it is local. Returns whether it was entered.
 #[cfg(target_os = "linux")]
 fn enter_if_local(path: &CStr, device: u64) -> bool {
     let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
+    // if it succeeds.
     let kind = unsafe {
         if libc::statfs(path.as_ptr(), st.as_mut_ptr()) < 0 {
             return false;
@@ -200,12 +210,13 @@ fn enter_if_local(path: &CStr, device: u64) -> bool {
     is_local_kind(kind as u64) && LOCAL.iter().any(|d| set(d).is_ok())
 }
 
-/// What a path leads to, by name, and what the system has in memory of it, or the error that there is nothing; None where to know it may
-/// take time.
+/// Finds what a path leads to: a descriptor of the name, and the status that the system has in
+/// memory, or the error for nothing. None if finding out may take time.
 ///
-/// To ask another machine, or a program that serves files, may take any time: so the device is asked for first, which the system has in
-/// memory ([`libc::AT_STATX_DONT_SYNC`]), and must be one that a dirty thread has found to be local. Numbers of devices are given out
-/// again, so the kind of the file system is asked for too.
+/// Asking another machine, or a program that serves files, may take any time. So the device is
+/// requested first, which the system has in memory ([`libc::AT_STATX_DONT_SYNC`]). It must be one
+/// that a dirty thread has found to be local. Device numbers are reused, so the kind of the file
+/// system is checked too.
 #[cfg(target_os = "linux")]
 fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
     let fd = match open_name(path, follow)? {
@@ -222,8 +233,9 @@ fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>
     Some(Ok((fd, sx)))
 }
 
-/// Opens a regular file of 1 to `most` bytes for reading, and its size and device, or the error
-/// that there is nothing, if that takes no time and the file can be read so.
+/// Opens a regular file of 1 to `most` bytes for reading, and returns its descriptor, size and
+/// device, or the error for nothing. None if that may take time or the file cannot be read this
+/// way.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
     let sx = match find(path, true)? {
@@ -239,10 +251,10 @@ pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usi
     if (UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device) {
         return None;
     }
-    // By now the path may lead to something else. A pipe is not waited for.
+    // By now the path may lead to something else. Opening does not wait for a pipe.
     let fd = cached::open(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
     let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
     let st = unsafe {
         if libc::fstat(fd.as_raw_fd(), st.as_mut_ptr()) < 0 {
             return None;
@@ -260,8 +272,8 @@ pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, u6
     None
 }
 
-/// What a path leads to, and what may be done with it (1: read, 2: write), or the error that there is nothing, if the system knows
-/// that without waiting. Links themselves are a dirty thread's.
+/// The status of a path and the permitted access (1: read, 2: write), or the error for nothing, if
+/// the system knows that without waiting. Dirty threads look at links themselves.
 #[cfg(target_os = "linux")]
 pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8), i32>> {
     let (fd, sx) = match find(path, follow)? {
@@ -284,14 +296,14 @@ pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8),
             )
         } {
             0 => Some(bit),
-            // Whatever else it says may be about the call.
+            // Any other error may be about the call.
             _ => [libc::EACCES, libc::EROFS]
                 .contains(&last_errno())
                 .then_some(0),
         }
     };
     let access = may(libc::R_OK, 1)? | may(libc::W_OK, 2)?;
-    // SAFETY: all zeros are a value of it.
+    // SAFETY: all zeros are a valid value of it.
     let mut st: libc::stat = unsafe { std::mem::zeroed() };
     st.st_dev = device_of(&sx);
     st.st_rdev = libc::makedev(sx.stx_rdev_major, sx.stx_rdev_minor);
@@ -311,14 +323,14 @@ pub(crate) fn look(_: &CStr, _: bool) -> Option<Result<(libc::stat, u8), i32>> {
     None
 }
 
-/// Major number of the devices that are made of memory, and the minor ones of those that take whatever is written: `/dev/null`,
-/// `/dev/zero`, `/dev/full`.
+/// Major number of the memory devices, and minor numbers of those that accept all output:
+/// `/dev/null`, `/dev/zero`, `/dev/full`.
 const MEMORY_DEVICES: u32 = 1;
 const SINKS: [u32; 3] = [3, 5, 7];
 
-/// Whether what is written to the file goes to memory first.
+/// Whether bytes written to the file go to memory first.
 #[cfg(target_os = "linux")]
-fn goes_to_memory(fd: i32, st: &libc::stat) -> bool {
+fn is_buffered(fd: i32, st: &libc::stat) -> bool {
     match st.st_mode & libc::S_IFMT {
         libc::S_IFCHR => {
             let (major, minor) = (libc::major(st.st_rdev), libc::minor(st.st_rdev));
@@ -329,7 +341,7 @@ fn goes_to_memory(fd: i32, st: &libc::stat) -> bool {
     }
 }
 #[cfg(not(target_os = "linux"))]
-fn goes_to_memory(_: i32, _: &libc::stat) -> bool {
+fn is_buffered(_: i32, _: &libc::stat) -> bool {
     false
 }
 
@@ -341,11 +353,12 @@ fn writes_through(fd: i32) -> bool {
     flags < 0 || flags & (libc::O_SYNC | libc::O_DSYNC | libc::O_DIRECT) != 0
 }
 
-/// Whether the file lies on a file system of this machine. One that a program serves may wait for this very runtime.
+/// Whether the file lies on a local file system. One that a program serves may wait for this very
+/// runtime.
 #[cfg(target_os = "linux")]
 fn is_local(fd: i32) -> bool {
     let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
     let kind = unsafe {
         if libc::fstatfs(fd, st.as_mut_ptr()) < 0 {
             return false;
@@ -355,7 +368,7 @@ fn is_local(fd: i32) -> bool {
     is_local_kind(kind as u64)
 }
 
-/// Whether a file system of this kind is one of this machine.
+/// Whether file systems of this kind are local.
 #[cfg(target_os = "linux")]
 fn is_local_kind(kind: u64) -> bool {
     let local = [
@@ -366,24 +379,25 @@ fn is_local_kind(kind: u64) -> bool {
         libc::TMPFS_MAGIC,
         libc::OVERLAYFS_SUPER_MAGIC,
     ];
-    // Their types differ between systems.
+    // The types of the constants differ between systems.
     local.iter().any(|&k| k as u64 == kind)
 }
 
-/// Reads what is in memory of the file, from `at` or from where it is, without waiting: the bytes, or -1 with an error number.
+/// Reads the part of the file that is in memory, from `at` or from the current position, without
+/// waiting. Returns the number of bytes, or -1 with an error number.
 ///
 /// # Safety
-/// `to` has room for `n` bytes.
+/// `to` is valid for writes of `n` bytes.
 #[cfg(target_os = "linux")]
 pub(crate) unsafe fn read_now(fd: i32, to: *mut u8, n: usize, at: Option<i64>) -> isize {
     let room = libc::iovec {
         iov_base: to.cast(),
         iov_len: n,
     };
-    // SAFETY: by the contract. -1 is the position of the file itself.
+    // SAFETY: by the contract. -1 means the file's current position.
     unsafe { libc::preadv2(fd, &room, 1, at.unwrap_or(-1), libc::RWF_NOWAIT) }
 }
-/// The same: never called, since no file is read so.
+/// As on Linux, but never called, because no file is read this way.
 ///
 /// # Safety
 /// None is needed.

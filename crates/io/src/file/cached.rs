@@ -1,18 +1,17 @@
 //! Names that the system finds in memory, so that a scheduler may ask for them.
 //!
-//! `openat2` with `RESOLVE_CACHED` walks a path without waiting, and answers `EAGAIN` where it
-//! would have to. Some file systems can't say without waiting where a symbolic link leads, even if
-//! all of it is in memory: overlayfs, on which containers run, is one. For those there is a table
-//! of links. A dirty thread that has followed a path which the system can't walk enters the links
-//! on that path, each with what identifies its inode. A scheduler that meets one of these links
-//! asks which inode it is, which the system answers from memory, and goes on with the target in its
-//! place.
+//! `openat2` with `RESOLVE_CACHED` walks a path without waiting, and fails with `EAGAIN` where it
+//! would have to wait. Some file systems cannot follow a symbolic link without waiting, even if all
+//! of it is in memory; overlayfs, on which containers run, is one. For those there is a table of
+//! links. A dirty thread that has followed a path which the system cannot walk enters the links on
+//! that path, each with the identity of its inode. A scheduler that meets one of these links asks
+//! for its inode, which the system knows from memory, and continues with the target in its place.
 //!
-//! * The content of a link never changes while its inode lives, and an inode that is used again has
-//!   another time of change.
-//! * Only links that the system itself has followed for this process are entered, so none is
-//!   followed that it forbids (`protected_symlinks`, `nosymfollow`).
-//! * Only links of local file systems are entered: those of `/proc` lead elsewhere than their texts
+//! * The content of a link never changes while its inode lives, and a reused inode has another
+//!   change time.
+//! * Only links that the system itself has followed for this process are entered, so no link is
+//!   followed that the system forbids (`protected_symlinks`, `nosymfollow`).
+//! * Only links of local file systems are entered: links in `/proc` lead elsewhere than their texts
 //!   say.
 
 #![cfg(target_os = "linux")]
@@ -24,21 +23,21 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The entries of the table at most: all are dropped when there are more.
+/// Maximum number of entries. The table is cleared when it is full.
 const MOST_ENTRIES: usize = 1024;
-/// Links that are followed on one path.
+/// Maximum number of links followed on one path.
 const MOST_LINKS: usize = 16;
 
-/// What is known of a path that the system can't walk in memory.
+/// An entry for a path that the system cannot walk in memory.
 #[derive(Clone, PartialEq)]
 enum Entry {
-    /// It is a link.
+    /// The path is a link.
     Link(Identity, Box<[u8]>),
-    /// It leads over a link that may not be entered: nobody looks for it again.
+    /// The path leads over a link that may not be entered. Nobody looks for it again.
     Hopeless,
 }
 
-/// The inode of a link.
+/// The identity of a link's inode.
 #[derive(Clone, Copy, PartialEq)]
 struct Identity {
     device: u64,
@@ -47,12 +46,12 @@ struct Identity {
     changed: (i64, u32),
 }
 
-/// By the paths that the entries are about, as they were asked for.
+/// The entries by path, as the paths were requested.
 static TABLE: RwLock<Option<HashMap<Box<[u8]>, Entry>>> = RwLock::new(None);
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Opens what a path leads to, with any flags that make nothing, if the system finds that in
-/// memory; else its error. None: it doesn't have the call, or doesn't let it be made.
+/// Opens a path, with any flags that create nothing, if the system finds it in memory; else returns
+/// the system's error. None if the system lacks the call or does not permit it.
 pub(super) fn open(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
     let r = walk(path, flags)?;
     if !matches!(r, Err(libc::EAGAIN)) || !ANY.load(Ordering::Relaxed) {
@@ -72,18 +71,18 @@ pub(super) fn open(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
     Some(r)
 }
 
-/// As [`open`], and follows no links that the system can't follow in memory.
+/// As [`open`], but follows no links that the system cannot follow in memory.
 fn walk(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
     static UNKNOWN: AtomicBool = AtomicBool::new(false);
     if UNKNOWN.load(Ordering::Relaxed) || purlin_kernel::os::single::on() {
         return None;
     }
     let flags = flags | libc::O_CLOEXEC;
-    // SAFETY: all zeros are a value of it.
+    // SAFETY: all zeros are a valid value of it.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = flags as u64;
     how.resolve = libc::RESOLVE_CACHED;
-    // SAFETY: the path is terminated, and `how` is as long as it is said to be.
+    // SAFETY: the path is terminated, and `how` has the size given.
     let fd = unsafe {
         let size = size_of::<libc::open_how>();
         libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size)
@@ -102,13 +101,13 @@ fn walk(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
     Some(Err(e))
 }
 
-/// What the system has in memory about an open file.
+/// The status of an open file that the system has in memory.
 pub(super) fn status(fd: &OwnedFd) -> Option<libc::statx> {
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     let (fd, wanted) = (fd.as_raw_fd(), libc::STATX_BASIC_STATS);
     let mut sx = std::mem::MaybeUninit::<libc::statx>::uninit();
-    // SAFETY: the path is terminated; `sx` has room for the result, which is all written where the
-    // call succeeds.
+    // SAFETY: the path is terminated; `sx` has room for the result, which the call fills completely
+    // if it succeeds.
     unsafe {
         let r = libc::statx(fd, c"".as_ptr(), flags, wanted, sx.as_mut_ptr());
         (r >= 0).then(|| sx.assume_init())
@@ -131,9 +130,9 @@ fn link(fd: &OwnedFd) -> Option<Identity> {
     })
 }
 
-/// The ends of the parts of a path that the system would follow if they are links. `whole`: the
-/// last name is among them.
-fn ends(path: &[u8], whole: bool) -> impl Iterator<Item = usize> {
+/// The ends of the components of a path that the system would follow if they are links. `whole`
+/// includes the last name.
+fn component_ends(path: &[u8], whole: bool) -> impl Iterator<Item = usize> {
     (1..=path.len()).filter(move |&i| {
         let ends = match path.get(i) {
             Some(&c) => c == b'/',
@@ -143,7 +142,7 @@ fn ends(path: &[u8], whole: bool) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The path with the target of a link in the place of the link's own, which ends at `end`.
+/// The path with the link that ends at `end` replaced by its target.
 fn over(path: &[u8], end: usize, target: &[u8]) -> Option<CString> {
     let name = path[..end].iter().rposition(|&c| c == b'/');
     let before = match target.first() {
@@ -156,7 +155,7 @@ fn over(path: &[u8], end: usize, target: &[u8]) -> Option<CString> {
 /// The path with the first of its links that is in the table replaced by its target.
 fn over_known_link(path: &CStr, nofollow: bool) -> Option<CString> {
     let bytes = path.to_bytes();
-    for end in ends(bytes, !nofollow) {
+    for end in component_ends(bytes, !nofollow) {
         let known = TABLE.read().as_ref()?.get(&bytes[..end]).cloned();
         let Some(Entry::Link(identity, target)) = known else {
             continue;
@@ -170,9 +169,8 @@ fn over_known_link(path: &CStr, nofollow: bool) -> Option<CString> {
     None
 }
 
-/// A dirty thread has found what that path leads to, which lies on a local file system: it enters
-/// the links on the path, if the system can't walk it in memory. `is_local` is asked of the file
-/// systems of links.
+/// Enters the links on a path, if the system cannot walk it in memory. A dirty thread has found
+/// that the path leads to a local file system. `is_local` tests the file systems of links.
 pub(super) fn learn(path: &CStr, follow: bool, is_local: impl Fn(i32) -> bool) {
     let flags = libc::O_PATH | if follow { 0 } else { libc::O_NOFOLLOW };
     if !matches!(open(path, flags), Some(Err(libc::EAGAIN))) {
@@ -200,14 +198,14 @@ pub(super) fn learn(path: &CStr, follow: bool, is_local: impl Fn(i32) -> bool) {
     }
 }
 
-/// The first link on a path: where its name ends, what it is, and its target. None: there is none,
-/// or it isn't local.
+/// The first link on a path: the end of its name, its identity, and its target. None if there is
+/// none or it is not local.
 fn first_link(
     path: &[u8],
     follow: bool,
     is_local: impl Fn(i32) -> bool,
 ) -> Option<(usize, Identity, Box<[u8]>)> {
-    for end in ends(path, follow) {
+    for end in component_ends(path, follow) {
         let name = CString::new(&path[..end]).ok()?;
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: the path is terminated.
@@ -224,7 +222,7 @@ fn first_link(
             return None;
         }
         let mut target = vec![0; libc::PATH_MAX as usize];
-        // SAFETY: the path is terminated, and the buffer as long as it is said to be.
+        // SAFETY: the path is terminated, and the buffer has the length given.
         let n = unsafe {
             let to = target.as_mut_ptr().cast();
             libc::readlinkat(fd.as_raw_fd(), c"".as_ptr(), to, target.len())
@@ -262,14 +260,14 @@ mod tests {
         assert_eq!(over("/a/b", 4, "../x"), "/a/../x");
         assert_eq!(over("b/c", 1, "x"), "x/c");
         assert_eq!(over("b", 1, "x"), "x");
-        let ends = |path: &str, whole| ends(path.as_bytes(), whole).collect::<Vec<_>>();
+        let ends = |path: &str, whole| component_ends(path.as_bytes(), whole).collect::<Vec<_>>();
         assert_eq!(ends("/a/bc//d", true), [2, 5, 8]);
         assert_eq!(ends("/a/bc//d", false), [2, 5]);
         assert_eq!(ends("a/", false), [1]);
         assert_eq!(ends("/", true), [] as [usize; 0]);
     }
 
-    /// Links that change lead where they lead now, whatever was entered before.
+    /// Links that change lead to their present targets, whatever was entered before.
     #[test]
     fn a_link_is_known_by_its_inode() {
         let dir = std::env::temp_dir().join(format!("purlin_cached_{}", std::process::id()));
@@ -308,15 +306,15 @@ mod tests {
         let followed = note();
         assert_eq!(resolved(&path), followed);
         assert!(end(&followed, "/one/f"), "{followed:?}");
-        // A new link of the same name is another inode, or has changed since.
+        // A new link of the same name is another inode, or has another change time.
         to("two", "first");
         assert!(!end(&resolved(&path), "/one/f"));
         note();
         assert!(end(&resolved(&path), "/two/f"));
-        // It isn't followed as the last name where that isn't asked for.
+        // As the last name, it is followed only on request.
         let last = name(&dir.join("first"));
         assert!(over_known_link(&last, false).is_some() && over_known_link(&last, true).is_none());
-        // No link any more.
+        // No longer a link.
         std::fs::remove_file(dir.join("first")).expect("there was one");
         std::fs::create_dir(dir.join("first")).expect("a directory");
         assert_eq!(resolved(&path), name(&dir.join("first/f")));

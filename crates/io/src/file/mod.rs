@@ -1,4 +1,5 @@
-//! Files: module `prim_file`, what a scheduler reads and writes itself (`at_once.rs`), and the driver of files in memory.
+//! Files: module `prim_file`, file operations that a scheduler performs itself (`at_once.rs`), and
+//! the driver of files in memory.
 
 mod at_once;
 mod cached;

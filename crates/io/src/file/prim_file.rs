@@ -1,16 +1,25 @@
 //! Natives of module `prim_file` that work on open files. Those that work on names are in
 //! [`super::prim_file_names`].
 //!
-//! # Who closes a file
-//! A file is a magic reference to a descriptor with a state. Operations take the state from idle to busy and back, so
-//! that a descriptor is never closed under a system call; a file whose owner ends meanwhile is closed by the operation
-//! under way. Of the other files of an owner that ends [`owner_exit`] takes care: it closes them on a thread of its
-//! own, because closing may block. An open file is kept by the table of owners, not by its references: dropping the
-//! last reference closes nothing, as in stock.
+//! # Closing
+//! A file is a magic reference to a descriptor with a state. Operations change the state from idle
+//! to busy and back, so that a descriptor is never closed under a system call. If the owner ends
+//! during an operation, the operation closes the file. The owner's other files are closed by
+//! [`owner_exit`], on a thread of its own, because closing may block. The table of owners keeps an
+//! open file alive, not its references: dropping the last reference closes nothing, as in stock.
 //!
-//! # What may never return
-//! Opening a pipe waits for who opens its other end, and reading or writing what is no regular file for the other side:
-//! threads of their own make these calls ([`apart`]).
+//! # Calls that may never return
+//! Opening a pipe waits for the other end to be opened, and reading or writing anything but a
+//! regular file may wait for the other side. Threads of their own make these calls
+//! ([`on_own_thread`]).
+//!
+//! # Orderings
+//! All transitions of `state` are compare-exchanges with acquire and release. The release in
+//! [`File::end`] pairs with the acquire of the next [`File::begin`] and of the transition to
+//! `CLOSED`, so an operation's use of the descriptor happens before the next operation and before
+//! the close. No two threads hold the file at the same time, because only one can take it from
+//! `IDLE`. Once it is `CLOSED` nothing leaves that state; then the swap of `fd` elects the one
+//! thread that closes the descriptor.
 
 use super::at_once::{self, AtOnce};
 use crate::cx::{BifResult, Cx, Fail};
@@ -19,7 +28,7 @@ use crate::os::retry;
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
-use crate::{accounts, bifs, inside, lazy_atoms};
+use crate::{accounts, bifs, embedded, lazy_atoms};
 use crate::{blocking, iolist, native_state};
 use purlin_kernel::os::tape;
 use purlin_term::bin::RcBin;
@@ -57,22 +66,22 @@ const BUSY: u8 = 1;
 const CLOSE_PENDING: u8 = 2;
 const CLOSED: u8 = 3;
 
-/// Bytes that a read of unknown length starts with.
+/// Initial size of a read of unknown length, in bytes.
 const FIRST_READ_BYTES: usize = 16 * 1024;
 
-/// Bytes that a scheduler reads at once at most.
+/// Maximum number of bytes that a scheduler reads at once.
 const MOST_HERE: usize = 256 * 1024;
 
-/// Bytes that a scheduler reads or writes for a reduction.
+/// Number of bytes that a scheduler reads or writes per reduction.
 const BYTES_PER_REDUCTION: usize = 512;
 
 /// An open file.
 struct File {
     state: AtomicU8,
-    /// -1 once closed.
+    /// -1 when closed.
     fd: AtomicI32,
     owner: Term,
-    /// Reading and writing may wait for somebody else.
+    /// Whether reading and writing may wait for another process.
     waits: bool,
     /// Whether a scheduler writes itself.
     at_once: AtOnce,
@@ -82,14 +91,14 @@ impl File {
     /// Closes the descriptor, once. The state is closed already.
     fn close(&self) -> Result<(), i32> {
         let fd = self.fd.swap(-1, Ordering::AcqRel);
-        // SAFETY: this took the descriptor, so nobody else uses or closes it. Not repeated when interrupted: the
-        // descriptor is gone then too.
+        // SAFETY: this thread took the descriptor, so no other uses or closes it. The call is not
+        // repeated when interrupted, because the descriptor is gone then too.
         if fd >= 0 && unsafe { libc::close(fd) } < 0 {
             return Err(last_errno());
         }
         Ok(())
     }
-    /// Begins an operation. None: another is under way, or the file is closed.
+    /// Begins an operation. None if another is in progress or the file is closed.
     fn begin(&self) -> Option<i32> {
         self.state
             .compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire)
@@ -102,7 +111,7 @@ impl File {
             .state
             .compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire);
         if swapped.is_err() {
-            // The owner ended: its files have been taken out of the table.
+            // The owner has ended; its files have been removed from the table.
             self.state.store(CLOSED, Ordering::Release);
             let _ = self.close();
         }
@@ -139,7 +148,7 @@ fn disown(f: &Arc<File>) {
     drop(gone);
 }
 
-/// Adds the references of the files whose owner `pid` is: they watch it.
+/// Adds the references of the files owned by `pid`; they monitor it.
 pub fn watching(pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
     if resource_counts::any(pid)
         && let Some(files) = owners().get(&pid.raw())
@@ -148,7 +157,7 @@ pub fn watching(pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
     }
 }
 
-/// Closes the files of a process that has ended. Any thread; does not block.
+/// Closes the files of a process that has ended. May run on any thread; does not block.
 pub fn owner_exit(pid: Term) {
     if !resource_counts::any(pid) {
         return;
@@ -168,7 +177,7 @@ pub fn owner_exit(pid: Term) {
                     close_later(f);
                     break;
                 }
-                // Tried again in case the operation ended just now.
+                // Retried in case the operation has just ended.
                 Err(BUSY) => {
                     if swap(BUSY, CLOSE_PENDING).is_ok() {
                         break;
@@ -194,7 +203,7 @@ fn close_later(f: Arc<File>) {
             .spawn(move || {
                 purlin_kernel::affinity::begin_unbound();
                 for f in rx {
-                    // Nobody is left to be told.
+                    // Nobody is left to hear of an error.
                     let _ = f.close();
                 }
             })
@@ -224,7 +233,7 @@ pub(super) fn done(cx: &mut Cx, r: Result<(), i32>) -> BifResult {
     })
 }
 
-/// A path argument: a binary that ends in a null character, and has others only behind that one.
+/// A path argument: a binary with a final zero, behind which only further zeros may follow.
 pub(super) fn path_arg<'a>(t: Term) -> Result<Cow<'a, CStr>, i32> {
     let b = t.as_binary().ok_or(libc::EINVAL)?;
     let end = memchr::memchr(0, &b).ok_or(libc::EINVAL)?;
@@ -253,8 +262,8 @@ fn with_fd(cx: &mut Cx, t: Term, op: impl FnOnce(&mut Cx, i32) -> BifResult) -> 
     r
 }
 
-/// Runs an operation on the descriptor of a file that `waits`.
-fn apart_with_fd<T: Send + 'static>(
+/// Runs an operation on the descriptor of a file that `waits`, on a thread of its own.
+fn on_own_thread<T: Send + 'static>(
     cx: &mut Cx,
     f: &Arc<File>,
     op: impl FnOnce(i32) -> T + Send + 'static,
@@ -271,10 +280,10 @@ fn apart_with_fd<T: Send + 'static>(
     })
 }
 
-/// Major number of the devices that are made of memory (`/dev/null`, `/dev/zero`, `/dev/urandom` …).
+/// Major number of the memory devices (`/dev/null`, `/dev/zero`, `/dev/urandom` …).
 const MEMORY_DEVICES: u32 = 1;
 
-/// Whether to read or write such a file may wait for somebody else.
+/// Whether reading or writing such a file may wait for another process.
 fn may_wait(st: &libc::stat) -> bool {
     match st.st_mode & libc::S_IFMT {
         libc::S_IFIFO | libc::S_IFSOCK => true,
@@ -283,20 +292,22 @@ fn may_wait(st: &libc::stat) -> bool {
     }
 }
 
-/// Whether to open the file may wait: it is a pipe that has a name.
+/// Whether opening the file may wait: it is a named pipe.
 fn open_waits(path: &CStr) -> bool {
     let mut st = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
+    // if it succeeds.
     unsafe {
         libc::stat(path.as_ptr(), st.as_mut_ptr()) == 0
             && st.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO
     }
 }
 
-/// The descriptor behind a file reference, duplicated, for natives that keep it (`sendfile`). An errno if that fails.
+/// Duplicates the descriptor behind a file reference, for natives that keep it (`sendfile`). An
+/// errno if that fails.
 pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
     let Some(f) = native_state::get::<Arc<File>>(t) else {
-        // Files of a run that plays are references.
+        // In a replay, files are plain references.
         let plays = t.as_ref_view().is_some() && tape::plays();
         let fd = plays.then(|| tape::placeholder().ok())??;
         return Some(Ok(fd.into_raw_fd()));
@@ -310,7 +321,7 @@ pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
     Some(r.map(|fd| fd as i32))
 }
 
-/// `{ok, Ref}` for a descriptor that is open.
+/// Makes `{ok, Ref}` for an open descriptor.
 fn make_file(cx: &mut Cx, fd: i32) -> Term {
     let st = fstat(fd).ok();
     let f = Arc::new(File {
@@ -330,7 +341,7 @@ fn make_file(cx: &mut Cx, fd: i32) -> Term {
     cx.ok(r)
 }
 
-/// Flags of `open(2)` for a list of modes; modes that other layers handle are passed over.
+/// Flags of `open(2)` for a list of modes. Modes that other layers handle are skipped.
 fn open_flags(modes: Term) -> (i32, bool, bool) {
     let (mut r, mut w, mut excl, mut app, mut syn, mut any, mut dir) =
         (false, false, false, false, false, false, false);
@@ -364,16 +375,16 @@ fn open_flags(modes: Term) -> (i32, bool, bool) {
     (flags, any, dir)
 }
 
-/// Opens `path`: an owned descriptor, which programs that are started do not inherit.
+/// Opens `path`, with a descriptor that started programs do not inherit.
 fn open(path: &CStr, flags: i32, mode: u32) -> Result<i32, i32> {
-    // SAFETY: the path is terminated and stays for the call.
+    // SAFETY: the path is terminated and lives for the call.
     let open = || unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) as isize };
     retry(open).map(|fd| fd as i32)
 }
 
 fn fstat(fd: i32) -> Result<libc::stat, i32> {
     let mut st = std::mem::MaybeUninit::uninit();
-    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
     unsafe {
         if libc::fstat(fd, st.as_mut_ptr()) < 0 {
             return Err(last_errno());
@@ -382,14 +393,16 @@ fn fstat(fd: i32) -> Result<libc::stat, i32> {
     }
 }
 
-/// Opens `path` for a list of modes that was read.
+/// Opens `path` with flags from [`open_flags`].
 fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
-    if let Some(found) = inside::find(path.to_bytes()) {
+    if let Some(found) = embedded::find(path.to_bytes()) {
         return match found? {
-            inside::Found::Folder => Err(libc::EISDIR),
-            inside::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => Err(libc::EROFS),
-            inside::Found::File(_) if dir => Err(libc::ENOTDIR),
-            inside::Found::File(file) => inside::descriptor(file),
+            embedded::Found::Folder => Err(libc::EISDIR),
+            embedded::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => {
+                Err(libc::EROFS)
+            }
+            embedded::Found::File(_) if dir => Err(libc::ENOTDIR),
+            embedded::Found::File(file) => embedded::descriptor(file),
         };
     }
     let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
@@ -463,14 +476,14 @@ fn delayed_close_1(_: &mut Cx, [f]: [Term; 1]) -> BifResult {
     Ok(am::OK)
 }
 
-/// An integer of the C library's `int`.
+/// An integer in the range of C's `int`.
 pub(super) fn int_arg(t: Term) -> Result<i32, Fail> {
     arith::to_i64(t)
         .and_then(|n| i32::try_from(n).ok())
         .ok_or(Fail::Badarg)
 }
 
-/// A number from 0 on: another number is an error of the operating system's kind, all else `badarg`.
+/// A number from 0 on. Another number is a system error; anything else is `badarg`.
 fn offset_arg(t: Term) -> Result<Result<i64, i32>, Fail> {
     if !t.is_number() {
         return Err(Fail::Badarg);
@@ -490,7 +503,7 @@ struct Filling {
     len: usize,
 }
 
-// SAFETY: whoever holds it has the only count of the block.
+// SAFETY: the holder has the only reference to the block.
 unsafe impl Send for Filling {}
 
 impl Filling {
@@ -498,7 +511,7 @@ impl Filling {
         let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
         Ok(Filling { bin, room, len: 0 })
     }
-    /// A copy of bytes that are there.
+    /// Makes a copy of bytes.
     fn of(bytes: &[u8]) -> Result<Filling, i32> {
         let mut b = Filling::new(bytes.len().max(1))?;
         // SAFETY: a fresh block with that much room.
@@ -512,8 +525,9 @@ impl Filling {
         self.room = room;
         Ok(())
     }
-    /// Reads until `wanted` bytes are there or the file ends; `read` gets place, number of bytes and how many were
-    /// read before. The block grows with what there really is, so that a huge `wanted` costs nothing.
+    /// Reads until `wanted` bytes are there or the file ends. `read` gets the destination, the
+    /// number of bytes, and how many were read before. The block grows with the bytes that arrive,
+    /// so that a huge `wanted` costs nothing.
     fn fill(
         &mut self,
         wanted: usize,
@@ -529,7 +543,7 @@ impl Filling {
                 )?;
             }
             let left = self.room.min(wanted) - self.len;
-            // SAFETY: `left` bytes of the block lie behind those that are filled.
+            // SAFETY: `left` bytes of the block lie behind the filled ones.
             let n =
                 retry(|| unsafe { read(RcBin::bytes(self.bin).add(self.len), left, self.len) })?;
             if n == 0 {
@@ -542,17 +556,17 @@ impl Filling {
     fn into_term(mut self, cx: &mut Cx) -> Term {
         cx.bump(self.len / 4096);
         if self.len <= heap_bin_limit() {
-            // SAFETY: the bytes are initialised as far as `len`.
+            // SAFETY: the bytes are initialised up to `len`.
             return cx
                 .binary(unsafe { std::slice::from_raw_parts(RcBin::bytes(self.bin), self.len) });
         }
         if self.len < self.room {
-            // Without the memory to make it smaller it stays large.
+            // Without memory for a smaller block it stays large.
             let _ = self.resize(self.len);
         }
         let (bin, len) = (self.bin, self.len);
         std::mem::forget(self);
-        // SAFETY: the count goes to the term; the bytes are initialised as far as `len`.
+        // SAFETY: the reference goes to the term; the bytes are initialised up to `len`.
         unsafe {
             (*bin).used.store(len, Ordering::Relaxed);
             cx.refc_bin(bin, len)
@@ -562,12 +576,12 @@ impl Filling {
 
 impl Drop for Filling {
     fn drop(&mut self) {
-        // SAFETY: this owns the only count.
+        // SAFETY: this owns the only reference.
         unsafe { RcBin::release(self.bin) }
     }
 }
 
-/// Bytes from `at`, or from where the descriptor stands, to the end of a regular file.
+/// Number of bytes from `at`, or from the current position, to the end of a regular file.
 fn bytes_left(fd: i32, at: Option<i64>) -> Option<usize> {
     let st = fstat(fd).ok()?;
     if st.st_mode & libc::S_IFMT != libc::S_IFREG {
@@ -581,7 +595,8 @@ fn bytes_left(fd: i32, at: Option<i64>) -> Option<usize> {
     Some(usize::try_from(st.st_size.saturating_sub(at)).unwrap_or(0))
 }
 
-/// Bytes to make room for at once when `wanted` are to be read from `at`: what the file says it has, or little.
+/// Number of bytes to make room for at once when `wanted` are to be read from `at`: what the file
+/// has according to its size, or a small room.
 fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
     if wanted <= 256 * 1024 {
         return wanted;
@@ -591,11 +606,11 @@ fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
         .clamp(FIRST_READ_BYTES, wanted)
 }
 
-/// Reads that many bytes, or what there is. None at the end of the file.
+/// Reads that many bytes, or as many as there are. None at the end of the file.
 fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i32> {
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
     if size == 0 {
-        // Nothing is read, but whether the file may be read is told.
+        // Nothing is read, but an unreadable file is reported.
         // SAFETY: no byte is written.
         let n = unsafe {
             match at {
@@ -607,7 +622,7 @@ fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i3
     }
     let mut b = Filling::new(first_room(fd, size, at))?;
     b.fill(size, |p, n, before| {
-        // SAFETY: `fill` gives a place of n bytes.
+        // SAFETY: `fill` passes room for n bytes.
         unsafe {
             match at {
                 None => libc::read(fd, p.cast(), n),
@@ -618,7 +633,7 @@ fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i3
     Ok((b.len != 0).then_some(b))
 }
 
-/// `{ok, Bytes}` or `eof`.
+/// Makes `{ok, Bytes}` or `eof`.
 fn bytes_term(cx: &mut Cx, b: Option<Filling>) -> Term {
     match b {
         Some(b) => {
@@ -638,7 +653,8 @@ fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
     Ok(r.unwrap_or_else(|e| posix_error(cx, e)))
 }
 
-/// Reads on a scheduler what is in memory. All else, errors of arguments too, is a dirty thread's.
+/// Reads on a scheduler what is in memory. A dirty thread does everything else, including errors of
+/// arguments.
 fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
     let size = arith::to_i64(size).and_then(|n| usize::try_from(n).ok());
     let size = size.filter(|n| (1..=MOST_HERE).contains(n));
@@ -648,7 +664,7 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
         let size = size.ok_or(Fail::Dirty)?;
         let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
         let r = b.fill(size, |p, n, before| {
-            // SAFETY: `fill` gives a place of n bytes.
+            // SAFETY: `fill` passes room for n bytes.
             unsafe { at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
         });
         match r {
@@ -670,10 +686,11 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
     })
 }
 
-/// Reads of more bytes take long enough for others to ask for the process meanwhile.
+/// Size above which a read takes so long that others may need the process meanwhile.
 const LONG_READ: usize = 8 << 20;
 
-/// Whether to read `size` bytes from `at` takes long: the file has as many, or nobody knows how many it has.
+/// Whether reading `size` bytes from `at` takes long: the file has that many, or its size is
+/// unknown.
 fn is_long_read(f: &File, size: i64, at: Option<i64>) -> bool {
     let Some(size) = usize::try_from(size).ok().filter(|&n| n > LONG_READ) else {
         return false;
@@ -689,13 +706,13 @@ fn is_long_read(f: &File, size: i64, at: Option<i64>) -> bool {
     left.unwrap_or(size).min(size) > LONG_READ
 }
 
-/// Reads apart from the process, which others may look at meanwhile.
-fn read_apart(
+/// Reads on another thread, so that others can work with the process meanwhile.
+fn read_on_own_thread(
     cx: &mut Cx,
     f: Term,
     read: impl FnOnce(i32) -> Result<Option<Filling>, i32> + Send + 'static,
 ) -> BifResult {
-    apart_with_fd(cx, file(f)?, read, |cx, r| {
+    on_own_thread(cx, file(f)?, read, |cx, r| {
         let r = r.map(|b| bytes_term(cx, b));
         or_error(cx, r)
     })
@@ -712,7 +729,7 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     let n = offset_arg(size);
     if handle.waits || matches!(n, Ok(Ok(n)) if is_long_read(handle, n, None)) {
         let n = n?;
-        return read_apart(cx, f, move |fd| read_bytes(fd, n?, None));
+        return read_on_own_thread(cx, f, move |fd| read_bytes(fd, n?, None));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_arg(size)? {
@@ -734,7 +751,7 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
     if let Ok(Ok((at, size))) = offset_args(at, size)
         && is_long_read(file(f)?, size, Some(at))
     {
-        return read_apart(cx, f, move |fd| read_bytes(fd, size, Some(at)));
+        return read_on_own_thread(cx, f, move |fd| read_bytes(fd, size, Some(at)));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_args(at, size)? {
@@ -745,23 +762,25 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
     })
 }
 
-/// Whether all of a list may be written: `iolist_to_iovec/1` leaves them to be looked at here.
+/// Whether all of a list can be written. `iolist_to_iovec/1` leaves this check to this module.
 fn is_iovec(t: Term) -> bool {
     (t.is_nil() || t.is_list_ptr()) && iolist::size(t).is_ok()
 }
 
-/// A gatherer of a list, of which all may be written, with its first batch; None for anything else.
+/// A gatherer of a list that can be written completely, with its first batch. None for anything
+/// else.
 fn gathered(iovec: Term) -> Option<Gather> {
     if !iovec.is_nil() && !iovec.is_list_ptr() {
         return None;
     }
     let mut gather = Gather::new(iovec);
     gather.next_batch(max_parts(), scratch_bytes()).ok()?;
-    // A list that is whole in one batch has been looked at.
+    // A list that fits in one batch has been checked by gathering it.
     (gather.is_last() || iolist::size(iovec).is_ok()).then_some(gather)
 }
 
-/// Writes all of what is gathered, batch by batch, from the first one on; where, if `at` is given.
+/// Writes everything gathered, batch by batch, starting with the present one; at offset `at`, if
+/// given.
 fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(), i32> {
     let mut pos = at.unwrap_or(0);
     let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
@@ -771,7 +790,7 @@ fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(
             let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
-                watch::wrote(&[me], &gather, r.as_ref().ok().copied());
+                watch::report(&[me], &gather, r.as_ref().ok().copied());
             }
             let n = r?;
             if n == 0 {
@@ -788,17 +807,18 @@ fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(
     }
 }
 
-/// One system call that writes parts, of which there is at least one.
+/// Writes parts in one system call. There is at least one part.
 fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
     let count = parts.len() as i32;
-    // SAFETY: the parts are bytes of terms in hand or of the gatherer's scratch block, both kept for the call.
+    // SAFETY: the parts are bytes of terms in hand or of the gatherer's scratch block, both kept
+    // for the call.
     unsafe {
         let n = match at {
             None => libc::writev(fd, parts.as_ptr(), count),
             Some(at) => libc::pwritev(fd, parts.as_ptr(), count, at),
         };
         if n < 0 && count > 1 && last_errno() == libc::EINVAL {
-            // More than a count of bytes can say: the first alone.
+            // More bytes than a byte count can express: writes the first part alone.
             let (p, len) = (parts[0].iov_base, parts[0].iov_len.min(i32::MAX as usize));
             return match at {
                 None => libc::write(fd, p, len),
@@ -815,7 +835,8 @@ fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
     }
 }
 
-/// Writes on a scheduler what is written soon. All else, errors of arguments too, is a dirty thread's.
+/// Writes on a scheduler what is written quickly. A dirty thread does everything else, including
+/// errors of arguments.
 fn write_here(cx: &mut Cx, f: Term, iovec: Term, at: Option<i64>) -> BifResult {
     with_fd(cx, f, |cx, fd| {
         let mut call = file(f)?.at_once.begin().ok_or(Fail::Dirty)?;
@@ -854,7 +875,7 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
             Some(g) => write_all(me, fd, g, None),
             None => Err(libc::EINVAL),
         };
-        return apart_with_fd(cx, file(f)?, write, done);
+        return on_own_thread(cx, file(f)?, write, done);
     }
     with_fd(cx, f, |cx, fd| {
         accounts::writes_begin();
@@ -904,7 +925,7 @@ fn seek_3(cx: &mut Cx, [f, from, offset]: [Term; 3]) -> BifResult {
     })
 }
 
-/// The result of a call that gives 0 or fails.
+/// The result of a call that returns 0 or fails.
 fn unit(r: i32) -> Result<(), i32> {
     if r < 0 { Err(last_errno()) } else { Ok(()) }
 }
@@ -941,7 +962,7 @@ fn allocate_3(cx: &mut Cx, [f, at, len]: [Term; 3]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
         let r = offset_args(at, len)?.and_then(|(at, len)| {
             loop {
-                // SAFETY: a plain call, which gives the error itself.
+                // SAFETY: a plain call, which returns the error itself.
                 match unsafe { libc::posix_fallocate(fd, at, len) } {
                     0 => return Ok(()),
                     libc::EINTR => {}
@@ -965,7 +986,7 @@ fn advise_4(cx: &mut Cx, [f, at, len, how]: [Term; 4]) -> BifResult {
                 m if m == no_reuse() => libc::POSIX_FADV_NOREUSE,
                 _ => return Err(libc::EINVAL),
             };
-            // Advice only: that it can't be taken is nobody's error, as in stock.
+            // This is advice only: that it cannot be taken is no error, as in stock.
             // SAFETY: a plain call.
             unsafe { libc::posix_fadvise(fd, at, len, how) };
             Ok(())
@@ -983,7 +1004,7 @@ fn read_handle_info_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     })
 }
 
-/// Access as the permission bits alone give it: bit 0 reading, bit 1 writing.
+/// Access according to the permission bits alone: bit 0 reading, bit 1 writing.
 fn mode_access(st: &libc::stat) -> u8 {
     // SAFETY: plain calls.
     let shift = unsafe {
@@ -999,13 +1020,13 @@ fn mode_access(st: &libc::stat) -> u8 {
     (bits >> 2 & 1 | (bits >> 1 & 1) << 1) as u8
 }
 
-/// Reads a block and its place from `pointer_at`, each of 32 bits, then the block.
+/// Reads the size and the position of a block from `pointer_at`, each of 32 bits, then the block.
 fn ipread(cx: &mut Cx, fd: i32, pointer_at: i64, max_size: i64) -> Result<Term, i32> {
     let mut head = [0u8; 8];
     let mut len = 0;
     while len < head.len() {
         let rest = &mut head[len..];
-        // SAFETY: the rest of the array is there to be written.
+        // SAFETY: the rest of the array may be written.
         let n = retry(|| unsafe {
             libc::pread(
                 fd,
@@ -1049,9 +1070,9 @@ fn get_handle_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     with_fd(cx, f, |cx, fd| Ok(cx.binary(&fd.to_ne_bytes())))
 }
 
-/// A whole file, in a block of the size that the file says it has.
+/// Reads a whole file, into a block of the file's stated size.
 fn read_file(path: &CStr) -> Result<Filling, i32> {
-    if let Some(r) = inside::read(path.to_bytes()) {
+    if let Some(r) = embedded::read(path.to_bytes()) {
         return Filling::of(r?);
     }
     let fd = open(path, libc::O_RDONLY, 0)?;
@@ -1062,28 +1083,28 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
-    at_once::met(path, st.st_dev, true);
-    // Files that the kernel makes up as they are read say 0.
+    at_once::learn_device(path, st.st_dev, true);
+    // Files that the kernel generates when they are read have size 0.
     let size = usize::try_from(st.st_size).unwrap_or(0);
     let wanted = if size == 0 { usize::MAX } else { size };
     let room = if size == 0 { FIRST_READ_BYTES } else { size };
     let mut b = Filling::new(room)?;
-    // SAFETY: `fill` gives a place of n bytes.
+    // SAFETY: `fill` passes room for n bytes.
     b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
     Ok(b)
 }
 
-/// What a file has, if the system has that in memory.
+/// Reads a whole file if the system has it in memory.
 fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
     let (fd, size, device) = match at_once::open_file(path, MOST_HERE)? {
         Ok(found) => found,
         Err(e) => return Some(Err(e)),
     };
     let mut b = Filling::new(size).ok()?;
-    // SAFETY: `fill` gives a place of n bytes.
+    // SAFETY: `fill` passes room for n bytes.
     let read = |p, n, _| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) };
     let read = b.fill(size, read);
-    read.map_err(|e| at_once::could_not_read(device, e)).ok()?;
+    read.map_err(|e| at_once::read_refused(device, e)).ok()?;
     Some(Ok(b))
 }
 
@@ -1095,23 +1116,24 @@ fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
     or_error(cx, r)
 }
 
-/// What a scheduler answers itself about a path: what lies in the executable, and what it knows by `known`. All else is a dirty thread's.
+/// The result for a path that a scheduler can give itself: for embedded files by `embedded`, else
+/// by `known`. A dirty thread does everything else.
 pub(super) fn name_here<T>(
     path: Term,
-    inside: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
+    embedded: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
     known: impl FnOnce(&CStr) -> Option<Result<T, i32>>,
 ) -> Result<Result<T, i32>, Fail> {
     if purlin_kernel::os::single::on() || gc::stress_roll(3) {
         return Err(Fail::Dirty);
     }
     let path = path_arg(path).map_err(|_| Fail::Dirty)?;
-    if let Some(r) = inside(path.to_bytes()) {
+    if let Some(r) = embedded(path.to_bytes()) {
         return Ok(r);
     }
     known(&path).ok_or(Fail::Dirty)
 }
 
-/// Of a path: that nothing is there.
+/// The error for a path at which nothing is.
 pub(super) fn absent<T>(path: &CStr) -> Option<Result<T, i32>> {
     at_once::absent(path, true).map(Err)
 }
@@ -1122,7 +1144,7 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     }
     if !cx.dirty {
         let within = |p: &[u8]| {
-            Some(inside::read(p)?.and_then(|b| match b.len() > MOST_HERE {
+            Some(embedded::read(p)?.and_then(|b| match b.len() > MOST_HERE {
                 true => Ok(None),
                 false => Filling::of(b).map(Some),
             }))

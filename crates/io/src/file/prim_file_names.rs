@@ -6,7 +6,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
 use crate::posix::{errno_of, last_errno};
-use crate::{bifs, inside, lazy_atoms};
+use crate::{bifs, embedded, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -26,13 +26,13 @@ fn as_path(c: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(c.to_bytes()))
 }
 
-/// Runs an operation on a path that gives nothing.
+/// Runs an operation on a path that has no result.
 fn on_path(cx: &mut Cx, path: Term, op: impl FnOnce(&CStr) -> Result<(), i32>) -> BifResult {
     let r = path_arg(path).and_then(|p| op(&p));
     done(cx, r)
 }
 
-/// The same on two paths.
+/// Runs an operation on two paths that has no result.
 fn on_paths(
     cx: &mut Cx,
     a: Term,
@@ -55,8 +55,8 @@ fn ok_or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
     })
 }
 
-/// The record `file_info` of the library's `file.hrl`. `access`: bit 0 reading, bit 1 writing. Numbers of devices,
-/// links and nodes have 32 bits there, as in stock.
+/// The record `file_info` of the library's `file.hrl`. `access`: bit 0 reading, bit 1 writing.
+/// Numbers of devices, links and nodes have 32 bits there, as in stock.
 pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
     let kind = match st.st_mode & libc::S_IFMT {
         libc::S_IFCHR | libc::S_IFBLK => device(),
@@ -92,11 +92,12 @@ pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
 }
 
 fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
-    if let Some(r) = inside::status(path.to_bytes()) {
+    if let Some(r) = embedded::status(path.to_bytes()) {
         return r.map(|st| (st, 1));
     }
     let mut st = std::mem::MaybeUninit::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
+    // if it succeeds.
     unsafe {
         let r = if follow {
             libc::stat(path.as_ptr(), st.as_mut_ptr())
@@ -108,7 +109,7 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
         }
         let can = |how, bit| (libc::access(path.as_ptr(), how) == 0) as u8 * bit;
         let st = st.assume_init();
-        at_once::met(path, st.st_dev, follow);
+        at_once::learn_device(path, st.st_dev, follow);
         Ok((st, can(libc::R_OK, 1) | can(libc::W_OK, 2)))
     }
 }
@@ -118,7 +119,7 @@ fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
     let found = match cx.dirty {
         true => path_arg(path).and_then(|p| stat(&p, follow)),
         false => {
-            let within = |p: &[u8]| Some(inside::status(p)?.map(|st| (st, 1)));
+            let within = |p: &[u8]| Some(embedded::status(p)?.map(|st| (st, 1)));
             name_here(path, within, |p| at_once::look(p, follow))?
         }
     };
@@ -135,7 +136,7 @@ fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
     on_path(cx, path, |p| {
         // SAFETY: the path is terminated.
         let chmod = |mode| unsafe { libc::chmod(p.as_ptr(), mode) } == 0;
-        // Where the set-id bits are refused, the others are still set.
+        // If the set-id bits are refused, the others are still set.
         if chmod(mode & 0o6777) || chmod(mode & 0o777) {
             Ok(())
         } else {
@@ -145,7 +146,7 @@ fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
 }
 
 fn set_owner_3(cx: &mut Cx, [path, uid, gid]: [Term; 3]) -> BifResult {
-    // -1 leaves the owner or the group as it is.
+    // -1 leaves the owner or the group unchanged.
     let (uid, gid) = (int_arg(uid)? as u32, int_arg(gid)? as u32);
     on_path(cx, path, |p| {
         io(std::os::unix::fs::chown(as_path(p), Some(uid), Some(gid)))
@@ -170,7 +171,7 @@ fn set_time_4(cx: &mut Cx, [path, accessed, modified, created]: [Term; 4]) -> Bi
 
 fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let r = path_arg(path).and_then(|p| {
-        if let Some(r) = inside::find(p.to_bytes()) {
+        if let Some(r) = embedded::find(p.to_bytes()) {
             return Err(r.err().unwrap_or(libc::EINVAL));
         }
         let to = std::fs::read_link(as_path(&p)).map_err(|e| errno_of(&e))?;
@@ -188,15 +189,15 @@ fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
     list
 }
 
-/// The names in a directory, last read first.
+/// The names in a directory, in reverse order of reading.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if !cx.dirty {
-        let r = name_here(path, inside::list, absent)?;
+        let r = name_here(path, embedded::list, absent)?;
         let r = r.map(|names| names_term(cx, &names));
         return ok_or_error(cx, r);
     }
     let r = path_arg(path).and_then(|p| {
-        if let Some(r) = inside::list(p.to_bytes()) {
+        if let Some(r) = embedded::list(p.to_bytes()) {
             return Ok(names_term(cx, &r?));
         }
         let mut names = NIL;
@@ -204,7 +205,7 @@ fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
             .map_err(|e| errno_of(&e))?
             .enumerate()
         {
-            // A directory that can't be read on ends there, as in stock.
+            // A directory that cannot be read further ends there, as in stock.
             let Ok(entry) = entry else { break };
             let name = cx.binary(entry.file_name().as_bytes());
             names = cx.cons(name, names);
@@ -246,7 +247,7 @@ fn make_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 fn del_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| {
         io(std::fs::remove_file(as_path(p))).map_err(|e| match e {
-            // What POSIX asks for, and Linux doesn't give, for a directory.
+            // The error that POSIX requires for a directory, unlike Linux's.
             libc::EISDIR => libc::EPERM,
             e => e,
         })
@@ -268,7 +269,7 @@ fn is_cwd(p: &CStr) -> bool {
     of(p).is_ok_and(|a| of(c".") == Ok(a))
 }
 
-/// There are no devices with directories of their own here.
+/// No device has a current directory of its own here.
 fn get_device_cwd_1(cx: &mut Cx, [index]: [Term; 1]) -> BifResult {
     int_arg(index)?;
     Ok(posix_error(cx, libc::ENOTSUP))
@@ -285,13 +286,13 @@ fn set_cwd_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| io(std::env::set_current_dir(as_path(p))))
 }
 
-/// There are no second names of files here.
+/// Files have no alternative names here.
 fn altname_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let e = path_arg(path).err().unwrap_or(libc::ENOTSUP);
     Ok(posix_error(cx, e))
 }
 
-/// A name as the operating system takes it, with a null character at its end.
+/// A name in the system's form, with a final zero.
 fn internal_name2native_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     if name.is_atom() {
         return Err(Fail::Badarg);
@@ -318,7 +319,7 @@ fn internal_native2name_1(cx: &mut Cx, [native]: [Term; 1]) -> BifResult {
     })
 }
 
-/// The characters of a name in composed form, which module `unicode` of the library makes.
+/// The characters of a name in composed form, which the library's module `unicode` makes.
 fn internal_normalize_utf8_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     let b = name.as_binary().ok_or(Fail::Badarg)?;
     std::str::from_utf8(&b).map_err(|_| Fail::Badarg)?;

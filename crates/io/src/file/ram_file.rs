@@ -1,7 +1,8 @@
-//! The driver `ram_file_drv`: files that are a block of memory, for module `ram_file`.
+//! The driver `ram_file_drv`: files in a block of memory, for module `ram_file`.
 //!
-//! A command is a code and its arguments, numbers in 32 bits with the most significant byte first. Each is answered by
-//! one message with a code of its own: done, an error's name, a number, or a number of bytes and the bytes.
+//! A command is a code and its arguments; numbers have 32 bits with the most significant byte
+//! first. Each command is answered by one message with a code of its own: done, an error name, a
+//! number, or a number of bytes and the bytes.
 
 use crate::gather::Gather;
 use crate::poll;
@@ -56,13 +57,13 @@ fn number(b: &mut &[u8]) -> Result<i32, i32> {
     Ok(i32::from_be_bytes(*head))
 }
 
-/// The same, from 0 on.
+/// As [`number`], for numbers from 0 on.
 fn size(b: &mut &[u8]) -> Result<usize, i32> {
     usize::try_from(number(b)?).map_err(|_| libc::EINVAL)
 }
 
 impl RamFile {
-    /// None: nobody is answered.
+    /// Executes a command. None if there is no reply.
     fn command(&mut self, command: &[u8]) -> Option<Result<Answer, i32>> {
         let (&op, mut b) = command.split_first()?;
         Some(match op {
@@ -105,7 +106,7 @@ impl RamFile {
         self.data.resize(n, 0);
         Ok(())
     }
-    /// Where at most `n` bytes from `at` on lie.
+    /// The range of at most `n` bytes from `at` on.
     fn range(&self, at: usize, n: usize) -> Result<std::ops::Range<usize>, i32> {
         if self.mode & MODE_READ == 0 {
             return Err(libc::EBADF);
@@ -118,7 +119,7 @@ impl RamFile {
             return Err(libc::EBADF);
         }
         let end = at.checked_add(b.len()).ok_or(libc::EINVAL)?;
-        // Writing nothing beyond the end fills the file up to there with zeros, too.
+        // Writing nothing beyond the end also fills the file with zeros up to there.
         if end > self.data.len() {
             self.resize(end)?;
         }

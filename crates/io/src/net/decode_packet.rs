@@ -1,4 +1,4 @@
-//! `erlang:decode_packet/3`: the rules are those of [`crate::net::packet`].
+//! `erlang:decode_packet/3`, by the rules of [`crate::net::packet`].
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::net::packet::{self, Kind, Length, Limits};
@@ -90,7 +90,7 @@ fn decode_packet_3(cx: &mut Cx, [kind, data, options]: [Term; 3]) -> BifResult {
         }
     };
     let known = packet::length(kind, bytes, limits, false);
-    // What lies behind the packet was not looked at.
+    // The bytes behind the packet were not looked at.
     let seen = match known {
         Length::Known(n) => n.min(bytes.len()),
         _ => bytes.len(),

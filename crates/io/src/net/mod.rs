@@ -1,4 +1,5 @@
-//! The network: the drivers behind `gen_tcp` and `gen_udp` (`inet/`), the modules `prim_socket` and `prim_net`, and packets.
+//! The network: the drivers behind `gen_tcp` and `gen_udp` (`inet/`), the modules `prim_socket` and
+//! `prim_net`, and packets.
 //!
 //! # Invariant
 //! Nothing blocks: sockets are in non-blocking mode.

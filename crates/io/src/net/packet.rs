@@ -1,6 +1,6 @@
-//! Packets in a stream of bytes: where each ends, and what those of HTTP and TLS mean. Used by
-//! `erlang:decode_packet/3` and by sockets in packet modes. Pure functions of bytes; [`Parsed::to_term`] makes the
-//! terms that programs see.
+//! Packets in a byte stream: where each ends, and the meaning of HTTP and TLS packets. Used by
+//! `erlang:decode_packet/3` and by sockets in packet modes. These are pure functions of bytes;
+//! [`Parsed::to_term`] makes the terms that programs see.
 
 use crate::lazy_atoms;
 use purlin_term::release::{self, BRACKETED_HOSTS};
@@ -23,9 +23,9 @@ lazy_atoms! {
 /// Packet types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Whatever has arrived.
+    /// All bytes that have arrived.
     Raw,
-    /// A length of 1, 2 or 4 bytes comes first.
+    /// A length of 1, 2 or 4 bytes in front.
     Length(u8),
     Asn1,
     /// Sun RPC records.
@@ -35,7 +35,7 @@ pub enum Kind {
     FastCgi,
     Line,
     Tpkt,
-    /// HTTP, from a request or response line on; strings are binaries if `bin`.
+    /// HTTP from a request or response line on. Strings are binaries if `bin`.
     Http {
         bin: bool,
     },
@@ -46,21 +46,21 @@ pub enum Kind {
     SslTls,
 }
 
-/// Limits on packets; 0 is none.
+/// Limits on packets; 0 means none.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the contents: a longer packet is an error.
+    /// Maximum bytes of the contents. A longer packet is an error.
     pub packet_bytes: u32,
-    /// Bytes of a line: a longer line is cut.
+    /// Maximum bytes of a line. A longer line is cut.
     pub line_bytes: u32,
-    /// The end of a line.
+    /// The byte that ends a line.
     pub delimiter: u8,
 }
 
-/// How long the first packet of some bytes is.
+/// The length of the first packet in some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
-    /// The packet has this many bytes, which may be more than are there.
+    /// The number of bytes of the packet, which may be more than have arrived.
     Known(usize),
     /// More bytes are needed to tell.
     Unknown,
@@ -77,10 +77,12 @@ fn is_space(c: u8) -> bool {
     c == b' ' || c == b'\t'
 }
 
-/// The length of the first packet of `b`. `in_headers` is the connection's HTTP state: whether headers are under way.
+/// The length of the first packet in `b`. `in_headers` is the connection's HTTP state: whether
+/// headers are being read.
 pub fn length(kind: Kind, b: &[u8], limits: Limits, in_headers: bool) -> Length {
     let n = b.len();
-    // `head` bytes, then as many as they say. All numbers have 32 bits, and what does not fit is invalid.
+    // A header of `head` bytes, then `body` bytes. All numbers have 32 bits; a total that does not
+    // fit is invalid.
     let framed = |head: usize, body: u32| {
         let total = i32::try_from(body as i64 + head as i64);
         match total {
@@ -135,7 +137,7 @@ pub fn length(kind: Kind, b: &[u8], limits: Limits, in_headers: bool) -> Length 
             Some(body) if b[0] == 3 => framed(4, body),
             _ => Length::Invalid,
         },
-        // The greeting of SSL 2, which has a head of its own.
+        // An SSL 2 greeting, which has a header of its own.
         Kind::SslTls if b[0] & 0x80 != 0 && b[2] == 1 => match (be16(b) & 0x7FFF).checked_sub(3) {
             Some(body) => framed(5, body),
             None => Length::Invalid,
@@ -159,13 +161,13 @@ fn line_length(b: &[u8], limits: Limits) -> Length {
 }
 
 enum Asn1 {
-    /// Bytes of tag and length, and of the contents.
+    /// Number of bytes of tag and length, and of the contents.
     Head(usize, u32),
     More,
     Invalid,
 }
 
-/// Tag and length of a value in BER; at least two bytes are there.
+/// Parses tag and length of a BER value of which at least two bytes have arrived.
 fn asn1_head(b: &[u8]) -> Asn1 {
     let mut at = 1;
     if b[0] & 0x1F == 0x1F {
@@ -199,7 +201,7 @@ fn http_length(b: &[u8], limits: Limits, in_headers: bool) -> Length {
     if b == b"\n" || b == b"\r\n" {
         return Length::Known(b.len());
     }
-    // Programs of old limit lines of HTTP by the length of lines.
+    // Older programs limit HTTP lines by the line length.
     let max = match limits.packet_bytes {
         0 => limits.line_bytes,
         n => n,
@@ -214,7 +216,8 @@ fn http_length(b: &[u8], limits: Limits, in_headers: bool) -> Length {
             };
         };
         let len = from + i + 1;
-        // A header goes on where the next line starts with a space, so that the next byte must be there.
+        // A header continues if the next line starts with a space, so the next byte must have
+        // arrived.
         let next = b.get(len).copied();
         if in_headers && len > 2 && next.is_some_and(is_space) {
             from = len;
@@ -231,7 +234,7 @@ fn http_length(b: &[u8], limits: Limits, in_headers: bool) -> Length {
     }
 }
 
-/// A packet that is complete.
+/// A complete packet.
 #[derive(Debug)]
 pub enum Parsed<'a> {
     /// The contents, without length and padding.
@@ -247,18 +250,18 @@ pub enum Parsed<'a> {
         version: (i32, i32),
     },
     Header {
-        /// With the case that names of headers have: as [`HEADERS`] writes those it has.
+        /// The name in canonical case: as [`HEADERS`] writes the names it has.
         name: std::borrow::Cow<'a, [u8]>,
         original: &'a [u8],
         value: &'a [u8],
     },
     EndOfHeaders,
-    /// A line that is no HTTP.
+    /// A line that is not HTTP.
     HttpError(&'a [u8]),
     SslTls {
         content: u8,
         version: (u8, u8),
-        /// Bytes that stand in for the head of an SSL 2 greeting.
+        /// Bytes that replace the header of an SSL 2 greeting.
         prefix: Option<[u8; 4]>,
         data: &'a [u8],
     },
@@ -285,7 +288,8 @@ pub enum Uri<'a> {
 
 const METHODS: &[&str] = &["OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE"];
 
-/// Names of headers that are given as atoms. A name's place, from 1 on, is the second element of its tuple.
+/// Header names that are returned as atoms. A name's position, counted from 1, is the second
+/// element of its tuple.
 pub(crate) const HEADERS: &[&str] = &[
     "Cache-Control",
     "Connection",
@@ -341,13 +345,14 @@ pub(crate) const HEADERS: &[&str] = &[
     "Proxy-Connection",
 ];
 
-/// Longer names of headers keep the case they came with.
+/// Header names longer than this keep their case.
 const MAX_NAME_BYTES: usize = 50;
 
-/// Parses a packet whose length is [`length`]'s. `in_headers` is the connection's HTTP state, which this moves on.
+/// Parses a packet whose length comes from [`length`]. `in_headers` is the connection's HTTP state,
+/// which this updates.
 ///
-/// The packet may have been measured as one of another kind, where a socket's kind is changed in the midst of it. What is
-/// too short to be of this kind is given whole.
+/// The packet may have been measured as one of another kind, if the socket's kind was changed in
+/// the middle of it. A packet too short for this kind is returned whole.
 pub fn parse<'a>(kind: Kind, packet: &'a [u8], in_headers: &mut bool) -> Parsed<'a> {
     let head = match kind {
         Kind::Length(l) => l as usize,
@@ -388,7 +393,7 @@ pub fn parse<'a>(kind: Kind, packet: &'a [u8], in_headers: &mut bool) -> Parsed<
     }
 }
 
-/// Takes what leads `s` while `is` holds.
+/// Takes the prefix of `s` for which `is` holds.
 fn take<'a>(s: &mut &'a [u8], is: impl Fn(u8) -> bool) -> &'a [u8] {
     let n = s.iter().position(|&c| !is(c)).unwrap_or(s.len());
     let (a, b) = s.split_at(n);
@@ -396,7 +401,7 @@ fn take<'a>(s: &mut &'a [u8], is: impl Fn(u8) -> bool) -> &'a [u8] {
     a
 }
 
-/// Digits as a number, as far as 32 bits carry.
+/// Converts digits to a number of 32 bits, wrapping around.
 fn digits(s: &[u8]) -> i32 {
     s.iter().fold(0i32, |n, c| {
         n.wrapping_mul(10).wrapping_add((c - b'0') as i32)
@@ -413,7 +418,7 @@ fn version(s: &mut &[u8]) -> Option<(i32, i32)> {
     (!major.is_empty() && !minor.is_empty()).then(|| (digits(major), digits(minor)))
 }
 
-/// Characters that end a name.
+/// Whether a character ends a name.
 fn is_special(c: u8) -> bool {
     !(33..128).contains(&c) || b"()<>@,;:\\\"/[]?={}".contains(&c)
 }
@@ -527,7 +532,7 @@ fn absolute(https: bool, u: &[u8]) -> Uri<'_> {
         Some(i) => u.split_at(i),
         None => (u, &b"/"[..]),
     };
-    // The colons of an address in brackets are no ends of it.
+    // Colons of a bracketed address do not end the host.
     let end = match place {
         [b'[', ..] if release::has(BRACKETED_HOSTS) => memchr::memchr(b']', place),
         _ => None,
@@ -553,7 +558,8 @@ fn absolute(https: bool, u: &[u8]) -> Uri<'_> {
 }
 
 impl Parsed<'_> {
-    /// The term for it. `string` makes the terms for strings, `plain` for contents that have no structure.
+    /// Makes the term for the packet. `string` makes terms for strings, `plain` for unstructured
+    /// contents.
     pub fn to_term(&self, a: &mut dyn Alloc, string: MakeTerm, plain: MakeTerm) -> Term {
         let pair = |a: &mut dyn Alloc, (x, y): (i32, i32)| {
             a.tuple(&[Term::small(x as i64), Term::small(y as i64)])

@@ -43,7 +43,7 @@ fn command_1(cx: &mut Cx, [c]: [Term; 1]) -> BifResult {
     Ok(cx.err(einval()))
 }
 
-/// A string of single bytes without nulls.
+/// A string of single bytes without zeros.
 fn c_string(t: Term) -> Option<CString> {
     let bytes = t
         .list_to_vec()?
@@ -53,7 +53,7 @@ fn c_string(t: Term) -> Option<CString> {
     CString::new(bytes).ok()
 }
 
-/// The characters before the first null.
+/// The characters before the first zero.
 fn string(cx: &mut Cx, b: &[libc::c_char]) -> Term {
     let b: Vec<u8> = b.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
     cx.byte_list(&b, NIL)
@@ -65,14 +65,14 @@ unsafe fn string_at(cx: &mut Cx, p: *const libc::c_char) -> Term {
     unsafe { cx.byte_list(CStr::from_ptr(p).to_bytes(), NIL) }
 }
 
-/// Most bytes of a name of a host, with its null; of a service; of an interface.
+/// Maximum bytes, with the final zero, of the name of a host, a service, an interface.
 const HOST_BYTES: usize = 256;
 const SERVICE_BYTES: usize = 256;
 const INTERFACE_BYTES: usize = libc::IF_NAMESIZE;
 
 fn gethostname_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let mut b = [0 as libc::c_char; HOST_BYTES];
-    // SAFETY: room for one byte more than is said, so that a null follows.
+    // SAFETY: the room is one byte larger than stated, so that a zero follows.
     let r = unsafe { libc::gethostname(b.as_mut_ptr(), HOST_BYTES - 1) };
     if r < 0 {
         let e = errno_atom(last_errno());
@@ -82,7 +82,7 @@ fn gethostname_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(cx.ok(s))
 }
 
-/// The name of an error of the resolver. `system`: that of errors of the system.
+/// The error tuple for an error of the resolver. `system` is the reason of a system error.
 fn resolver_error(cx: &mut Cx, r: i32, system: Term) -> Term {
     let e = match r {
         libc::EAI_AGAIN => atom::intern("eagain"),
@@ -95,7 +95,7 @@ fn resolver_error(cx: &mut Cx, r: i32, system: Term) -> Term {
         libc::EAI_SERVICE => atom::intern("eservice"),
         libc::EAI_SOCKTYPE => atom::intern("esocktype"),
         libc::EAI_SYSTEM => system,
-        // Where the C library has them: no data, no address of the family.
+        // Extensions of some C libraries: no data, no address of the family.
         -5 => atom::intern("enodata"),
         -9 => atom::intern("eaddrfamily"),
         _ => einval(),
@@ -132,7 +132,7 @@ fn getnameinfo_2(cx: &mut Cx, [a, flags]: [Term; 2]) -> BifResult {
     let flags = name_flags(flags).ok_or(Fail::Badarg)?;
     let mut host = [0 as libc::c_char; HOST_BYTES];
     let mut service = [0 as libc::c_char; SERVICE_BYTES];
-    // SAFETY: address and room are good for the call, as long as it says.
+    // SAFETY: address and buffers are valid for the call and have the lengths given.
     let r = unsafe {
         libc::getnameinfo(
             a.ptr(),
@@ -169,14 +169,15 @@ fn getaddrinfo_3(cx: &mut Cx, [host, service, _hints]: [Term; 3]) -> BifResult {
     }
     let p = |s: &Option<CString>| s.as_ref().map_or(std::ptr::null(), |s| s.as_ptr());
     let mut first = std::ptr::null_mut();
-    // SAFETY: terminated strings or nulls, and room for a pointer.
+    // SAFETY: terminated strings or null pointers, and room for a pointer.
     let r = unsafe { libc::getaddrinfo(p(&host), p(&service), std::ptr::null(), &mut first) };
     if r != 0 {
         let system = atom::intern("esystem");
         return Ok(resolver_error(cx, r, system));
     }
     let mut l = Vec::new();
-    // SAFETY: the list that the call made, each with an address as long as it says; freed once.
+    // SAFETY: the list comes from the call; each address has the length given; the list is freed
+    // once.
     unsafe {
         let mut next = first.cast_const();
         while let Some(i) = next.as_ref() {
@@ -196,7 +197,7 @@ fn getaddrinfo_3(cx: &mut Cx, [host, service, _hints]: [Term; 3]) -> BifResult {
     Ok(cx.ok(l))
 }
 
-/// Flags of interfaces, in the order in which they are told.
+/// Flags of interfaces, in the order in which they are listed.
 const FLAGS: &[(i32, &str)] = &[
     (libc::IFF_UP, "up"),
     (libc::IFF_BROADCAST, "broadcast"),
@@ -218,7 +219,7 @@ const FLAGS: &[(i32, &str)] = &[
 /// An interface address as a map.
 ///
 /// # Safety
-/// An entry of the list that `getifaddrs` made.
+/// `i` is an entry of a list made by `getifaddrs`.
 unsafe fn interface(cx: &mut Cx, i: &libc::ifaddrs) -> Term {
     // SAFETY: by the contract of this function.
     unsafe {
@@ -280,7 +281,7 @@ fn getifaddrs_1(cx: &mut Cx, [extra]: [Term; 1]) -> BifResult {
     Ok(cx.ok(l))
 }
 
-/// The protocol that a service is asked for by; `any` is none in particular.
+/// The protocol of a service request; `any` means no particular one.
 fn service_protocol(t: Term) -> Option<Option<CString>> {
     let name = c_string(t)?;
     Some((name.as_bytes() != b"any").then_some(name))
@@ -341,7 +342,7 @@ fn if_index2name_1(cx: &mut Cx, [i]: [Term; 1]) -> BifResult {
 }
 
 fn if_names_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    // SAFETY: what the call gives is an array that ends with an entry of zeros, and is freed once.
+    // SAFETY: the call returns an array that ends with an entry of zeros; it is freed once.
     unsafe {
         let all = libc::if_nameindex();
         if all.is_null() {
@@ -361,7 +362,7 @@ fn if_names_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     }
 }
 
-/// Natives that only another operating system has.
+/// Natives that exist only on another operating system.
 fn elsewhere_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
     Err(Fail::Notsup)
 }

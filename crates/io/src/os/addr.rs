@@ -1,13 +1,13 @@
-//! Socket addresses as the kernel has them. How module `prim_inet` encodes them is in `port::inet::addr`, how they are as maps in
-//! `socket::addr`.
+//! Socket addresses in the kernel's format. `port::inet::addr` encodes them for module `prim_inet`;
+//! `socket::addr` makes maps of them.
 
 use std::mem::{MaybeUninit, offset_of, size_of};
 
-/// Bytes of the largest address.
+/// Size in bytes of the largest address.
 pub(crate) const ROOM: usize = size_of::<libc::sockaddr_storage>();
-/// Bytes of the family, which comes first.
+/// Size in bytes of the family, which comes first.
 pub(crate) const FAMILY_BYTES: usize = offset_of!(libc::sockaddr, sa_data);
-/// Where the name starts in a local address, and bytes that it has at most.
+/// Offset of the name in a local address, and its maximum length.
 pub(crate) const PATH_AT: usize = offset_of!(libc::sockaddr_un, sun_path);
 pub(crate) const PATH_ROOM: usize = size_of::<libc::sockaddr_un>() - PATH_AT;
 
@@ -15,7 +15,7 @@ pub(crate) const PATH_ROOM: usize = size_of::<libc::sockaddr_un>() - PATH_AT;
 #[derive(Clone, Copy)]
 pub struct SockAddr {
     storage: libc::sockaddr_storage,
-    /// Bytes that count, at most [`ROOM`].
+    /// Number of bytes in use, at most [`ROOM`].
     len: libc::socklen_t,
 }
 
@@ -26,7 +26,7 @@ impl purlin_kernel::os::tape::Taped for SockAddr {
     fn of_bytes(bytes: &[u8]) -> Option<SockAddr> {
         let mut a = SockAddr::zeros();
         let len = bytes.len().min(ROOM);
-        // SAFETY: the bytes of the storage, all initialised, of which any are good.
+        // SAFETY: the bytes of the storage, all initialised; any bytes are valid.
         let b = unsafe { &mut *(&raw mut a.storage).cast::<[u8; ROOM]>() };
         b[..len].copy_from_slice(&bytes[..len]);
         a.len = len as libc::socklen_t;
@@ -35,32 +35,33 @@ impl purlin_kernel::os::tape::Taped for SockAddr {
 }
 
 impl SockAddr {
-    /// Zeros, all of which count.
+    /// An address of zeros, all of them in use.
     fn zeros() -> SockAddr {
         SockAddr {
-            // SAFETY: plain bytes, of which zeros are good.
+            // SAFETY: plain bytes, for which zeros are valid.
             storage: unsafe { MaybeUninit::zeroed().assume_init() },
             len: ROOM as libc::socklen_t,
         }
     }
-    /// An address of `family` with what follows that; None if it is longer than any.
+    /// Makes an address of `family` whose remaining bytes are `rest`. None if it is longer than any
+    /// address.
     pub(crate) fn new(family: i32, rest: &[u8]) -> Option<SockAddr> {
         let mut a = SockAddr::zeros();
         let len = FAMILY_BYTES + rest.len();
-        // SAFETY: the bytes of the storage, all initialised, of which any are good.
+        // SAFETY: the bytes of the storage, all initialised; any bytes are valid.
         let b = unsafe { &mut *(&raw mut a.storage).cast::<[u8; ROOM]>() };
         b.get_mut(FAMILY_BYTES..len)?.copy_from_slice(rest);
         b[..FAMILY_BYTES].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
         a.len = len as libc::socklen_t;
         Some(a)
     }
-    /// The address that ends the association of a datagram socket.
+    /// The address that dissolves the association of a datagram socket.
     pub(crate) fn none() -> SockAddr {
         let mut a = SockAddr::zeros();
         a.len = size_of::<libc::sockaddr>() as libc::socklen_t;
         a
     }
-    /// An address that a system call fills in.
+    /// Runs a system call that fills in an address.
     pub(crate) fn filled<R>(
         call: impl FnOnce(*mut libc::sockaddr, *mut libc::socklen_t) -> R,
     ) -> (R, SockAddr) {
@@ -69,34 +70,35 @@ impl SockAddr {
         a.len = a.len.min(ROOM as libc::socklen_t);
         (r, a)
     }
-    /// For the kernel, with [`SockAddr::size`].
+    /// Pointer for the kernel, used with [`SockAddr::size`].
     pub(crate) fn ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }
-    /// Bytes that count.
+    /// Number of bytes in use.
     pub(crate) fn size(&self) -> libc::socklen_t {
         self.len
     }
-    /// The bytes that count.
+    /// The bytes in use.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         // SAFETY: within the storage, all of which is initialised.
         unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.len as usize) }
     }
-    /// The kernel's code of its family.
+    /// The kernel's number of the address family.
     pub(crate) fn domain(&self) -> i32 {
         self.storage.ss_family as i32
     }
-    /// As that of an IPv4 socket.
+    /// As the address of an IPv4 socket.
     pub(crate) fn inet(&self) -> &libc::sockaddr_in {
-        // SAFETY: the storage is large and aligned enough for it, and all its bytes are initialised.
+        // SAFETY: the storage is large and aligned enough for it, and all its bytes are
+        // initialised.
         unsafe { &*(&raw const self.storage).cast() }
     }
-    /// As that of an IPv6 socket.
+    /// As the address of an IPv6 socket.
     pub(crate) fn inet6(&self) -> &libc::sockaddr_in6 {
         // SAFETY: as above.
         unsafe { &*(&raw const self.storage).cast() }
     }
-    /// As people write it: `1.2.3.4:80`, `[::1]:80`, a name.
+    /// The address in text form: `1.2.3.4:80`, `[::1]:80`, a name.
     pub(crate) fn text(&self) -> String {
         use std::net::{Ipv4Addr, Ipv6Addr};
         let port = self.port().unwrap_or(0);
@@ -117,7 +119,8 @@ impl SockAddr {
     pub(crate) fn path(&self) -> &[u8] {
         let name = self.as_bytes().get(PATH_AT..).unwrap_or_default();
         let name = &name[..name.len().min(PATH_ROOM)];
-        // One that starts with a null is in a name space of its own, where nulls mean nothing.
+        // A name that starts with a zero byte lives in the abstract namespace, where further zeros
+        // do not end it.
         match name.iter().position(|&c| c == 0) {
             Some(0) | None => name,
             Some(end) => &name[..end],
@@ -133,10 +136,10 @@ impl SockAddr {
     }
 }
 
-/// The bytes of an address whose length is that of its family.
+/// Returns the bytes of an address whose length follows from its family.
 ///
 /// # Safety
-/// An address of the system is there, as long as its family says.
+/// `p` points to an address of the system that is as long as its family requires.
 pub(crate) unsafe fn bytes_of<'a>(p: *const libc::sockaddr) -> &'a [u8] {
     // SAFETY: by the contract of this function.
     unsafe {

@@ -1,6 +1,6 @@
-//! Child processes: starting programs, and learning of their ends.
+//! Child processes: starts programs and learns of their end.
 
-use super::descriptor::check;
+use super::descriptor::{check, lift};
 use super::door;
 use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::{CStr, CString, OsStr};
@@ -9,16 +9,16 @@ use std::os::fd::AsRawFd;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-/// Whether a file can be executed.
+/// Succeeds if a file can be executed.
 pub(crate) fn check_executable(path: &CStr) -> io::Result<()> {
     let asked = || Asked::text(path.to_string_lossy());
     door(Verb::Executable, None, asked, || is_executable(path))
 }
 
 fn is_executable(path: &CStr) -> io::Result<()> {
-    if let Some(found) = crate::inside::find(path.to_bytes()) {
+    if let Some(found) = crate::embedded::find(path.to_bytes()) {
         let errno = match found {
-            Ok(crate::inside::Found::File(f)) if f.is_program => return Ok(()),
+            Ok(crate::embedded::Found::File(f)) if f.is_program => return Ok(()),
             Ok(_) => libc::EACCES,
             Err(e) => e,
         };
@@ -28,8 +28,8 @@ fn is_executable(path: &CStr) -> io::Result<()> {
     check(unsafe { libc::access(path.as_ptr(), libc::X_OK) }).map(drop)
 }
 
-/// Marks every descriptor beyond the standard ones that this process was started with as closed on exec: children get
-/// what their port gives them, and nothing else.
+/// Sets close-on-exec for every inherited descriptor above the standard ones. So children get what
+/// their port gives them and nothing else.
 pub(crate) fn close_inherited_on_exec() {
     let Ok(dir) = std::fs::read_dir("/dev/fd") else {
         return;
@@ -59,7 +59,7 @@ pub struct Command {
     pub dir: Option<CString>,
 }
 
-/// The child's descriptors: (descriptor here, number there).
+/// The child's descriptors: (descriptor here, number in the child).
 pub(crate) type Wiring = smallvec::SmallVec<[(RawFd, RawFd); 3]>;
 
 fn ok(r: libc::c_int) -> io::Result<()> {
@@ -70,8 +70,9 @@ fn ok(r: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Starts a program in a session of its own, with an empty signal mask and default actions for the signals that the
-/// runtime handles. Gives its process number. Fails where the kernel or the program's file refuses.
+/// Starts a program in a session of its own, with an empty signal mask and default actions for the
+/// signals that the runtime handles. Returns its process number. Fails if the kernel refuses or the
+/// file cannot be executed.
 pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
     let asked = || {
         let mut words = vec![c.program.to_string_lossy()];
@@ -92,23 +93,26 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
             .collect()
     };
     let (argv, envp) = (pointers(&c.args), pointers(&c.env));
-    // A program that lies in this executable starts from memory.
-    let memory = match crate::inside::find(c.program.to_bytes()) {
-        Some(Ok(crate::inside::Found::File(f))) => {
-            Some(crate::inside::descriptor(f).map_err(io::Error::from_raw_os_error)?)
+    // A program that is embedded in this executable starts from memory.
+    let memory = match crate::embedded::find(c.program.to_bytes()) {
+        Some(Ok(crate::embedded::Found::File(f))) => {
+            let fd = crate::embedded::descriptor(f).map_err(io::Error::from_raw_os_error)?;
+            Some((lift(fd)?, f.bytes.starts_with(b"#!")))
         }
-        Some(Ok(crate::inside::Found::Folder)) => {
+        Some(Ok(crate::embedded::Found::Folder)) => {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
         Some(Err(e)) => return Err(io::Error::from_raw_os_error(e)),
         None => None,
     };
     let program = match &memory {
-        Some(fd) => CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default(),
+        Some((fd, _)) => {
+            CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default()
+        }
         None => c.program.clone(),
     };
-    // SAFETY: both objects are initialised before use and destroyed after; all strings end with a zero byte and all
-    // arrays with a null pointer, and they outlive the call.
+    // SAFETY: both objects are initialised before use and destroyed after. All strings end with a
+    // zero byte and all arrays with a null pointer, and they outlive the call.
     unsafe {
         let mut actions = std::mem::zeroed();
         ok(libc::posix_spawn_file_actions_init(&mut actions))?;
@@ -121,6 +125,15 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
                 &mut actions.0,
                 from,
                 to,
+            ))?;
+        }
+        // The interpreter of a script opens the script by that path. Duplicating a descriptor to
+        // itself keeps it open in the child.
+        if let Some((fd, true)) = &memory {
+            ok(libc::posix_spawn_file_actions_adddup2(
+                &mut actions.0,
+                fd.as_raw_fd(),
+                fd.as_raw_fd(),
             ))?;
         }
         if let Some(d) = &c.dir {
@@ -146,7 +159,7 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
         let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | SPAWN_SETSID;
         ok(libc::posix_spawnattr_setflags(&mut attr.0, flags as _))?;
         let mut pid = 0;
-        // A program has nothing of the processor that the scheduler which starts it is bound to.
+        // A program does not inherit the processor that its scheduler is bound to.
         ok(purlin_kernel::affinity::unbound(|| {
             libc::posix_spawn(
                 &mut pid,
@@ -161,14 +174,15 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
     }
 }
 
-/// A descriptor that can be read as soon as that child has ended. None: the system gives none.
+/// Returns a descriptor that becomes readable when the child ends. None if the system has none.
 pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
     if tape::plays() {
         return tape::placeholder().ok();
     }
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: plain system call; the descriptor is nobody else's, and closed in children.
+        // SAFETY: plain system call; the descriptor belongs to nobody else and is closed in
+        // children.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         // SAFETY: as above.
         (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
@@ -180,7 +194,8 @@ pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
     }
 }
 
-/// The status, as by wait(2), of a child if it has ended, which is forgotten then.
+/// Returns the status of a child, as by wait(2), if it has ended. The system then forgets the
+/// child.
 pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
     let asked = || Asked::text(format!("program of number {pid}"));
     door(Verb::Ended, None, asked, || {
@@ -191,7 +206,7 @@ pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
     })
 }
 
-/// Whether processes whose parents have ended become children of this one.
+/// Whether orphaned processes become children of this process.
 pub(crate) fn inherits_orphans() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -206,17 +221,18 @@ pub(crate) fn inherits_orphans() -> bool {
     }
 }
 
-/// Sleeps until a child has ended; its number. It is not waited for. None: there are no children.
+/// Sleeps until a child has ended, and returns its number without reaping it. None if there are no
+/// children.
 pub(crate) fn ended_child() -> Option<libc::pid_t> {
     // SAFETY: numbers and null pointers.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: an out parameter.
     let r = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOWAIT) };
-    // SAFETY: filled for a child.
+    // SAFETY: the system has filled it in for a child.
     (r == 0).then(|| unsafe { info.si_pid() })
 }
 
-/// Children that have ended and nobody has waited for, as far as the system tells.
+/// Children that have ended and are not reaped yet, as far as the system shows them.
 pub(crate) fn ended_children() -> Vec<libc::pid_t> {
     let me = std::process::id().to_string();
     let Ok(all) = std::fs::read_dir("/proc") else {
@@ -225,7 +241,7 @@ pub(crate) fn ended_children() -> Vec<libc::pid_t> {
     let pid = |e: std::fs::DirEntry| {
         let pid = e.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read(e.path().join("stat")).ok()?;
-        // Behind the name, which may hold anything: state, parent.
+        // Behind the name, which may contain anything: state, parent.
         let end = stat.iter().rposition(|&b| b == b')')?;
         let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
         let mut fields = rest.split_ascii_whitespace();
@@ -243,7 +259,7 @@ pub(crate) fn exit_code(status: i32) -> i32 {
     }
 }
 
-/// Whether a directory can be entered.
+/// Succeeds if a directory can be entered.
 pub(crate) fn check_dir(dir: &CStr) -> io::Result<()> {
     let asked = || Asked::text(dir.to_string_lossy());
     door(Verb::Folder, None, asked, || {

@@ -1,4 +1,5 @@
-//! System calls on descriptors that are no sockets: pipes, files, gathering writes, and whether one is ready.
+//! System calls on descriptors other than sockets: pipes, files, gathering writes, and whether a
+//! descriptor is ready.
 
 use crate::os::{door, retry};
 use purlin_kernel::os::tape::{self, Asked, Verb};
@@ -15,10 +16,12 @@ pub(super) fn check(r: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// Descriptors below this number have a meaning in child processes: no pipe of ours may sit there.
+/// Descriptors below this number have a meaning in child processes, so no pipe of ours may have
+/// such a number.
 const FIRST_FREE: RawFd = 5;
 
-/// A pipe, (read end, write end), both closed on exec and numbered outside the range that children use.
+/// Makes a pipe, (read end, write end), both closed on exec and numbered outside the range that
+/// children use.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (r, w) = io::pipe()?;
     Ok((lift(r.into())?, lift(w.into())?))
@@ -27,7 +30,7 @@ pub(super) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= FIRST_FREE {
         return Ok(fd);
     }
-    // SAFETY: duplicates an open descriptor; the new one is ours.
+    // SAFETY: duplicates an open descriptor; the new one belongs to nobody else.
     unsafe {
         let d = check(libc::fcntl(
             fd.as_raw_fd(),
@@ -38,7 +41,7 @@ pub(super) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Makes reads and writes on the open file behind `fd` return where they would block.
+/// Sets whether reads and writes on the open file behind `fd` return instead of blocking.
 pub(crate) fn set_nonblocking(fd: RawFd, on: bool) -> io::Result<()> {
     // SAFETY: plain system calls.
     unsafe {
@@ -55,7 +58,7 @@ pub(crate) fn set_nonblocking(fd: RawFd, on: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Greatest number of descriptors there may be, which no valid descriptor reaches.
+/// Maximum number of descriptors. Every valid descriptor is below it.
 pub(crate) fn max_files() -> i64 {
     // SAFETY: plain system call.
     match unsafe { libc::sysconf(libc::_SC_OPEN_MAX) } {
@@ -64,12 +67,12 @@ pub(crate) fn max_files() -> i64 {
     }
 }
 
-/// As [`retry`], with the error as the standard library has it.
+/// As [`retry`], with an error of the standard library.
 fn repeated(call: impl FnMut() -> isize) -> io::Result<usize> {
     retry(call).map_err(io::Error::from_raw_os_error)
 }
 
-/// Reads what is there.
+/// Reads the bytes that are available.
 pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     let (to, room) = (buf.as_mut_ptr(), buf.len());
     // SAFETY: the buffer is valid for its length.
@@ -82,7 +85,8 @@ pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     r.map_err(io::Error::from_raw_os_error)
 }
 
-/// Writes parts in one system call, at most `limit` bytes. There may be no more than [`IOV_MAX`](libc::UIO_MAXIOV) of them.
+/// Writes parts in one system call, at most `limit` bytes. There may be at most
+/// [`IOV_MAX`](libc::UIO_MAXIOV) parts.
 pub fn write<'a>(
     fd: RawFd,
     parts: impl Iterator<Item = &'a [u8]>,
@@ -112,12 +116,12 @@ pub fn write<'a>(
 /// The bytes of parts that are written.
 pub(super) fn slices(parts: &[libc::iovec]) -> impl Iterator<Item = &[u8]> {
     let all = parts.iter().filter(|p| p.iov_len > 0);
-    // SAFETY: the parts are bytes that may be read while they are borrowed.
+    // SAFETY: the parts are bytes that may be read for as long as they are borrowed.
     all.map(|p| unsafe { std::slice::from_raw_parts(p.iov_base.cast(), p.iov_len) })
 }
 
-/// Whether `fd` can be read (or written) without blocking, waiting at most `timeout_ms` (-1: for ever). Errors and
-/// hang-ups count as ready.
+/// Whether `fd` can be read (or written) without blocking, after waiting at most `timeout_ms` (-1:
+/// for ever). Errors and hang-ups count as ready.
 pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
     let mut p = libc::pollfd {
         fd,
@@ -135,7 +139,7 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
     }
 }
 
-/// The milliseconds until then, as [`poll_one`] takes them.
+/// Milliseconds until `until`, as [`poll_one`] takes them.
 pub fn ms_until(until: Option<Instant>) -> i32 {
     until.map_or(-1, |u| {
         let left = u.saturating_duration_since(Instant::now()).as_micros();
@@ -143,7 +147,7 @@ pub fn ms_until(until: Option<Instant>) -> i32 {
     })
 }
 
-/// Whether the other side of `fd` has gone; None if the descriptor can't be asked.
+/// Whether the other side of `fd` has hung up. None if the descriptor cannot tell.
 pub fn hung_up(fd: RawFd) -> io::Result<Option<bool>> {
     let mut p = libc::pollfd {
         fd,
@@ -158,7 +162,7 @@ pub fn hung_up(fd: RawFd) -> io::Result<Option<bool>> {
     })
 }
 
-/// The kind of file that a descriptor leads to.
+/// The kind of file behind a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileKind {
     /// Never blocks.
@@ -168,7 +172,7 @@ pub(crate) enum FileKind {
     Other,
 }
 
-/// The kind of file that `fd` leads to; None if it isn't open.
+/// The kind of file behind `fd`. None if it is not open.
 pub(crate) fn file_kind(fd: RawFd) -> Option<FileKind> {
     // SAFETY: an out parameter of the right type.
     let st = unsafe {
@@ -184,8 +188,8 @@ pub(crate) fn file_kind(fd: RawFd) -> Option<FileKind> {
     })
 }
 
-/// Opens what `fd` leads to once more for writing, non-blocking, so that the mode of a file that is shared with other
-/// programs stays as it is. None where that can't be done.
+/// Opens the file behind `fd` again for writing, non-blocking, so that the mode of a file shared
+/// with other programs does not change. None if that cannot be done.
 pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedFd> {
     let path = match kind {
         FileKind::Terminal => terminal_name(fd)?,
@@ -194,7 +198,7 @@ pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedF
         _ => return None,
     };
     let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
-    // SAFETY: a valid path; the new descriptor is ours.
+    // SAFETY: a valid path; the new descriptor belongs to nobody else.
     let fd = unsafe {
         let fd = check(libc::open(path.as_ptr(), flags)).ok()?;
         lift(OwnedFd::from_raw_fd(fd)).ok()?
@@ -213,7 +217,7 @@ pub fn open_file(path: &[u8], read: bool, write: bool) -> io::Result<OwnedFd> {
     };
     let asked = || Asked::text(format!("{} {flags:x}", path.to_string_lossy()));
     let fd = door(Verb::Open, None, asked, || {
-        // SAFETY: a valid path; the new descriptor is ours.
+        // SAFETY: a valid path; the new descriptor belongs to nobody else.
         unsafe {
             let fd = check(libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o666))?;
             lift(OwnedFd::from_raw_fd(fd))
@@ -230,7 +234,7 @@ pub fn is_terminal(fd: RawFd) -> bool {
 
 fn terminal_name(fd: RawFd) -> Option<CString> {
     let mut buf = [0 as libc::c_char; 256];
-    // SAFETY: the buffer is that long; what is written ends with a zero byte.
+    // SAFETY: the buffer has that length, and the result ends with a zero byte.
     unsafe {
         (libc::ttyname_r(fd, buf.as_mut_ptr(), buf.len()) == 0)
             .then(|| CStr::from_ptr(buf.as_ptr()).to_owned())

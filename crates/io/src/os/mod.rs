@@ -1,8 +1,9 @@
-//! System calls that several places need, once: sockets and their addresses, interfaces of the network, other descriptors,
-//! terminals, child processes, signals. Errors are the system's numbers, or [`std::io::Error`] where there is no socket.
+//! System calls that several places need: sockets and their addresses, network interfaces, other
+//! descriptors, terminals, child processes, signals. Errors are the system's numbers, or
+//! [`std::io::Error`] where no socket is involved.
 //!
-//! It is over libc, not over a safe wrapper: programs choose levels, options and control messages by number, and what the
-//! kernel says of one that it doesn't know is the answer.
+//! The calls go to libc rather than to a safe wrapper. Programs choose levels, options and control
+//! messages by number, and the kernel's reply to an unknown one is the answer.
 
 pub(crate) mod addr;
 pub(crate) mod child;
@@ -17,19 +18,19 @@ use purlin_kernel::os::tape::{self, Asked, Taped, Verb};
 use std::io;
 use std::os::fd::RawFd;
 
-/// The result of a call that gives a number or fails.
+/// The result of a call that returns a number or fails.
 #[inline]
 pub(crate) fn unit(r: i32) -> Result<(), i32> {
     if r < 0 { Err(last_errno()) } else { Ok(()) }
 }
 
-/// The result of a call that gives a number of bytes or fails.
+/// The result of a call that returns a number of bytes or fails.
 #[inline]
 pub(crate) fn bytes(r: isize) -> Result<usize, i32> {
     usize::try_from(r).map_err(|_| last_errno())
 }
 
-/// As [`bytes`], of a call that is repeated while signals interrupt it.
+/// As [`bytes`], for a call that is repeated while signals interrupt it.
 #[inline]
 pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
@@ -40,7 +41,7 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     }
 }
 
-/// A door ([`tape`]) whose errors are those of the standard library.
+/// A recorded or replayed call ([`tape`]) whose errors are those of the standard library.
 #[inline]
 pub(crate) fn door<T: Taped>(
     verb: Verb,

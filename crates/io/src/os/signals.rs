@@ -1,8 +1,8 @@
 //! Signals of the operating system.
 //!
-//! A handler does nothing but write the signal's number to a pipe; a thread reads it there and acts: Ctrl-C calls the
-//! break handler, changes of the terminal go to its driver, the signals that programs may ask for (`os:set_signal/2`)
-//! are told to the process registered as `erl_signal_server`.
+//! A handler only writes the signal's number to a pipe. A thread reads it there and acts: Ctrl-C
+//! calls the break handler, changes of the terminal go to its driver, and the signals that programs
+//! may ask for (`os:set_signal/2`) are sent to the process registered as `erl_signal_server`.
 
 use crate::options::BreakMode;
 use crate::process::registry;
@@ -21,11 +21,11 @@ pub enum Action {
     /// The default action of the system.
     Default,
     Ignore,
-    /// Is told to whom it concerns.
+    /// The runtime reports it to whoever handles it.
     Handle,
 }
 
-/// Signals that programs may ask for, by name, where the release knows them.
+/// Signals that programs may ask for, by name, with the release that introduced each.
 const NAMED: &[(Feature, &str, i32)] = &[
     (ALWAYS, "sighup", libc::SIGHUP),
     (ALWAYS, "sigquit", libc::SIGQUIT),
@@ -41,38 +41,40 @@ const NAMED: &[(Feature, &str, i32)] = &[
     (TERMINAL_SIGNALS, "sigwinch", libc::SIGWINCH),
 ];
 
-/// The signal with that name (`sighup` …), of those that programs may ask for.
+/// Returns the signal with that name (`sighup` …) if programs may ask for it.
 pub fn named(name: &str) -> Option<i32> {
     let known = |n: &&(Feature, &str, i32)| n.1 == name && release::has(n.0);
     NAMED.iter().find(known).map(|n| n.2)
 }
 
-/// The effect of Ctrl-C.
+/// The function that Ctrl-C calls.
 static BREAK: OnceLock<fn()> = OnceLock::new();
 
-/// The functions that hear of a terminal's window and of going on, in the order in which they were added.
+/// The functions that are called when a terminal's size changes or the process continues, in the
+/// order in which they were added.
 static TERMINALS: Mutex<Vec<fn(i32)>> = Mutex::new(Vec::new());
 
-/// Has `f` called with the number of each `SIGWINCH` and `SIGCONT` that is handled. Asking again changes nothing.
-pub fn tell_terminal(f: fn(i32)) {
+/// Registers `f` to be called with the number of each handled `SIGWINCH` and `SIGCONT`. A function
+/// is registered once.
+pub fn add_terminal_handler(f: fn(i32)) {
     let mut all = TERMINALS.lock();
     if !all.iter().any(|&known| std::ptr::fn_addr_eq(known, f)) {
         all.push(f);
     }
 }
 
-/// Whether a process is the program of a port.
+/// Whether a child process is the program of a port.
 static PROGRAMS: OnceLock<fn(libc::pid_t) -> bool> = OnceLock::new();
 
-/// Has nobody told of the ends of those children of which `are` says so.
-pub(crate) fn leave_out(are: fn(libc::pid_t) -> bool) {
+/// Suppresses `SIGCHLD` notifications for the children for which `are` returns true.
+pub(crate) fn suppress_child_signals(are: fn(libc::pid_t) -> bool) {
     let _ = PROGRAMS.set(are);
 }
 
 /// The write end of the pipe.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Where the thread's errno lies.
+/// Address of the thread's errno.
 fn errno_place() -> *mut libc::c_int {
     // SAFETY: always allowed.
     unsafe {
@@ -87,7 +89,7 @@ extern "C" fn on_signal(sig: libc::c_int) {
     to_pipe(&[sig as u8]);
 }
 
-/// The end of a child, with the child's number; 0 where somebody has sent the signal.
+/// Handles the end of a child; writes the child's number too, or 0 if somebody sent the signal.
 extern "C" fn on_child(sig: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the system's own description of the signal.
     let child = unsafe {
@@ -101,9 +103,10 @@ extern "C" fn on_child(sig: libc::c_int, info: *mut libc::siginfo_t, _: *mut lib
     to_pipe(&all);
 }
 
-/// Writes to the pipe, from within a handler. So few bytes are written whole.
+/// Writes to the pipe from within a handler. So few bytes are written atomically.
 fn to_pipe(bytes: &[u8]) {
-    // SAFETY: write(2) is allowed in signal handlers; errno is put back for the code that was interrupted.
+    // SAFETY: write(2) is allowed in signal handlers; errno is restored for the code that was
+    // interrupted.
     unsafe {
         let errno = errno_place();
         let before = *errno;
@@ -117,7 +120,7 @@ fn to_pipe(bytes: &[u8]) {
 }
 
 fn start() -> io::Result<()> {
-    // There is to be no other thread.
+    // No other thread may exist.
     if purlin_kernel::os::single::on() {
         return Ok(());
     }
@@ -137,7 +140,7 @@ fn start() -> io::Result<()> {
     }
 }
 
-/// A descriptor that stays open for good.
+/// A descriptor that stays open for the life of the process.
 trait Forever {
     fn into_raw(self) -> i32;
 }
@@ -174,10 +177,10 @@ fn run(mut pipe: io::PipeReader) {
     }
 }
 
-/// There was somebody to tell of a signal.
+/// Whether a signal has ever reached a process.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Tells the process that handles signals.
+/// Sends a signal's name to the process that handles signals.
 fn notify(sig: i32) {
     let known = |n: &&(Feature, &str, i32)| n.2 == sig && release::has(n.0);
     let Some(&(_, name, _)) = NAMED.iter().find(known) else {
@@ -192,15 +195,15 @@ fn notify(sig: i32) {
         true => TOLD.swap(true, Ordering::Relaxed),
         false => TOLD.load(Ordering::Relaxed),
     };
-    // Unlike stock, which loses it: whoever wants to end an emulator that has not come up can.
+    // Unlike stock, which loses the signal: an emulator that has not come up yet can be ended.
     if !told && !before && sig == libc::SIGTERM && set(sig, Action::Default).is_ok() {
         // SAFETY: plain system call.
         unsafe { libc::raise(sig) };
     }
 }
 
-/// Says what a signal does. The end of a port's program is nothing to be told of or to ignore: ports wait for them, as in
-/// stock, where they are another process's.
+/// Sets the action of a signal. The end of a port's program is neither reported nor ignored,
+/// because ports wait for it. In stock such programs are children of another process.
 pub fn set(sig: i32, action: Action) -> io::Result<()> {
     let of_child = sig == libc::SIGCHLD;
     let action = match action {
@@ -231,14 +234,16 @@ pub fn set(sig: i32, action: Action) -> io::Result<()> {
     Ok(())
 }
 
-/// The actions that an emulator starts with. Ctrl-C calls `on_break`, on the thread that acts on signals.
+/// Sets the actions that an emulator starts with. Ctrl-C calls `on_break`, on the thread that acts
+/// on signals.
 pub fn init(mode: BreakMode, on_break: fn()) {
     let _ = BREAK.set(on_break);
     let mut all = vec![
         (libc::SIGPIPE, Action::Ignore),
-        // Nobody ends by one that is sent; a division that fails is not affected.
+        // Ignores a sent one, which would end the process; a faulty division still ends it.
         (libc::SIGFPE, Action::Ignore),
-        // The parent of this process may have ignored it, which is inherited, and leaves no status to wait for.
+        // The parent of this process may have ignored it. That is inherited, and then children
+        // leave no status to wait for.
         (libc::SIGCHLD, Action::Default),
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),

@@ -1,4 +1,4 @@
-//! System calls on sockets: each gives what the kernel gave, or the number of an error.
+//! System calls on sockets. Each returns the kernel's result or an error number.
 
 use super::addr::SockAddr;
 use super::descriptor::slices;
@@ -8,11 +8,11 @@ use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// A new socket that does not block.
+/// Makes a non-blocking socket.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
-    // SAFETY: a plain call; what it gives is ours.
+    // SAFETY: a plain call; the new descriptor belongs to nobody else.
     tape::opens(Verb::Socket, 's', asked, || unsafe {
         let fd = libc::socket(domain, kind | flags, protocol);
         unit(fd)?;
@@ -20,10 +20,10 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i
     })
 }
 
-/// The result of `f`, run while this thread is in the network namespace that `file` names.
+/// Runs `f` while this thread is in the network namespace that `file` names.
 pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
     let open = |p: &CStr| {
-        // SAFETY: the path is terminated; what the call gives is ours.
+        // SAFETY: the path is terminated; the new descriptor belongs to nobody else.
         unsafe {
             let fd = libc::open(p.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
             unit(fd).map(|()| OwnedFd::from_raw_fd(fd))
@@ -35,15 +35,15 @@ pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -
     let there = open(file)?;
     enter(&there)?;
     let r = f();
-    // Without the way back this thread would go on in the wrong name space.
+    // If this failed, the thread would stay in the wrong namespace.
     enter(&here)?;
     r
 }
 
-/// Another descriptor for the same.
+/// Duplicates a descriptor.
 pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
     let asked = || Asked::text("a descriptor");
-    // SAFETY: a plain call; what it gives is ours.
+    // SAFETY: a plain call; the new descriptor belongs to nobody else.
     tape::opens(Verb::Copy, 's', asked, || unsafe {
         let new = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
         unit(new)?;
@@ -51,7 +51,7 @@ pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
     })
 }
 
-/// Has calls on a descriptor wait, or not.
+/// Sets whether calls on a descriptor block.
 pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
     // SAFETY: plain calls.
     unsafe {
@@ -71,18 +71,19 @@ pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
 
 /// Closes a descriptor that nobody else uses any more.
 pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
-    // SAFETY: by the caller's word; not repeated when interrupted, since the descriptor is gone then too.
+    // SAFETY: the caller promises so. The call is not repeated when interrupted, because the
+    // descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
     if tape::plays() {
         let answer = tape::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
-        // The placeholder.
+        // Closes the placeholder.
         let _ = real();
         return answer;
     }
     tape::call(Verb::Close, Some(fd), Asked::default, real)
 }
 
-/// An address, as people are told it.
+/// An address in text form for people.
 fn shown(a: &SockAddr) -> String {
     match a.domain() {
         libc::AF_INET => {
@@ -106,9 +107,9 @@ fn to(a: &SockAddr) -> Asked {
     Asked::text(format!("to {}", shown(a)))
 }
 
-/// Gives a socket its own address.
+/// Binds a socket to an address.
 pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
-    // SAFETY: the address is good for the call, as long as it says.
+    // SAFETY: the address is valid for the call and has the length given.
     let real = || unit(unsafe { libc::bind(fd, a.ptr(), a.size()) });
     tape::call(Verb::Bind, Some(fd), || Asked::text(shown(a)), real)
 }
@@ -118,16 +119,17 @@ pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
     tape::call(Verb::Connect, Some(fd), || to(a), real)
 }
-/// Has a socket take connections, of which so many may wait.
+/// Makes a socket listen, with at most `backlog` connections waiting.
 pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::listen(fd, backlog) });
     tape::call(Verb::Listen, Some(fd), Asked::default, real)
 }
-/// The next connection of a listening socket, which does not block, and where it is from.
+/// Accepts the next connection of a listening socket, as a non-blocking socket, with its address.
 pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: room and its length, both good for the call; what it gives is ours.
+    // SAFETY: the room and its length are valid for the call; the new descriptor belongs to nobody
+    // else.
     let real = || unsafe {
         let (s, a) = SockAddr::filled(|p, len| libc::accept4(fd, p, len, flags));
         unit(s)?;
@@ -158,7 +160,7 @@ impl Taped for Accepted {
         ))
     }
 }
-/// Ends one direction of a connection, or both.
+/// Shuts down one direction of a connection, or both.
 pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::shutdown(fd, how) });
@@ -172,7 +174,7 @@ pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
 /// The address that a socket is bound to.
 pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
     tape::call(Verb::OwnName, Some(fd), Asked::default, || {
-        // SAFETY: room and its length, both good for the call.
+        // SAFETY: the room and its length are valid for the call.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
         unit(r).map(|()| a)
     })
@@ -189,25 +191,25 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 /// Receives at most `room` bytes to `to`.
 ///
 /// # Safety
-/// As many bytes may be written there.
+/// `to` is valid for writes of `room` bytes.
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
     // SAFETY: as above.
     unsafe { tape::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
-/// Receives into `to`, without waiting: how many bytes of it have been filled.
+/// Receives into `to` without blocking. Returns how many bytes of it were filled.
 pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i32> {
-    // SAFETY: as many bytes as the slice has.
+    // SAFETY: the slice has that many bytes.
     unsafe { recv(fd, to.as_mut_ptr().cast(), to.len(), libc::MSG_DONTWAIT) }
 }
-/// As [`recv_now`]: the bytes that have been filled.
+/// As [`recv_now`], but returns the bytes that were filled.
 pub(crate) fn recv_front_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<&mut [u8], i32> {
     let n = recv_now(fd, to)?.min(to.len());
-    // SAFETY: the system has written so many bytes of the slice.
+    // SAFETY: the system has written that many bytes of the slice.
     Ok(unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), n) })
 }
-/// As [`recv`], and where it came from.
+/// As [`recv`], with the sender's address.
 ///
 /// # Safety
 /// As for [`recv`].
@@ -218,7 +220,8 @@ pub(crate) unsafe fn recv_from(
     flags: i32,
 ) -> Result<(usize, SockAddr), i32> {
     let real = || {
-        // SAFETY: the address and its length are lent for the call; the caller answers for the bytes.
+        // SAFETY: the address and its length are valid for the call; the caller vouches for the
+        // bytes.
         let (r, a) = SockAddr::filled(|p, len| unsafe {
             libc::recvfrom(fd, to.cast(), room, flags, p, len)
         });
@@ -229,7 +232,7 @@ pub(crate) unsafe fn recv_from(
     }
     let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
         let (n, from) = real()?;
-        // SAFETY: the system has filled so many bytes.
+        // SAFETY: the system has filled that many bytes.
         let data = unsafe { std::slice::from_raw_parts(to, n.min(room)) }.to_vec();
         Ok(Whole::plain(n, data, from))
     })?;
@@ -238,9 +241,9 @@ pub(crate) unsafe fn recv_from(
     Ok((whole.bytes, whole.from))
 }
 
-/// A message as it is taped: all that comes with it.
+/// A message as the tape records it, with everything that comes with it.
 struct Whole {
-    /// As the system counts them: those that were cut off, too.
+    /// Number of bytes by the system's count, which includes bytes that were cut off.
     bytes: usize,
     data: Vec<u8>,
     control: Vec<u8>,
@@ -259,7 +262,7 @@ impl Whole {
         }
     }
     /// # Safety
-    /// `to` has room for so many bytes.
+    /// `to` is valid for writes of `room` bytes.
     unsafe fn put(&self, to: *mut u8, room: usize) {
         let n = self.data.len().min(room);
         // SAFETY: by the contract.
@@ -305,17 +308,17 @@ impl Taped for Whole {
 /// The parts of a received message beside its bytes.
 pub(crate) struct Came {
     pub(crate) from: SockAddr,
-    /// Bytes of control messages.
+    /// Number of bytes of control messages.
     pub(crate) control: usize,
     /// Flags that the kernel set.
     pub(crate) flags: i32,
 }
 
-/// Receives a message of at most `room` bytes to `to`, where it came from, and its control messages. Repeated while signals
-/// interrupt it.
+/// Receives a message of at most `room` bytes to `to`, with its sender's address and its control
+/// messages. Repeats the call while signals interrupt it.
 ///
 /// # Safety
-/// As many bytes may be written there.
+/// `to` is valid for writes of `room` bytes.
 pub(crate) unsafe fn recv_msg(
     fd: RawFd,
     to: *mut u8,
@@ -328,7 +331,7 @@ pub(crate) unsafe fn recv_msg(
         let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
             // SAFETY: by the contract of this function.
             let (n, came) = unsafe { recv_msg_real(fd, to, room, control, flags) }?;
-            // SAFETY: the system has filled so many bytes.
+            // SAFETY: the system has filled that many bytes.
             let data = unsafe { std::slice::from_raw_parts(to, n.min(room)) }.to_vec();
             Ok(Whole {
                 control: control[..came.control].to_vec(),
@@ -351,7 +354,7 @@ pub(crate) unsafe fn recv_msg(
     unsafe { recv_msg_real(fd, to, room, control, flags) }
 }
 
-/// As [`recv_msg`], of the system.
+/// The system call behind [`recv_msg`].
 ///
 /// # Safety
 /// As for [`recv_msg`].
@@ -367,7 +370,8 @@ unsafe fn recv_msg_real(
         iov_len: room,
     };
     let (mut control_len, mut came) = (0, 0);
-    // SAFETY: all pointers in the header are good for the call, as long as it says; the caller answers for the bytes.
+    // SAFETY: all pointers in the header are valid for the call and have the lengths given; the
+    // caller vouches for the bytes.
     let (n, from) = SockAddr::filled(|p, len| unsafe {
         let mut m: libc::msghdr = std::mem::zeroed();
         m.msg_name = p.cast();
@@ -391,28 +395,30 @@ unsafe fn recv_msg_real(
     Ok((n?, came))
 }
 
-/// As [`recv_msg`], without waiting.
+/// As [`recv_msg`], without blocking.
 pub(crate) fn recv_msg_now(
     fd: RawFd,
     to: &mut [u8],
     control: &mut [u8],
 ) -> Result<(usize, Came), i32> {
-    // SAFETY: as many bytes as the slice has.
+    // SAFETY: the slice has that many bytes.
     unsafe { recv_msg(fd, to.as_mut_ptr(), to.len(), control, libc::MSG_DONTWAIT) }
 }
 
-/// Several messages that one call has received: their data and control messages lie one behind the other.
+/// Several messages that one call has received. Their data and their control messages lie one
+/// behind the other.
 pub(crate) struct Batch {
     data: Vec<u8>,
     control: Vec<u8>,
     room: usize,
     control_room: usize,
-    /// Bytes of data of each, and what came with them.
+    /// For each message the number of its bytes and what came with it.
     came: Vec<(usize, Came)>,
 }
 
 impl Batch {
-    /// Each message: its length, which may be that before it was cut, its data, where it came from, and its control messages.
+    /// Each message: its length, which may be that before it was cut, its data, what came with it,
+    /// and its control messages.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u8], &Came, &[u8])> {
         self.came.iter().enumerate().map(|(i, (n, came))| {
             let data = &self.data[i * self.room..][..(*n).min(self.room)];
@@ -422,7 +428,8 @@ impl Batch {
     }
 }
 
-/// Receives up to `count` messages of at most `room` bytes each, those that are there. Repeated while signals interrupt it.
+/// Receives up to `count` available messages of at most `room` bytes each. Repeats the call while
+/// signals interrupt it.
 pub(crate) fn recv_msgs(
     fd: RawFd,
     count: usize,
@@ -464,7 +471,7 @@ pub(crate) fn recv_msgs(
     Ok(batch)
 }
 
-/// Several messages as they are taped.
+/// Several messages as the tape records them.
 struct Wholes(Vec<Whole>);
 
 impl Taped for Wholes {
@@ -489,7 +496,7 @@ impl Taped for Wholes {
     }
 }
 
-/// As [`recv_msgs`], of the system.
+/// The system call behind [`recv_msgs`].
 fn recv_msgs_real(
     fd: RawFd,
     count: usize,
@@ -497,7 +504,7 @@ fn recv_msgs_real(
     control_room: usize,
     flags: i32,
 ) -> Result<Batch, i32> {
-    // Zeros that nobody has touched are no memory yet.
+    // Untouched zero pages take no memory yet.
     let mut data = vec![0; count * room];
     let mut control = vec![0; count * control_room];
     let mut parts: Vec<libc::iovec> = (0..count)
@@ -506,11 +513,11 @@ fn recv_msgs_real(
             iov_len: room,
         })
         .collect();
-    // SAFETY: plain bytes, of which zeros are good.
+    // SAFETY: plain bytes, for which zeros are valid.
     let mut names: Vec<libc::sockaddr_storage> = vec![unsafe { std::mem::zeroed() }; count];
     let mut heads: Vec<libc::mmsghdr> = (0..count)
         .map(|i| {
-            // SAFETY: integers and null pointers, of which zeros are good.
+            // SAFETY: integers and null pointers, for which zeros are valid.
             let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
             head.msg_hdr.msg_name = (&raw mut names[i]).cast();
             head.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
@@ -523,7 +530,8 @@ fn recv_msgs_real(
             head
         })
         .collect();
-    // SAFETY: as many heads as there are. Each names room of its own in vectors that stay where they are, of the size it says.
+    // SAFETY: the number of heads is right. Each names room of its own, of the size given, in
+    // vectors that do not move.
     let got = retry(|| unsafe {
         let no_limit = std::ptr::null_mut();
         libc::recvmmsg(fd, heads.as_mut_ptr(), count as _, flags as _, no_limit) as isize
@@ -534,7 +542,7 @@ fn recv_msgs_real(
         .map(|(head, name)| {
             let m = &head.msg_hdr;
             let (_, from) = SockAddr::filled(|to, len| {
-                // SAFETY: room for the largest address, which the other is.
+                // SAFETY: `to` has room for the largest address, and `name` is no larger.
                 unsafe {
                     to.cast::<libc::sockaddr_storage>().write(*name);
                     *len = m.msg_namelen;
@@ -557,16 +565,17 @@ fn recv_msgs_real(
     })
 }
 
-/// A message of several that one call sends.
+/// One of several messages that one call sends.
 pub(crate) struct Message {
-    /// Parts, at most `IOV_MAX`, which are good for the call.
+    /// Parts, at most `IOV_MAX`, which are valid for the call.
     pub(crate) parts: Vec<libc::iovec>,
     pub(crate) to: Option<SockAddr>,
     /// Control messages.
     pub(crate) control: Vec<u8>,
 }
 
-/// Sends messages, as many as there is room for: how many bytes of each that went. Repeated while signals interrupt it.
+/// Sends as many messages as there is room for. Returns the number of bytes sent of each. Repeats
+/// the call while signals interrupt it.
 ///
 /// # Safety
 /// The parts must name bytes that may be read.
@@ -591,7 +600,7 @@ pub(crate) unsafe fn send_msgs(
     Ok(sent.chunks(8).map(number).collect())
 }
 
-/// As [`send_msgs`], of the system.
+/// The system call behind [`send_msgs`].
 ///
 /// # Safety
 /// As for [`send_msgs`].
@@ -603,7 +612,7 @@ unsafe fn send_msgs_real(
     let mut heads: Vec<libc::mmsghdr> = messages
         .iter_mut()
         .map(|message| {
-            // SAFETY: integers and null pointers, of which zeros are good.
+            // SAFETY: integers and null pointers, for which zeros are valid.
             let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
             let m = &mut head.msg_hdr;
             if let Some(to) = &message.to {
@@ -620,7 +629,8 @@ unsafe fn send_msgs_real(
         })
         .collect();
     let flags = flags | libc::MSG_NOSIGNAL;
-    // SAFETY: as many heads as there are, whose pointers are good for the call; the caller answers for the bytes.
+    // SAFETY: the number of heads is right, and their pointers are valid for the call; the caller
+    // vouches for the bytes.
     let sent = retry(|| unsafe {
         libc::sendmmsg(fd, heads.as_mut_ptr(), heads.len() as _, flags as _) as isize
     })?;
@@ -638,7 +648,7 @@ pub(crate) fn send(
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
     tape::call(Verb::Write, Some(fd), asked, || {
-        // SAFETY: bytes and address are good for the call.
+        // SAFETY: bytes and address are valid for the call.
         bytes(unsafe {
             match to {
                 Some(a) => libc::sendto(
@@ -655,7 +665,7 @@ pub(crate) fn send(
     })
 }
 
-/// Bytes that are sent to somebody.
+/// Describes bytes that are sent, for the tape.
 fn sent<'a>(parts: impl Iterator<Item = &'a [u8]>, to: Option<&SockAddr>) -> Asked {
     Asked {
         text: to.map_or(String::new(), |a| format!("for {}", shown(a))),
@@ -663,7 +673,7 @@ fn sent<'a>(parts: impl Iterator<Item = &'a [u8]>, to: Option<&SockAddr>) -> Ask
     }
 }
 
-/// Bytes as a part of a vector that is written.
+/// A part of a vector that is written.
 pub(crate) fn iovec(bytes: &[u8]) -> libc::iovec {
     libc::iovec {
         iov_base: bytes.as_ptr() as *mut libc::c_void,
@@ -671,8 +681,8 @@ pub(crate) fn iovec(bytes: &[u8]) -> libc::iovec {
     }
 }
 
-/// Sends parts, at most `IOV_MAX`: to `to` if given, with the control messages in `control`. Repeated while signals interrupt
-/// it.
+/// Sends parts, at most `IOV_MAX`, to `to` if given, with the control messages in `control`.
+/// Repeats the call while signals interrupt it.
 pub(crate) fn send_msg(
     fd: RawFd,
     iov: &[libc::iovec],
@@ -680,7 +690,8 @@ pub(crate) fn send_msg(
     control: &[u8],
     flags: i32,
 ) -> Result<usize, i32> {
-    // SAFETY: all pointers in the header are good for the call, as long as it says; nothing is written through them.
+    // SAFETY: all pointers in the header are valid for the call and have the lengths given; nothing
+    // is written through them.
     let real = || unsafe {
         let mut m: libc::msghdr = std::mem::zeroed();
         if let Some(a) = to {
@@ -699,7 +710,7 @@ pub(crate) fn send_msg(
     tape::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
 }
 
-/// As [`send_msg`], without waiting.
+/// As [`send_msg`], without blocking.
 pub(crate) fn send_msg_now(
     fd: RawFd,
     iov: &[libc::iovec],
@@ -709,13 +720,14 @@ pub(crate) fn send_msg_now(
     send_msg(fd, iov, to, control, libc::MSG_DONTWAIT)
 }
 
-/// Sends at most `n` bytes of the file `from`, from `*at` on, which is moved on. Repeated while signals interrupt it.
+/// Sends at most `n` bytes of the file `from` from offset `*at`, and advances `*at`. Repeats the
+/// call while signals interrupt it.
 pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Result<usize, i32> {
     let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
     let begun = *at;
     let r = tape::call(Verb::Write, Some(fd), asked, || {
         let mut to = begun;
-        // SAFETY: a plain call; the offset is good for it.
+        // SAFETY: a plain call; the offset is valid for it.
         retry(|| unsafe { libc::sendfile(fd, from, &mut to, n) })
     });
     *at = begun + *r.as_ref().unwrap_or(&0) as i64;
@@ -729,7 +741,7 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Resu
         ..Asked::data(std::iter::once(value))
     };
     tape::call(Verb::SetOption, Some(fd), asked, || {
-        // SAFETY: as many bytes as the slice has.
+        // SAFETY: the slice has that many bytes.
         unit(unsafe {
             libc::setsockopt(
                 fd,
@@ -742,13 +754,45 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Resu
     })
 }
 
-/// Reads an option of the kernel into `to`; how many bytes it has.
+/// Sets an option of the kernel without changing others. Setting one may reset priority and type of
+/// service, which are restored. If `must`, a failure to restore them is an error.
+pub(crate) fn set_option_only(
+    fd: RawFd,
+    level: i32,
+    name: i32,
+    value: &[u8],
+    must: bool,
+) -> Result<(), i32> {
+    let priority = get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
+    let tos = get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
+    set_option(fd, level, name, value)?;
+    if name == libc::SO_PRIORITY {
+        return Ok(());
+    }
+    let restore = |level, name, value: Result<i32, i32>| match value {
+        Ok(v) => set_option(fd, level, name, &v.to_ne_bytes()),
+        Err(_) => Ok(()),
+    };
+    if name != libc::IP_TOS {
+        let r = restore(libc::IPPROTO_IP, libc::IP_TOS, tos);
+        if must {
+            r?;
+        }
+    }
+    match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
+        // Some priorities cannot be set even by a socket that has them.
+        Err(e) if must && e != libc::EPERM => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Reads an option of the kernel into `to`. Returns its length in bytes.
 pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
     let (room, to) = (to.len(), to.as_mut_ptr());
     let asked = || Asked::text(format!("{level} {name}"));
     let real = || {
         let mut len = room as libc::socklen_t;
-        // SAFETY: as many bytes as the slice has.
+        // SAFETY: the slice has that many bytes.
         unit(unsafe { libc::getsockopt(fd, level, name, to.cast(), &mut len) })?;
         Ok((len as usize).min(room))
     };
@@ -756,7 +800,7 @@ pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Res
     unsafe { tape::fills(Verb::GetOption, fd, asked, to, room, real) }
 }
 
-/// Reads an option that is an `int`; one of fewer bytes is one the rest of which is zero.
+/// Reads an option that is an `int`. Short values are zero-extended.
 pub(crate) fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
     let mut b = [0u8; size_of::<i32>()];
     get_option(fd, level, name, &mut b)?;
@@ -766,7 +810,7 @@ pub(crate) fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
 /// The control messages in a buffer that the kernel filled: level, type, data.
 pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     let head = size_of::<libc::cmsghdr>();
-    // Data follow the head, aligned as the head is.
+    // Data follow the header, with the same alignment.
     let align = |n: usize| n.next_multiple_of(size_of::<usize>());
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -774,7 +818,7 @@ pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[
         if rest.len() < head {
             return None;
         }
-        // SAFETY: as many bytes as a head has; read unaligned.
+        // SAFETY: the bytes are as many as a header has; they are read unaligned.
         let h: libc::cmsghdr = unsafe { rest.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
         let len = h.cmsg_len as usize;
         let data = rest.get(align(head)..len)?;
@@ -783,22 +827,22 @@ pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[
     })
 }
 
-/// Adds a control message that holds an `int`.
+/// Appends a control message that holds an `int`.
 pub(crate) fn push_control(buf: &mut Vec<u8>, level: i32, kind: i32, value: i32) {
     let head = size_of::<libc::cmsghdr>();
-    // SAFETY: plain integers, of which zeros are good.
+    // SAFETY: plain integers, for which zeros are valid.
     let mut h: libc::cmsghdr = unsafe { std::mem::zeroed() };
     h.cmsg_level = level;
     h.cmsg_type = kind;
     h.cmsg_len = (head.next_multiple_of(size_of::<usize>()) + size_of::<i32>()) as _;
-    // SAFETY: all bytes of the head, which has no padding here, are initialised.
+    // SAFETY: all bytes of the header, which has no padding here, are initialised.
     buf.extend_from_slice(unsafe { std::slice::from_raw_parts((&raw const h).cast::<u8>(), head) });
     buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
     buf.extend_from_slice(&value.to_ne_bytes());
     buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
 }
 
-/// Asks for an option without room for its value.
+/// Reads an option without room for its value.
 pub(crate) fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
     let asked = || Asked::text(format!("{level} {name}"));
     // SAFETY: the kernel refuses null pointers that it would write through.

@@ -1,7 +1,8 @@
-//! The common part of all ports, which drivers use: owner, links, monitors, delivery of input, the busy mark.
+//! The common part of all ports, which drivers use: owner, links, monitors, delivery of input, the
+//! busy flag.
 
 use super::linebuf::LineBuf;
-use super::parts::{Backlog, Transit};
+use super::long_lists::{Backlog, Transit};
 use super::traced::Traced;
 use super::{Driver, Port, outbox};
 use crate::events::flag;
@@ -32,46 +33,47 @@ pub enum End {
 struct Watcher {
     by: Term,
     reference: OwnedTerm,
-    /// The name it asked by, or nil.
+    /// The name by which the process monitored the port, or nil.
     name: Term,
 }
 
 /// See the module head. Guarded by the port's lock.
 pub struct Base {
     pub id: Term,
-    /// The owner, who gets what comes in.
+    /// The owner, which receives the input.
     pub connected: Term,
-    /// Input is delivered as binaries.
+    /// Whether input is delivered as binaries.
     pub binary: bool,
-    /// The end of input is told by a message, and does not end the port.
+    /// Whether the end of input is a message and does not end the port.
     pub soft_eof: bool,
-    /// Input is delivered line by line.
+    /// Whether input is delivered line by line.
     pub lines: Option<LineBuf>,
     pub parallelism: bool,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// The process that asks for what the driver is doing now: the sender of output, the caller of `port_control`.
+    /// The process that the driver is working for now: the sender of output, the caller of
+    /// `port_control`.
     pub caller: Term,
     pub(super) registered: Option<Term>,
-    /// It looks closed to everybody.
+    /// Whether the port looks closed to everybody.
     pub(super) closing: bool,
-    /// It was closed and only writes what is queued: the owner hears nothing of it any more.
+    /// Whether the port was closed and only writes its queue. The owner gets no more messages.
     pub(super) flushing: bool,
-    /// The owner is told when it has closed.
+    /// Whether the owner is told when the port has closed.
     pub(super) send_closed: bool,
-    /// The decision of a driver; dealt with when the driver has returned.
+    /// The driver's decision to end the port, carried out after the driver has returned.
     pub(super) ended: Option<End>,
     busy: bool,
-    /// The list which a process is in the middle of sending in parts.
+    /// The list that a process is sending in parts.
     pub(super) transit: Option<Transit>,
-    /// The rest of a list whose sender doesn't wait: it goes before all else that is sent.
+    /// The rest of a list whose sender does not wait. It goes before everything else that is sent.
     pub(super) backlog: Option<Backlog>,
-    /// Lists that were sent in parts so far.
+    /// Number of lists sent in parts so far.
     pub(super) transits: u32,
-    /// The connection to another node that goes over it.
+    /// The connection to another node that uses this port.
     pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
     references: RefCell<References>,
-    /// The processes that wait for the port to be no longer busy.
+    /// The processes that wait until the port is no longer busy.
     waiting: Set<Peer, ()>,
     links: Set<Peer, ()>,
     watchers: Set<RefKey, Watcher>,
@@ -79,19 +81,19 @@ pub struct Base {
     pub(super) traced: Traced,
 }
 
-/// The references that answers to senders carry, as external terms, by sender. The last one that a
-/// sender gave belongs to its last command.
+/// The references that replies to senders carry, as external terms, by sender. The last reference
+/// that a sender gave belongs to its last command.
 #[derive(Default)]
 struct References {
     by_sender: HashMap<u64, SmallVec<[Box<[u8]>; 1]>, Hashing>,
-    /// The number of senders at which those that have ended are forgotten.
+    /// Number of senders at which ended ones are removed.
     limit: usize,
 }
 
-/// The least value of [`References::limit`].
+/// Minimum of [`References::limit`].
 const MANY_REFERENCES: usize = 16;
 
-/// Words of a tuple of two.
+/// Words of a two-tuple.
 const PAIR_WORDS: usize = 3;
 
 /// Bytes that stock counts for a link and a monitor in `port_info(Port, memory)`.
@@ -128,7 +130,7 @@ impl Base {
             traced: Traced::as_new(),
         }
     }
-    /// Notes what the answer to a command of `from` is to carry.
+    /// Records the reference that the reply to a command of `from` carries.
     pub(super) fn refer(&self, from: Term, reference: Box<[u8]>) {
         let all = &mut *self.references.borrow_mut();
         if all.by_sender.len() >= all.limit.max(MANY_REFERENCES) {
@@ -138,7 +140,7 @@ impl Base {
         }
         all.by_sender.entry(from.raw()).or_default().push(reference);
     }
-    /// Takes what the answer to `to` is to carry, if that was noted.
+    /// Takes the reference that the reply to `to` carries, if one was recorded.
     pub fn reference_for(&self, to: Term) -> Option<Box<[u8]>> {
         let mut all = self.references.borrow_mut();
         let of_sender = all.by_sender.get_mut(&to.raw())?;
@@ -148,7 +150,7 @@ impl Base {
         }
         reference
     }
-    /// Registers a descriptor with the poll thread: the driver's `ready` is called for it.
+    /// Registers a descriptor with the poll thread, which then calls the driver's `ready`.
     pub fn register(&self, fd: RawFd) -> std::io::Result<poll::Id> {
         let me = self
             .me
@@ -160,29 +162,29 @@ impl Base {
     pub(super) fn me(&self) -> Weak<Port> {
         self.me.clone()
     }
-    /// The port itself, for a driver that others ask too.
+    /// The port itself, for a driver that other threads call too.
     pub fn port(&self) -> Weak<Port> {
         self.me()
     }
-    /// Counts bytes that a driver delivers by messages of its own making.
+    /// Counts bytes that a driver delivers in messages of its own.
     pub fn count_in(&mut self, n: usize) {
         self.bytes_in += n as u64;
         super::TOTAL_IN.fetch_add(n as u64, Ordering::Relaxed);
     }
-    /// A timer has fired that the driver has set by itself.
-    pub fn told_of_timeout(&self) {
+    /// Traces the firing of a timer that the driver set by itself.
+    pub fn trace_own_timeout(&self) {
         self.trace_timeout();
     }
-    /// Whether the port has been closed and only writes what is queued.
+    /// Whether the port has been closed and only writes its queue.
     pub fn is_flushing(&self) -> bool {
         self.flushing
     }
 
-    /// Whether the port ends when the driver has returned.
+    /// Whether the port ends when the driver returns.
     pub fn is_ending(&self) -> bool {
         self.ended.is_some()
     }
-    /// Has the driver's `timeout` called with `token` in `ms` milliseconds.
+    /// Calls the driver's `timeout` with `token` in `ms` milliseconds.
     pub fn after(&self, ms: u64, token: u32) -> TimerId {
         let me = self.me.clone();
         timer::after(ms, move || {
@@ -191,19 +193,20 @@ impl Base {
             }
         })
     }
-    /// Stops a timer. It may have fired already, and wait for the port's lock.
+    /// Stops a timer. It may have fired already and be waiting for the port's lock.
     pub fn cancel(&self, timer: TimerId) {
         timer::cancel(timer);
     }
-    /// Whether the local process is still there.
+    /// Whether a local process is alive.
     pub fn is_alive(&self, pid: Term) -> bool {
         outbox::is_alive(pid)
     }
-    /// Opens another port of the same kind, owned by and linked to `owner`. None: there are too many.
+    /// Opens another port of the same kind, owned by and linked to `owner`. None if there are too
+    /// many ports.
     pub(crate) fn sibling(&self, name: &str, owner: Term, driver: Box<dyn Driver>) -> Option<Term> {
         self.sibling_with(name, owner, driver, |_| ())
     }
-    /// As [`Base::sibling`]: `prepare` is called before anybody else knows the port.
+    /// As [`Base::sibling`], but calls `prepare` before anybody else knows the port.
     pub fn sibling_with(
         &self,
         name: &str,
@@ -222,18 +225,19 @@ impl Base {
         Some(p.id)
     }
 
-    /// Ends the port as soon as the driver has returned.
+    /// Ends the port when the driver returns.
     pub fn end(&mut self, end: End) {
         self.ended.get_or_insert(end);
     }
-    /// Ends the port, for a reason that the owner has been told otherwise: it is not linked to the port any more.
-    pub fn end_told(&mut self, reason: Term) {
+    /// Ends the port for a reason that the owner has learned by other means: removes its link
+    /// first.
+    pub fn end_unlinked(&mut self, reason: Term) {
         if self.remove_link(self.connected) {
             outbox::leave_link(self.connected, self.id);
         }
         self.end(End::Reason(reason));
     }
-    /// Ends the port for an error of the operating system.
+    /// Ends the port because of a system error.
     pub fn fail(&mut self, errno: i32) {
         self.end(End::Reason(crate::posix::errno_atom(errno)));
     }
@@ -252,7 +256,7 @@ impl Base {
             }
         }
     }
-    /// Delivers what is left of the last line.
+    /// Delivers the rest of the last line.
     pub(super) fn flush_lines(&mut self) {
         if let (Some(mut l), false) = (self.lines.take(), self.flushing) {
             l.flush(|eol, s| self.deliver(Some(eol), s));
@@ -274,11 +278,11 @@ impl Base {
                 (false, _) => a.byte_list(data, NIL),
                 (true, true) => {
                     let (t, at) = a.heap_bin(n);
-                    // SAFETY: heap_bin made room for n bytes.
+                    // SAFETY: `heap_bin` made room for n bytes.
                     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
                     t
                 }
-                // SAFETY: the new block's count is handed over.
+                // SAFETY: the count of the new block is handed over.
                 (true, false) => unsafe { a.refc_bin(RcBin::from_bytes(data), n) },
             };
             let bytes = match eol {
@@ -313,14 +317,14 @@ impl Base {
             a.tuple(&[id, t])
         });
     }
-    /// Sends what `build` makes to a process.
+    /// Sends a process the message that `build` makes.
     pub fn message(&self, to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         if self.traced_for(flag::SEND) {
             return self.send_traced(to, build);
         }
         outbox::message(to, build);
     }
-    /// Tells the owner, by an exit signal, that somebody has sent nonsense.
+    /// Sends the owner the exit signal for a malformed message to the port.
     pub(super) fn bad_signal(&self) {
         outbox::exit_signal(self.id, self.connected, atom::intern("badsig"));
     }
@@ -330,18 +334,18 @@ impl Base {
         self.bytes_out += n as u64;
         super::TOTAL_OUT.fetch_add(n as u64, Ordering::Relaxed);
     }
-    /// Whether who sends has to wait.
+    /// Whether senders have to wait.
     pub fn busy(&self) -> bool {
         self.busy
     }
-    /// Says whether who sends has to wait.
+    /// Sets whether senders have to wait.
     pub fn set_busy(&mut self, on: bool) {
         self.busy = on;
         if !on {
             self.wake_waiting();
         }
     }
-    /// Has those who wait try again, as far as it is their turn: while a list goes out, its sender, if that waits.
+    /// Wakes the senders whose turn it is: while a list is sent in parts, only its sender.
     pub(super) fn wake_waiting(&mut self) {
         match (&self.transit, &self.backlog) {
             (Some(t), _) => {
@@ -354,18 +358,18 @@ impl Base {
             (None, None) => self.wake_all(),
         }
     }
-    /// Has all who wait try again.
+    /// Wakes all waiting senders.
     pub(super) fn wake_all(&mut self) {
         for (pid, ()) in self.waiting.drain() {
             outbox::wake(pid.term());
         }
     }
-    /// Has `pid` woken when the port is no longer busy.
+    /// Adds `pid` to the senders that are woken when the port is no longer busy.
     pub(super) fn wait(&mut self, pid: Term) {
         self.waiting.insert(Peer::of(pid), ());
     }
 
-    /// False: they are linked already.
+    /// Adds a link. Returns false if there was one already.
     pub(super) fn add_link(&mut self, pid: Term) -> bool {
         let new = !self.links.contains(&Peer::of(pid));
         if new {
@@ -373,7 +377,7 @@ impl Base {
         }
         new
     }
-    /// False: there was none.
+    /// Removes a link. Returns false if there was none.
     pub(super) fn remove_link(&mut self, pid: Term) -> bool {
         self.links.remove(&Peer::of(pid)).is_some()
     }
@@ -397,11 +401,11 @@ impl Base {
             self.watchers.remove(&key);
         }
     }
-    /// The processes that watch it, and by which references.
+    /// The processes that monitor the port, with their references.
     pub(super) fn watchers(&self) -> impl Iterator<Item = (Term, Term)> {
         self.watchers.iter().map(|w| (w.1.by, w.1.reference.term()))
     }
-    /// Tells all that are linked to the port or watch it that it has ended.
+    /// Tells all linked and monitoring processes that the port has ended.
     pub(super) fn break_links(&mut self, reason: Term) {
         for (pid, ()) in self.links.drain() {
             outbox::link_exit(self.id, pid.term(), reason);
@@ -416,7 +420,7 @@ impl Base {
             outbox::down(w.by, w.reference.term(), object, reason);
         }
     }
-    /// Bytes that belong to the port, as stock counts.
+    /// Bytes that belong to the port, as stock counts them.
     pub(super) fn memory(&self) -> usize {
         self.links.len() * LINK_BYTES
             + self.watchers.len() * MONITOR_BYTES

@@ -1,5 +1,5 @@
-//! Ports that a connection to another node goes over: what comes in is handed to the connection, not to the owner, and
-//! what goes out is taken from it as the port gets on.
+//! Ports that carry a connection to another node. Input goes to the connection, not to the owner,
+//! and output is pulled from the connection as the port makes progress.
 
 use super::{Port, find};
 use crate::msacc::{self, State};
@@ -8,44 +8,46 @@ use purlin_term::iolist::IoSlice;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
-/// The parts of a packet that goes out.
+/// The parts of an outgoing packet.
 pub type Packet = SmallVec<[IoSlice; 2]>;
 
-/// Reads what is there, into the start of a place; that start, or an error of the system.
+/// Reads available bytes into the front of a slice. Returns that front, or a system error.
 pub type Read<'r> = dyn for<'a> FnMut(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], i32> + 'r;
 
 /// The outcome of reading more of a packet.
 pub enum More {
-    /// So many bytes were read, or the system has failed.
+    /// Number of bytes read, or a system error.
     Read(Result<usize, i32>),
-    /// The packet is no good, or the connection is gone: the port is to be killed.
+    /// The packet is invalid or the connection is gone: the port must be killed.
     Bad,
 }
 
-/// A connection. All is called with the port's lock held.
+/// A connection. All methods are called with the port's lock held.
 pub trait Channel: Send + Sync {
-    /// A packet has come in. False: it is no good, and the port is to be killed.
+    /// Takes a complete packet. Returns false if it is invalid; the port is killed then.
     fn input(&self, packet: &[u8]) -> bool;
-    /// These bytes of a packet have come, and `left` are to come. True: the connection has a place for all of it, and has taken
-    /// these; the others are read by [`Channel::more`].
-    fn begins(&self, _packet: &[u8], _left: usize) -> bool {
+    /// Offers the first bytes of a packet of which `left` bytes are missing. Returns true if the
+    /// connection has a buffer for the whole packet and has taken these bytes. Then
+    /// [`Channel::read_more`] reads the others.
+    fn begin_packet(&self, _packet: &[u8], _left: usize) -> bool {
         false
     }
-    /// Has the next bytes be read, of which `left` are to come, to where they are to be, by `read`, which is called once. With the
-    /// last of them the packet has come in.
-    fn more(&self, left: usize, read: &mut Read<'_>) -> More;
-    /// The port has so many bytes of a packet that is not complete. False: that is too much, and the port is to be killed.
-    fn holds(&self, _bytes: usize) -> bool {
+    /// Reads the next chunk of the packet into its destination. `left` bytes of the packet are
+    /// missing; `read` is called once. The packet is complete when its last byte is read.
+    fn read_more(&self, left: usize, read: &mut Read<'_>) -> More;
+    /// Reports how many bytes of an incomplete packet the port holds. Returns false if that is too
+    /// much; the port is killed then.
+    fn report_held(&self, _bytes: usize) -> bool {
         true
     }
-    /// The next packet that goes out.
+    /// The next outgoing packet.
     fn next(&self) -> Option<Packet>;
-    /// The port has ended, for that reason.
+    /// The port has ended for `reason`.
     fn ended(&self, reason: Term);
 }
 
-/// Has a connection go over a port, if `enter` agrees, which is called while nothing else happens to the port. False: there
-/// is no such port, it can't be used for that, or is already.
+/// Makes a connection use a port, if `enter` agrees. `enter` is called with the port locked.
+/// Returns false if there is no such port, or if it cannot carry a connection or already does.
 pub fn connect(
     port: Term,
     channel: std::sync::Arc<dyn Channel>,
@@ -62,19 +64,20 @@ pub fn connect(
     true
 }
 
-/// How often in a row what others have left to the holder of a port's lock is taken, before that is left to whoever waits for
-/// descriptors.
+/// Number of times in a row that a thread serves requests left to the holder of the port's lock.
+/// Then the poll thread takes over.
 const TURNS: usize = 16;
 
-/// Has a port take what its connection has for it: at once, or, if somebody holds its lock, when that is given up.
+/// Makes a port pull what its connection has to send: at once, or when the current holder of its
+/// lock unlocks.
 pub fn pull(port: Term) {
     if let Some(p) = find(port) {
-        p.asked.ask();
-        p.pull_asked();
+        p.handoff.request();
+        p.pull_if_requested();
     }
 }
 
-/// Ends the port of a connection by force.
+/// Kills the port of a connection.
 pub fn kill(port: Term) {
     if let Some(p) = find(port) {
         let _ = p.exit(port, purlin_term::am::KILL, false);
@@ -82,36 +85,36 @@ pub fn kill(port: Term) {
 }
 
 impl Port {
-    /// Takes what the connection has, if that is asked for and nobody holds the lock, who would do it.
-    pub(super) fn pull_asked(&self) {
+    /// Pulls if that was requested, unless another thread holds the lock; that thread then does it.
+    pub(super) fn pull_if_requested(&self) {
         let _state = msacc::within(State::Port);
         for turn in 0.. {
             let Some(mut core) = self.core.try_lock() else {
                 return;
             };
-            if self.asked.take() {
+            if self.handoff.take() {
                 match turn < TURNS {
                     true => self.pull(&mut core),
-                    // Others have more all the while, and this thread has work of its own.
+                    // Others keep producing, and this thread has work of its own.
                     false => self.pull_later(&mut core),
                 }
             }
             drop(core);
-            if !self.asked.is_asked() {
+            if !self.handoff.is_requested() {
                 return;
             }
         }
     }
-    /// Leaves what the connection has to whoever waits for descriptors.
+    /// Leaves the pull to the poll thread.
     fn pull_later(&self, core: &mut super::Core) {
         if let (false, Some(d)) = (core.base.closing, &mut core.driver) {
             d.later(&mut core.base);
         }
     }
-    /// Takes what the connection has.
+    /// Pulls what the connection has to send.
     pub(super) fn pull(&self, core: &mut super::Core) {
-        // Whatever was asked for until now is taken below.
-        self.asked.take();
+        // Everything requested until now is pulled below.
+        self.handoff.take();
         let c = &mut *core;
         if c.base.closing {
             return;

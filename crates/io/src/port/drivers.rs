@@ -1,4 +1,4 @@
-//! The table of drivers, by their names.
+//! The table of drivers by name.
 
 use super::driver::{Start, Starter};
 use super::{trace_file, trace_ip};
@@ -7,10 +7,11 @@ use crate::net::inet::{tcp, udp};
 use crate::terminal::tty;
 use std::sync::OnceLock;
 
-/// The function that knows the drivers which were loaded from files.
+/// The function that finds drivers that were loaded from files.
 static LOADED: OnceLock<fn(&[u8]) -> Option<Starter>> = OnceLock::new();
 
-/// Says who knows the drivers that were loaded from files, by what follows `spawn`. Only the first call does.
+/// Sets the function that finds loaded drivers by the text behind `spawn`. Only the first call
+/// counts.
 pub fn set_loaded(find: fn(&[u8]) -> Option<Starter>) {
     let _ = LOADED.set(find);
 }
@@ -30,7 +31,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     DRIVERS.iter().map(|d| d.0)
 }
 
-/// How the driver is started that a command names.
+/// Finds the starter of the driver that a command names.
 pub(crate) fn find(command: &[u8]) -> Option<Starter> {
     let name = command.split(|&b| b == b' ').next().unwrap_or_default();
     match DRIVERS.iter().find(|d| d.0.as_bytes() == name) {

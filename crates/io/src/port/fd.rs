@@ -1,10 +1,11 @@
-//! The driver of ports on descriptors: pipes to a child process, descriptors that the runtime was started with, files.
+//! The driver of ports on descriptors: pipes to a child process, inherited descriptors, files.
 //!
 //! # Modes of shared descriptors
-//! The standard descriptors are shared with other programs, which a non-blocking mode would confuse. So the mode of a
-//! descriptor that isn't ours is never changed: it is read only when the kernel says that something is there; terminals
-//! and pipes are opened once more for writing, in non-blocking mode; what can't be opened again is written in pieces
-//! that a descriptor that is ready for writing takes without blocking.
+//! The standard descriptors are shared with other programs, which a non-blocking mode would
+//! confuse. So the mode of an inherited descriptor never changes. It is read only when the kernel
+//! reports input. Terminals and pipes are opened again for writing, in non-blocking mode. A
+//! descriptor that cannot be opened again is written in pieces small enough that a ready descriptor
+//! takes them without blocking.
 
 use super::settings::Options;
 use super::{Base, Driver, End, Reply, spawn, watch};
@@ -19,20 +20,20 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 
-/// Bytes that are read at once.
+/// Maximum number of bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes that a pipe which is ready takes without blocking, by POSIX.
+/// Number of bytes that a ready pipe takes without blocking, by POSIX.
 const PIPE_BYTES: usize = 4096;
-/// Bytes written before somebody else gets a turn.
+/// Number of bytes written before other work gets a turn.
 const TURN_BYTES: usize = 1 << 20;
-/// Least room made for a packet whose header announces more.
+/// Minimum room made for a packet whose header announces more.
 const FIRST_PACKET_ROOM: usize = 1 << 16;
 
 thread_local! {
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads what is there, at most [`READ_BYTES`], and gives it to `f`.
+/// Reads what is available, at most [`READ_BYTES`], and passes it to `f`.
 pub(crate) fn with_read<R>(fd: RawFd, f: impl FnOnce(io::Result<&[u8]>) -> R) -> R {
     READ_BUFFER.with_borrow_mut(|b| {
         b.resize(READ_BYTES, 0);
@@ -43,10 +44,11 @@ pub(crate) fn with_read<R>(fd: RawFd, f: impl FnOnce(io::Result<&[u8]>) -> R) ->
     })
 }
 
-/// Takes packets out of a stream of bytes: a length in 1, 2 or 4 bytes, most significant first, then as many bytes.
+/// Splits a byte stream into packets: a length in 1, 2 or 4 bytes, most significant first, then
+/// that many bytes.
 pub struct Packets {
     header_bytes: usize,
-    /// The bytes of a packet read so far, header included.
+    /// The bytes of the current packet read so far, header included.
     held: Vec<u8>,
 }
 
@@ -61,7 +63,7 @@ impl Packets {
         let h = self.held.get(..self.header_bytes)?;
         Some(h.iter().fold(0, |n, &b| n << 8 | usize::from(b)))
     }
-    /// Takes bytes; `packet` gets each packet that they complete.
+    /// Takes bytes and passes each packet that they complete to `packet`.
     pub(crate) fn feed(&mut self, mut data: &[u8], mut packet: impl FnMut(&[u8])) {
         loop {
             if self.held.len() < self.header_bytes {
@@ -77,7 +79,7 @@ impl Packets {
             if have == 0 && n == len {
                 packet(now);
             } else {
-                // The header is only a claim: room grows with what really comes.
+                // The header is only a claim: room grows with the bytes that arrive.
                 if self.held.capacity() == self.held.len() {
                     let room = (len - have).min(FIRST_PACKET_ROOM.max(self.held.len()));
                     self.held.reserve(room);
@@ -107,14 +109,14 @@ struct Input {
 pub struct Output {
     pub fd: RawFd,
     own: Option<OwnedFd>,
-    /// None until something can't be written at once.
+    /// None until something cannot be written at once.
     id: Option<poll::Id>,
-    /// Most bytes of one write, where writing more than is known to be taken would block.
+    /// Maximum number of bytes of one write, if a larger write could block.
     piece: Option<usize>,
 }
 
 impl Output {
-    /// To a descriptor that others share.
+    /// Makes an output on a descriptor that others share.
     pub fn shared(fd: RawFd) -> Output {
         let (own, piece) = match descriptor::file_kind(fd) {
             Some(FileKind::Regular) | None => (None, None),
@@ -130,7 +132,8 @@ impl Output {
             piece,
         }
     }
-    /// To a descriptor of ours, in non-blocking mode. Without the descriptor, somebody else closes it.
+    /// Makes an output on a non-blocking descriptor of ours. If `own` is None, somebody else closes
+    /// it.
     fn ours(fd: RawFd, own: Option<OwnedFd>) -> Output {
         Output {
             fd,
@@ -143,7 +146,7 @@ impl Output {
     pub fn is(&self, id: poll::Id) -> bool {
         self.id == Some(id)
     }
-    /// Has the port told when more can be written.
+    /// Asks the poll thread to report when more can be written.
     pub(crate) fn await_room(&mut self, b: &Base) -> io::Result<()> {
         let id = match self.id {
             Some(id) => id,
@@ -152,7 +155,7 @@ impl Output {
         poll::want(id, false, true);
         Ok(())
     }
-    /// Writes everything, blocking, but not for longer than until then.
+    /// Writes everything, blocking, until `until` at the latest.
     pub(crate) fn write_all(&self, base: &Base, queue: &mut IoVec, until: Option<Instant>) {
         while queue.bytes > 0 {
             match self.write(base, queue) {
@@ -166,14 +169,14 @@ impl Output {
             }
         }
     }
-    /// Forgets the descriptor, and closes it if it is ours.
+    /// Unregisters the descriptor, and closes it if it is ours.
     pub(crate) fn close(self) {
         if let Some(id) = self.id {
             poll::forget(id);
         }
         drop(self.own);
     }
-    /// Writes what the descriptor takes.
+    /// Writes as much as the descriptor takes.
     pub fn write(&self, base: &Base, queue: &mut impl Parts) -> io::Result<()> {
         let mut turn = TURN_BYTES;
         while queue.bytes() > 0 && turn > 0 {
@@ -188,7 +191,7 @@ impl Output {
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 let who = [base.id, base.connected, base.caller];
-                watch::wrote(&who, queue, r.as_ref().ok().copied());
+                watch::report(&who, queue, r.as_ref().ok().copied());
             }
             let n = r?;
             queue.advance(n);
@@ -198,13 +201,13 @@ impl Output {
     }
 }
 
-/// The exit status of the child, for a port that is to report it.
+/// The exit status of the child, for a port that reports it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {
     NotWanted,
-    /// The child runs.
+    /// The child is running.
     Awaited,
-    /// Its input has ended; the child runs.
+    /// The input has ended and the child is running.
     InputEnded,
     Exited(i32),
 }
@@ -220,11 +223,11 @@ pub struct Fd {
     status: Status,
     child: Option<i32>,
     kind: Kind,
-    /// The meaning of the input's end, to be told when the queue is written.
+    /// The end of the input, reported once the queue is written.
     pending: Option<End>,
 }
 
-/// Reports that a port was opened on a descriptor that isn't.
+/// Logs that a port was opened on a descriptor that is not open.
 fn bad_input(b: &Base, input: RawFd, output: RawFd) {
     let number = b.id.pid_data();
     let name = format!("{input}/{output}");
@@ -234,7 +237,7 @@ fn bad_input(b: &Base, input: RawFd, output: RawFd) {
     report::send(report::Level::Error, NIL, NIL, report::Text::Plain(&text));
 }
 
-/// Which of stock's drivers it stands for.
+/// The driver of stock that this port corresponds to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Spawn,
@@ -242,7 +245,7 @@ enum Kind {
     Vanilla,
 }
 
-/// Added to the operations of `port_control` that the terminal and descriptor drivers have.
+/// Base number of the `port_control` operations of the terminal and descriptor drivers.
 pub(crate) const CONTROL_BASE: u32 = 0x018b_0900;
 /// `port_control` of a port on a terminal: columns and rows, as two native 32-bit integers.
 pub(crate) const GET_WINDOW_SIZE: u32 = 100;
@@ -274,7 +277,7 @@ impl Fd {
         Ok(())
     }
 
-    /// A port with a program behind it.
+    /// Makes a port with a program behind it.
     pub fn spawned(b: &mut Base, o: &Options, command: &[u8]) -> io::Result<Fd> {
         let mut d = Fd::new(o, Kind::Spawn);
         let child = spawn::start(o, command, b.me())?;
@@ -293,14 +296,14 @@ impl Fd {
         Ok(d)
     }
 
-    /// A port on descriptors that are open already, and stay open.
+    /// Makes a port on open descriptors, which stay open.
     pub fn on(b: &mut Base, o: &Options, input: RawFd, output: RawFd) -> io::Result<Fd> {
         let mut d = Fd::new(o, Kind::Fd);
         if o.write {
             d.output = Some(Output::shared(output));
         }
         if o.read {
-            // From one that isn't open nothing comes, as in stock.
+            // A descriptor that is not open yields no input, as in stock.
             match d.read_from(b, input, None) {
                 Ok(()) => {}
                 Err(e) if e.raw_os_error() == Some(libc::EBADF) => bad_input(b, input, output),
@@ -310,7 +313,7 @@ impl Fd {
         Ok(d)
     }
 
-    /// A port on a file.
+    /// Makes a port on a file.
     pub fn file(b: &mut Base, o: &Options, path: &[u8]) -> io::Result<Fd> {
         let mut d = Fd::new(o, Kind::Vanilla);
         let fd = descriptor::open_file(path, o.read, o.write)?;
@@ -328,7 +331,7 @@ impl Fd {
 
     fn read(&mut self, b: &mut Base) {
         let Some(i) = &mut self.input else { return };
-        // Somebody else may have read what the report was about.
+        // Another program may have read the reported input.
         if i.own.is_none() && !descriptor::poll_one(i.fd, false, 0) {
             poll::want(i.id, true, false);
             return;
@@ -350,7 +353,8 @@ impl Fd {
         });
         match end {
             None => poll::want(id, true, false),
-            // What can't be read is as good as a program that says nothing: the port is there for output, as in stock.
+            // A descriptor that cannot be read is treated as silent: the port still serves output,
+            // as in stock.
             Some(End::Reason(_)) if self.kind != Kind::Spawn => {}
             Some(End::Eof) if self.status == Status::Awaited => {
                 self.status = Status::InputEnded;
@@ -358,10 +362,11 @@ impl Fd {
             Some(e) => self.finish(b, e),
         }
     }
-    /// The input is over.
+    /// Handles the end of the input.
     fn finish(&mut self, b: &mut Base, end: End) {
         if self.kind == Kind::Spawn && self.queue.bytes > 0 {
-            // That nobody reads what is queued comes before that, whichever is noticed first.
+            // A failing write of the queue comes before the end of the input, whichever is noticed
+            // first.
             self.write(b);
             if b.is_ending() {
                 return;
@@ -415,7 +420,7 @@ impl Fd {
             self.input_ended_before(b);
         }
     }
-    /// Everything is written: the input may have ended before.
+    /// Ends the port after the last write, if the input has ended before.
     fn input_ended_before(&mut self, b: &mut Base) {
         if let Some(end) = self.pending.take() {
             b.end(end);
@@ -427,7 +432,7 @@ impl Driver for Fd {
     fn output(&mut self, b: &mut Base, data: &mut Gather) {
         if self.packet > 0 {
             let n = data.bytes();
-            if self.packet < 4 && n >> (8 * self.packet) != 0 {
+            if n >> (8 * self.packet) != 0 {
                 b.fail(libc::EINVAL);
                 return;
             }
@@ -445,7 +450,8 @@ impl Driver for Fd {
         }
         let idle = self.queue.bytes == 0;
         if idle && let Some(o) = &self.output {
-            // What is taken at once needs no place in the queue. An error comes again when the rest is written.
+            // Bytes taken at once need no place in the queue. An error shows again when the rest is
+            // written.
             let _ = o.write(b, data);
         }
         data.keep(&mut self.queue);

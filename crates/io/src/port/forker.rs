@@ -1,7 +1,5 @@
-//! The port that is there from the beginning, with number 0. On stock it starts programs. Here it is only what others can see of it:
-//! programs look at the first of all ports.
-//!
-//! It takes what any port takes, and never ends.
+//! Port number 0, which exists from the start. In stock it starts programs. Here it exists only
+//! because programs look at the first port. It accepts what any port accepts and never ends.
 
 use super::{Base, Driver, FIRST, TABLE, add};
 use crate::gather::Gather;
@@ -16,7 +14,7 @@ impl Driver for Forker {
     fn stop(&mut self, _: &mut Base) {}
 }
 
-/// Enters it into the table. It belongs to the first process, which is not linked with it.
+/// Enters it into the table. The first process owns it but is not linked to it.
 pub fn begin(first: Term) {
     let mut t = TABLE.write();
     let p = add(&mut t, FIRST, b"forker", first);

@@ -1,4 +1,4 @@
-//! Sockets without processes: what they would be sent is collected.
+//! Tests of sockets without processes: their messages are collected.
 
 use crate::net::inet::opts::opt;
 use crate::net::inet::{CONTROL_BASE, addr::family, req};
@@ -9,13 +9,13 @@ use purlin_term::{Alloc, Term, am, atom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A pid of its own for each socket.
+/// A distinct pid for each socket.
 fn owner() -> Term {
     static NEXT: AtomicU32 = AtomicU32::new(500_000);
     Term::pid(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A socket and who owns it.
+/// A socket and its owner.
 struct Socket {
     p: Arc<Port>,
     me: Term,
@@ -94,7 +94,7 @@ impl Socket {
             &[timeout_ms.to_be_bytes(), n.to_be_bytes()].concat(),
         )
     }
-    /// The next `n` messages, with the socket's name cut out.
+    /// The next `n` messages, without the socket's name.
     fn got(&self, n: usize) -> Vec<String> {
         let id = format!("#Port<0.{}>", self.p.id.pid_data());
         let v = wait_for(self.me, n);
@@ -183,7 +183,7 @@ fn active_once_and_counted() {
     );
     assert_eq!(a.recv(0, 1000), Ok(vec![0, 0]));
     assert_eq!(a.got(1), ["{inet_async,S,0,{ok,\"four\"}}"]);
-    // The other side closes: who waits is told, then the socket is not connected.
+    // The other side closes: a waiting receiver is told, then the socket is not connected.
     assert_eq!(a.recv(0, 5000), Ok(vec![0, 1]));
     drop(c);
     assert_eq!(a.got(1), ["{inet_async,S,1,{error,closed}}"]);
@@ -220,7 +220,7 @@ fn a_slow_receiver_makes_the_port_busy() {
     let (c, a) = pair();
     let chunk = vec![7u8; 1 << 20];
     let mut sent = 0;
-    // The kernel's buffers, then the queue.
+    // Fills the kernel's buffers, then the queue.
     while c.output(&chunk) == Outcome::Done {
         sent += chunk.len();
         if c.ctl(req::GETSTATUS, &[]).expect("a status")[3] & 0x80 != 0 {

@@ -1,18 +1,19 @@
-//! Splitting of input into lines, for ports opened with `{line, L}`.
+//! Splits input into lines, for ports opened with `{line, L}`.
 //!
-//! A line ends with LF or CR LF. A line longer than the limit comes in parts, all but the last marked as without end of
-//! line. A part is given out as late as possible: only when it is known whether an end of line follows it.
+//! A line ends with LF or CR LF. A line longer than the limit comes in parts, all but the last
+//! marked as having no end of line. A part is delivered as late as possible, when it is known
+//! whether an end of line follows.
 
 /// See the module head.
 pub struct LineBuf {
     limit: usize,
     held: Vec<u8>,
-    /// A CR was read that belongs to the end of the line if a LF follows.
+    /// Whether a CR was read that belongs to the end of the line if an LF follows.
     cr: bool,
 }
 
 impl LineBuf {
-    /// Lines of at most `limit` bytes (at least 1).
+    /// Makes a buffer for lines of at most `limit` bytes (at least 1).
     pub fn new(limit: usize) -> LineBuf {
         LineBuf {
             limit: limit.max(1),
@@ -20,11 +21,11 @@ impl LineBuf {
             cr: false,
         }
     }
-    /// Bytes it has room for now.
+    /// Bytes of room allocated now.
     pub fn capacity(&self) -> usize {
         self.held.capacity()
     }
-    /// Takes input; `line(eol, bytes)` gets each line, or part of one, that it completes.
+    /// Takes input and passes each complete line, or part of one, to `line(eol, bytes)`.
     pub(crate) fn feed(&mut self, data: &[u8], mut line: impl FnMut(bool, &[u8])) {
         for &b in data {
             if b == b'\n' {
@@ -51,7 +52,7 @@ impl LineBuf {
         }
         self.held.push(b);
     }
-    /// The input has ended: gives out what is left.
+    /// Delivers the rest at the end of the input.
     pub fn flush(&mut self, mut line: impl FnMut(bool, &[u8])) {
         if self.cr {
             self.push(b'\r', &mut line);

@@ -1,39 +1,41 @@
-//! Ports: what connects processes with the world outside.
+//! Ports: what connects processes with the outside world.
 //!
 //! # Parts
-//! A [`Port`] is an entry of the port table: a number, an owner, links and monitors, and a [`Driver`], which does the
-//! work of one kind of port. The poll thread tells a port when its descriptors are ready, a process tells it what to
-//! write.
+//! A [`Port`] is an entry of the port table: a number, an owner, links and monitors, and a
+//! [`Driver`], which does the work of one kind of port. The poll thread tells a port when its
+//! descriptors are ready; processes tell it what to write.
 //!
-//! # Who may touch what
-//! Everything that changes sits under the port's lock, and is done by whoever has something for the port: a process in
-//! a native, or the poll thread. Nobody waits inside: drivers never block, and what can't be written at once is queued
-//! and written when the poll thread says so. Messages and signals are sent with the lock held, so that they arrive in
-//! the order in which things happened.
+//! # Locking
+//! All mutable state is under the port's lock. The thread that has something for the port does the
+//! work itself: a process in a native, or the poll thread. Nobody waits inside: drivers never
+//! block, and what cannot be written at once is queued and written when the poll thread reports
+//! room. Messages and signals are sent with the lock held, so that they arrive in the order of the
+//! events.
 //! Order of locks: port, then port table, then those of the poll thread and of other modules.
 //!
 //! # Life
-//! Open; then, where something is queued when it is closed, closing: it has no links, monitors or name any more, looks
-//! closed to everybody who would use it, and only writes: its owner hears of nothing that happens then; then gone from the table.
+//! A port is open first. If something is queued when it is closed, it becomes closing: it has no
+//! links, monitors or name any more, looks closed to every user, and only writes. Its owner learns
+//! nothing of what happens then. At last it leaves the table.
 //!
 //! # Busy
-//! A driver whose queue has passed its high mark says that its port is busy. A sender then waits, and is woken
-//! when the queue has fallen below the low mark. Long lists: see [`parts`].
+//! A driver whose queue has passed its high mark sets its port busy. A sender then waits, and is
+//! woken when the queue has fallen below the low mark. For long lists see [`long_lists`].
 
-mod asked;
 mod base;
 pub mod channel;
 pub mod driver;
 pub mod drivers;
 pub(crate) mod fd;
 pub mod forker;
+mod handoff;
 #[cfg(test)]
 mod inet_tests;
 mod linebuf;
+mod long_lists;
 pub mod open;
 pub mod orphans;
 mod outbox;
-mod parts;
 pub mod settings;
 mod spawn;
 #[cfg(test)]
@@ -43,14 +45,14 @@ mod trace_ip;
 pub mod traced;
 pub mod watch;
 
-use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
-pub use parts::{
-    Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit,
-    sender_stops,
+use handoff::Handoff;
+pub use long_lists::{
+    Begun, begin_parts, leave_to_port, request_all_rests, request_rest, send_parts, sender_exited,
+    sender_exiting,
 };
-use parts::{MAX_AT_ONCE, Pump};
+use long_lists::{MAX_AT_ONCE, Pump};
 use traced::Work;
 
 use crate::cx::{Cx, Fail};
@@ -74,27 +76,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-/// Greatest port number: what a local port identifier can hold.
+/// Maximum port number that a local port identifier can hold.
 const MAX_NUMBER: u32 = (1 << 28) - 1;
-/// Reductions that a command to a port counts.
+/// Reductions that a command to a port costs.
 const COMMAND_REDUCTIONS: usize = 200;
 
 /// See the module head.
 pub struct Port {
     /// Its identifier.
     pub id: Term,
-    /// The name that it was opened with, as `port_info(Port, name)` shows.
+    /// The name that it was opened with, as `port_info(Port, name)` shows it.
     pub name: Box<[u8]>,
-    /// Whether commands begin with what the answers to them are to carry: see [`take_reference`].
+    /// Whether commands begin with the reference that their replies carry: see [`take_reference`].
     refers: bool,
     core: Mutex<Core>,
-    /// Its connection to another node has something for it.
-    asked: Asked,
-    /// `port_set_data`: a table of its own, no signal to the port.
+    /// Set when its connection to another node has something to send.
+    handoff: Handoff,
+    /// The data of `port_set_data`. They have a lock of their own, because setting them is no
+    /// signal to the port.
     data: Mutex<Option<OwnedTerm>>,
 }
 
-/// The part that the lock guards. No driver: the port is gone.
+/// The part that the lock guards. If there is no driver, the port is gone.
 struct Core {
     base: Base,
     driver: Option<Box<dyn Driver>>,
@@ -114,7 +117,7 @@ struct Table {
     limit: usize,
 }
 
-/// The number of the port which is there from the beginning ([`forker`]).
+/// The number of the port that exists from the start ([`forker`]).
 const FIRST: u32 = 0;
 
 static TABLE: RwLock<Table> = RwLock::new(Table {
@@ -123,17 +126,17 @@ static TABLE: RwLock<Table> = RwLock::new(Table {
     limit: 65536,
 });
 
-/// Greatest number of descriptors that this process may have.
+/// Maximum number of descriptors that this process may have.
 pub fn max_files() -> i64 {
     descriptor::max_files()
 }
 
-/// Sets the most ports there may be (`+Q`).
+/// Sets the maximum number of ports (`+Q`).
 pub fn set_limit(n: usize) {
     TABLE.write().limit = n;
 }
 
-/// The most ports there may be.
+/// Maximum number of ports.
 pub fn limit() -> usize {
     TABLE.read().limit
 }
@@ -150,7 +153,7 @@ pub fn total_bytes() -> (u64, u64) {
     )
 }
 
-/// Ports there are.
+/// Number of ports.
 pub fn count() -> usize {
     TABLE.read().ports.len()
 }
@@ -206,7 +209,7 @@ fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
             base: Base::new(id, owner, me.clone()),
             driver: None,
         }),
-        asked: Asked::new(),
+        handoff: Handoff::new(),
         data: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
@@ -216,7 +219,7 @@ fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
 fn remove(id: Term) {
     let mut t = TABLE.write();
     let gone = t.ports.remove(&id.pid_data());
-    // Its last count may be this one, and dropping it takes other locks.
+    // This may be the last reference, and dropping it takes other locks.
     drop(t);
     drop(gone);
 }
@@ -226,7 +229,7 @@ fn remove(id: Term) {
 #[must_use]
 pub enum Outcome {
     Done,
-    /// There is no such port, or not any more.
+    /// There is no such port, or no longer.
     Gone,
     /// The port is busy, and the caller did not want to wait.
     Busy,
@@ -234,27 +237,27 @@ pub enum Outcome {
     Bad,
     /// The driver has no such operation.
     Unsupported,
-    /// Nothing is written: the list is to be sent in parts.
+    /// Nothing is written: the list must be sent in parts.
     Long,
 }
 
 /// How a command is given.
 #[derive(Clone, Copy, Default)]
 pub struct How {
-    /// By a message, `Port ! …`, of which the sender gets no answer.
+    /// By a message, `Port ! …`, to which the sender gets no reply.
     pub message: bool,
     /// Even if the port is busy.
     pub force: bool,
-    /// Don't wait if it is busy.
+    /// Without waiting if it is busy.
     pub no_suspend: bool,
-    /// Take the whole list in one call, however long it is.
+    /// With the whole list in one call, however long it is.
     pub whole: bool,
 }
 
-/// A port's lock. When it is given up, what others have left to its holder is done ([`asked`]).
+/// A port's lock. Unlocking it serves the requests that were left to its holder ([`handoff`]).
 struct Held<'a> {
     port: &'a Port,
-    /// There until this is dropped.
+    /// Present until this is dropped.
     core: Option<MutexGuard<'a, Core>>,
 }
 
@@ -282,21 +285,21 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Only a connection leaves something.
+        // Only a connection leaves requests.
         let may_be = self.base.channel.is_some();
-        let told = self.base.traced.take_told();
+        let told = self.base.traced.take_pending_tracers();
         self.core = None;
         for port in told {
             traced::deliver(port);
         }
-        if may_be && self.port.asked.is_asked() {
-            self.port.pull_asked();
+        if may_be && self.port.handoff.is_requested() {
+            self.port.pull_if_requested();
         }
     }
 }
 
 impl Port {
-    /// Whether nothing ends the port.
+    /// Whether this is the port that nothing ends.
     fn is_first(&self) -> bool {
         self.id == Term::port(FIRST)
     }
@@ -306,16 +309,16 @@ impl Port {
             core: Some(waits::lock(&self.core)),
         }
     }
-    /// The lock; None: somebody holds it.
+    /// Locks the port. None if another thread holds the lock.
     fn try_lock(&self) -> Option<Held<'_>> {
         let core = Some(self.core.try_lock()?);
         Some(Held { port: self, core })
     }
-    /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
+    /// Runs `f` on the driver and its base, as work of that kind. None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
         self.with_any(work, |d, b| (!b.closing).then(|| f(d, b)))?
     }
-    /// The same; None if the port is gone.
+    /// As [`Port::with`], but on closing ports too. None if the port is gone.
     fn with_any<R>(
         &self,
         work: Work,
@@ -329,7 +332,7 @@ impl Port {
         Some(r)
     }
 
-    /// Writes `data`. `from` is who sent it: only the owner may, by message.
+    /// Writes `data` for the sender `from`. By message only the owner may write.
     ///
     /// Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
     fn output(
@@ -349,7 +352,7 @@ impl Port {
         let Some(driver) = c.driver.as_deref_mut() else {
             return Ok(Outcome::Gone);
         };
-        // Tracers are told of one command.
+        // Tracers see one command.
         let whole = c.base.traced_for(flag::RECEIVE);
         let in_parts = !how.message && !how.whole && driver.streams() && !whole;
         let most = match (driver.in_batches() && !whole, in_parts) {
@@ -366,7 +369,7 @@ impl Port {
                 true => MAX_AT_ONCE,
                 false => (usize::MAX, usize::MAX),
             };
-            // Nothing is sent of a list that isn't good to its end.
+            // A list is sent only if it is valid to its end.
             let total = match driver.in_batches() {
                 true => iolist::size_unless_long(data, most.0, most.1)?,
                 false => None,
@@ -377,7 +380,7 @@ impl Port {
         match r {
             Ok(false) => {}
             Ok(true) => {
-                // It is gathered again.
+                // It will be gathered again.
                 accounts::writes_begin();
                 return Ok(Outcome::Long);
             }
@@ -410,8 +413,8 @@ impl Port {
         Ok(Outcome::Done)
     }
 
-    /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
-    /// end: false, there is no such process.
+    /// Makes `to` the owner. A native also links the new owner to the port: `link` must enter the
+    /// link at its end, and returns false if there is no such process.
     fn connect(&self, from: Term, to: Term, message: bool, link: impl FnOnce() -> bool) -> Outcome {
         let mut core = self.turn(Work::Connect);
         let base = &mut core.base;
@@ -445,7 +448,7 @@ impl Port {
         Outcome::Done
     }
 
-    /// Ends the port at the wish of `from`: `port_close`, `exit/2`, a message `close`.
+    /// Ends the port on request of `from`: `port_close`, `exit/2`, a message `close`.
     fn exit(&self, from: Term, reason: Term, message: bool) -> Outcome {
         let mut core = self.turn(Work::Close);
         if core.base.closing {
@@ -464,7 +467,7 @@ impl Port {
         Outcome::Done
     }
 
-    /// Deals with what a driver has asked for.
+    /// Carries out what a driver has requested.
     fn settle(&self, core: &mut Core) {
         if core.base.backlog.is_some() && !core.base.is_ending() {
             self.pump(core, Pump::UntilBusy);
@@ -488,8 +491,8 @@ impl Port {
         }
     }
 
-    /// Takes its name, links and monitors from an open port, and tells the others; the rest follows when its queue is
-    /// empty, at once if `now`.
+    /// Removes the name, links and monitors of an open port and tells the other ends. The rest
+    /// follows when the queue is empty, or at once if `now`.
     fn end(&self, core: &mut Core, reason: Term, now: bool) {
         let c = &mut *core;
         c.base.trace_closed(reason);
@@ -541,7 +544,7 @@ impl Port {
         }
     }
 
-    /// Writes what is queued, until then at most. Whether something is left.
+    /// Writes the queue, until `until` at the latest. Returns whether something is left.
     fn write_out_at_halt(&self, until: Option<Instant>) -> bool {
         let mut core = self.lock();
         loop {
@@ -558,7 +561,7 @@ impl Port {
         }
     }
 
-    /// A timer of the driver has fired.
+    /// Runs the driver's timeout.
     fn timeout(&self, token: u32) {
         self.with(Work::Event, |d, b| {
             b.trace_timeout();
@@ -566,8 +569,8 @@ impl Port {
         });
     }
 
-    /// Runs `f` on what all ports have, on behalf of the driver; false: it has stopped. Waits for the port, so not to be
-    /// called in any.
+    /// Runs `f` on the base on behalf of the driver. Returns false if the driver has stopped. Waits
+    /// for the port, so the caller must hold no port's lock.
     pub fn on_behalf(&self, f: impl FnOnce(&mut Base)) -> bool {
         let _state = msacc::within(State::Port);
         let mut core = self.turn(Work::Event);
@@ -578,7 +581,8 @@ impl Port {
         self.settle(&mut core);
         true
     }
-    /// The same, if the port is free; false: it isn't, and nothing was done. Of one that has stopped nothing is asked.
+    /// As [`Port::on_behalf`], if the port is free. Returns false, having done nothing, if it is
+    /// not. For a stopped driver `f` is not called.
     pub fn try_on_behalf(&self, f: &mut dyn FnMut(&mut Base)) -> bool {
         let Some(mut core) = self.try_lock() else {
             return false;
@@ -593,7 +597,7 @@ impl Port {
     fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
         self.data.lock()
     }
-    /// The child process behind it has ended, with that status of wait(2).
+    /// The child process behind the port has ended, with this status of wait(2).
     fn child_exited(&self, status: i32) {
         let mut core = self.turn(Work::Event);
         let c = &mut *core;
@@ -617,15 +621,16 @@ impl poll::Ready for Port {
     }
 }
 
-/// Reports that something other than an I/O list was sent to a port.
+/// Logs that something other than an I/O list was sent to a port.
 fn bad_value(name: &[u8], from: Term) {
     let name = String::from_utf8_lossy(name);
     let text = format!("Bad value on output port '{name}'\n");
     report::send(report::Level::Error, NIL, from, report::Text::Plain(&text));
 }
 
-/// The work of `port_command/2`, for a native library that can't wait: on behalf of process `from`, if there is one. False: there
-/// is no such port, the data are no I/O list, or the port is busy and can't be forced.
+/// The work of `port_command/2` for a native library, which cannot wait; on behalf of process
+/// `from` if given. Returns false if there is no such port, if the data are no I/O list, or if the
+/// port is busy and cannot be forced.
 pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool {
     let Some(p) = find(port) else {
         return false;
@@ -648,8 +653,9 @@ pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool 
     }
 }
 
-/// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
-/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy, unless it is not to.
+/// Sends a process's message to a port: `Port ! Message`. A message that is no command makes an
+/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy, unless
+/// `no_suspend`.
 pub fn send(cx: &mut Cx, port: Term, msg: Term, no_suspend: bool) -> Result<Sent, Fail> {
     let Some(p) = find(port) else {
         return Ok(Sent::Done);
@@ -690,7 +696,8 @@ pub fn send(cx: &mut Cx, port: Term, msg: Term, no_suspend: bool) -> Result<Sent
     Ok(Sent::Done)
 }
 
-/// `port_command`: writes an I/O list. Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
+/// `port_command`: writes an I/O list. Waits (`Fail::Wait`) if the port is busy, unless `how` says
+/// otherwise.
 pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome, Fail> {
     let Some(p) = lookup(port) else {
         return Ok(Outcome::Gone);
@@ -702,17 +709,17 @@ pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome,
     held(cx, p.output(me, me, what, how))
 }
 
-/// The reference that the answer to a command is to carry: an external term.
+/// The reference that the reply to a command carries: an external term.
 enum Reference {
-    /// Answers to this port's commands carry nothing.
+    /// Replies of this port carry none.
     None,
     Is(Box<[u8]>),
     /// The command should have begun with one.
     Missing,
 }
 
-/// Parts a command into what the answer is to carry and the rest: to the drivers of sockets, since OTP 26, two bytes that tell a
-/// length come first, then as many bytes.
+/// Splits a command into the reference for its reply and the rest. Since OTP 26, commands to the
+/// socket drivers begin with a length in two bytes and a reference of that length.
 fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
     if !port.refers {
         return (Reference::None, data);
@@ -723,7 +730,7 @@ fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
         let (reference, rest) = rest.split_at_checked(n)?;
         Some((Reference::Is(reference.into()), rest.len()))
     };
-    // As the library makes it.
+    // The form in which the library builds it.
     if let Some((head, tail)) = data.as_cons()
         && let Some(bytes) = head.as_binary()
         && let Some((reference, 0)) = part(&bytes)
@@ -742,7 +749,7 @@ fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
     }
 }
 
-/// Notes whether the process has to wait because a port is busy, and what it has written.
+/// Records whether the process has to wait because a port is busy, and what it has written.
 fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
     accounts::wrote(cx);
     purlin_kernel::waits::locked(cx);
@@ -751,14 +758,15 @@ fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
     r
 }
 
-/// Reports that something other than an I/O list was sent to the port.
+/// Logs that something other than an I/O list was sent to the port.
 pub fn bad_output(cx: &mut Cx, port: Term) {
     if let Some(p) = lookup(port) {
         bad_value(&p.name, cx.self_pid());
     }
 }
 
-/// `port_connect`: makes `to` the owner and links it to the port; `link` enters the link at its end.
+/// `port_connect`: makes `to` the owner and links it to the port; `link` enters the link at its
+/// end.
 pub fn connect(port: &Port, caller: Term, to: Term, link: impl FnOnce() -> bool) -> Outcome {
     port.connect(caller, to, false, link)
 }
@@ -768,8 +776,8 @@ pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
     port.exit(from, reason, false)
 }
 
-/// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
-/// reason is `normal` and `from` not the owner.
+/// Handles the end of a linked local process `from` with `reason`. It ends the port unless the
+/// reason is `normal` and `from` is not the owner.
 pub fn link_broken(port: Term, from: Term, reason: Term) {
     let Some(p) = find(port).filter(|p| !p.is_first()) else {
         return;
@@ -786,7 +794,7 @@ pub fn link_broken(port: Term, from: Term, reason: Term) {
     p.end(&mut core, reason, false);
 }
 
-/// Links the local process `pid` at the port's end. False: there is no such port.
+/// Links the local process `pid` at the port's end. Returns false if there is no such port.
 pub fn link(port: Term, pid: Term) -> bool {
     find(port).is_some_and(|p| {
         let mut core = p.turn(Work::Link);
@@ -810,8 +818,8 @@ pub fn unlink(port: Term, pid: Term) {
     }
 }
 
-/// Has the local process `pid` told when the port ends. `name` is the name it asked by, or nil. False: there is no such
-/// port.
+/// Adds a monitor of the local process `pid` at the port's end. `name` is the name by which it
+/// asked, or nil. Returns false if there is no such port.
 pub fn monitor(port: Term, pid: Term, reference: Term, name: Term) -> bool {
     find(port).is_some_and(|p| {
         let mut core = p.lock();
@@ -823,14 +831,15 @@ pub fn monitor(port: Term, pid: Term, reference: Term, name: Term) -> bool {
     })
 }
 
-/// Ends a monitor at the port's end.
+/// Removes a monitor at the port's end.
 pub fn demonitor(port: Term, reference: Term) {
     if let Some(p) = find(port) {
         p.lock().base.remove_watcher(reference);
     }
 }
 
-/// Gives a port a registered name. False: there is no such port, it has a name already, or the name is taken.
+/// Registers a port under a name. Returns false if there is no such port, if it has a name already,
+/// or if the name is taken.
 pub fn register(port: Term, name: Term) -> bool {
     find(port).is_some_and(|p| {
         let mut core = p.lock();
@@ -846,7 +855,7 @@ pub fn register(port: Term, name: Term) -> bool {
     })
 }
 
-/// Takes a port's registered name away.
+/// Removes a port's registered name.
 pub fn unregister(port: Term, name: Term) {
     if let Some(p) = find(port) {
         let mut core = p.lock();
@@ -863,7 +872,7 @@ pub fn is_open(port: &Port) -> bool {
     !port.lock().base.closing
 }
 
-/// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
+/// `port_control` by `caller`. None if the driver has no such operation or the port is gone.
 pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
     port.with_any(Work::Control, |d, b| {
         if b.closing && !d.answers_closing(op) {
@@ -878,7 +887,8 @@ pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply>
     .flatten()
 }
 
-/// `port_call` by `caller`: the answer; None if the driver has no such operation or the port is gone.
+/// `port_call` by `caller`: the reply. None if the driver has no such operation or the port is
+/// gone.
 pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm> {
     let bytes = |t: Term| etf::encode(t, etf::encode::Options::default());
     port.with(Work::Call, |d, b| {
@@ -895,7 +905,7 @@ pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm>
     .flatten()
 }
 
-/// `port_set_data`. False: the port is gone, or closing.
+/// `port_set_data`. Returns false if the port is gone or closing.
 pub fn set_data(port: &Port, data: Term) -> bool {
     let owned = OwnedTerm::copy_of(data);
     let core = port.lock();
@@ -908,8 +918,8 @@ pub fn set_data(port: &Port, data: Term) -> bool {
     true
 }
 
-/// Runs `f` on the data set with [`set_data`]; on `undefined` if none was set. None: the port is gone, or closing: a socket
-/// that is closed is known by that, while what was sent before goes out.
+/// Runs `f` on the data set with [`set_data`], or on `undefined` if none was set. None if the port
+/// is gone or closing. A closed socket is recognised by that while its queue is still written.
 pub fn get_data<R>(port: &Port, f: impl FnOnce(Term) -> R) -> Option<R> {
     let core = port.lock();
     core.driver.as_ref().filter(|_| !core.base.closing)?;
@@ -922,7 +932,7 @@ pub struct Info {
     pub registered: Option<Term>,
     pub links: Vec<Term>,
     pub monitored_by: Vec<Term>,
-    /// The same, each with the text of the reference.
+    /// The same, each with the reference as text.
     pub watched: Vec<(Term, String)>,
     pub connected: Term,
     pub bytes_in: u64,
@@ -935,14 +945,14 @@ pub struct Info {
     /// Whether the driver's ports have a lock each, in stock.
     pub own_lock: bool,
     pub parallelism: bool,
-    /// Processes that the driver watches.
+    /// Processes that the driver monitors.
     pub watches: Vec<Term>,
 }
 
-/// The items that `port_info` shows; None if the port is gone.
+/// The items that `port_info` shows. None if the port is gone.
 pub fn info(port: &Port) -> Option<Info> {
     let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
-    // One that is closing has something to show still.
+    // A closing port still has items to show.
     port.with_any(Work::Info, |d, b| Info {
         registered: b.registered,
         links: b.links().collect(),
@@ -963,8 +973,8 @@ pub fn info(port: &Port) -> Option<Info> {
     })
 }
 
-/// The addresses of a port that is a socket: its own, and that of its peer.
-pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
+/// The addresses of a port that is a socket: its own and its peer's.
+pub fn addresses(port: &Port) -> (Option<String>, Option<String>) {
     let ends = |fd| {
         let text = |a: Result<crate::os::addr::SockAddr, i32>| a.ok().map(|a| a.text());
         let own = text(crate::os::sock::sock_name(fd));
@@ -974,23 +984,24 @@ pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
     ends.flatten().unwrap_or((None, None))
 }
 
-/// As [`info`]; None too if the port is doing something.
+/// As [`info`], but also None if the port is busy with something.
 pub fn try_info(port: &Port) -> Option<Info> {
     drop(port.try_lock()?);
     info(port)
 }
 
-/// The runtime halts: everything that ports have queued is written, as far as that can be done in time.
+/// Writes the queues of all ports when the runtime halts, as far as time allows.
 pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
     let now = Instant::now();
     let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
-    // What can be written at once is, wherever it comes from, before anything is waited for.
+    // Writes what can be written at once, on every port, before anything is waited for.
     let left = |p: &&Arc<Port>| p.write_out_at_halt(Some(now));
     let slow: Vec<&Arc<Port>> = ports.iter().filter(left).collect();
     if slow.is_empty() {
         return;
     }
-    // As on stock the other sockets are closed first: who doesn't read may be this very runtime.
+    // As on stock, the other sockets are closed first: the peer that does not read may be this very
+    // runtime.
     for p in &ports {
         let mut core = p.lock();
         let is_socket = core.driver.as_ref().is_some_and(|d| d.socket().is_some());

@@ -1,4 +1,4 @@
-//! `open_port`: the first argument and the settings, and what is made of them.
+//! `open_port`: parses the first argument and the settings, and makes the port.
 
 use super::fd::Fd;
 use super::linebuf::LineBuf;
@@ -22,15 +22,15 @@ struct Settings {
     dir: Option<Term>,
 }
 
-/// The bytes before the first zero byte, which is the end of a string to C.
+/// The bytes before the first zero byte, which ends a string in C.
 fn before_zero(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.iter().position(|b| *b == 0);
     bytes.truncate(end.unwrap_or(bytes.len()));
     bytes
 }
 
-/// A command or an argument: the native form of a name, or the bytes of a binary. Characters may not be zero; bytes end
-/// there.
+/// A command or an argument: the native form of a name, or the bytes of a binary. A name must not
+/// contain zeros; a binary ends at the first one.
 fn native(t: Term) -> Option<Vec<u8>> {
     let Some(bits) = t.as_bits() else {
         return filename::to_native(t);
@@ -44,7 +44,7 @@ fn c_string(t: Term) -> Option<CString> {
     CString::new(native(t)?).ok()
 }
 
-/// `disabled` or `{Low, High}`.
+/// Parses `disabled` or `{Low, High}`.
 fn limits(t: Term) -> Option<(usize, usize)> {
     if t == atom::intern("disabled") {
         return Some((usize::MAX, usize::MAX));
@@ -107,7 +107,7 @@ fn settings(t: Term) -> Option<Settings> {
                     (o.low_mark, o.high_mark) = limits(v)?;
                     o.marks_set = true;
                 }
-                // There is no queue of messages in front of a port.
+                // Ports have no message queue in front of them here.
                 "busy_limits_msgq" => {
                     limits(v)?;
                 }
@@ -126,7 +126,7 @@ fn settings(t: Term) -> Option<Settings> {
             "out" => o.write = true,
             "eof" => o.eof = true,
             "exit_status" => o.exit_status = true,
-            // Of Windows only.
+            // These mean something on Windows only.
             "hide" | "overlapped_io" => {}
             _ => return None,
         }
@@ -144,7 +144,7 @@ fn atom_text(t: Term) -> Option<&'static str> {
     t.is_atom().then(|| atom::name(t))
 }
 
-/// The kind of port that is opened, and its name.
+/// The kind of port to open, and its name.
 fn target(name: Term) -> Option<(Target, Vec<u8>)> {
     if !release::has(PORTS_ON_FILES) && !name.is_tuple() {
         return None;
@@ -171,7 +171,7 @@ fn target(name: Term) -> Option<(Target, Vec<u8>)> {
                 _ => return None,
             };
             let name = native(what)?;
-            // An empty binary is one that can't be found, or an empty line.
+            // An empty binary names a program that cannot be found, or an empty command line.
             (!name.is_empty() || what.as_bits().is_some()).then_some((t, name))
         }
         [kind, i, o] if atom_text(kind)? == "fd" => {
@@ -195,8 +195,8 @@ pub fn starts_program(name: Term) -> bool {
     }
 }
 
-/// Opens a port for `owner`, and links it to the owner at the port's end. The caller is the owner: it enters the link at
-/// its end before it looks at its signals.
+/// Opens a port for `owner` and links it to the owner at the port's end. The caller is the owner;
+/// it enters the link at its end before it handles signals.
 pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
     let Settings { mut o, args, dir } = settings(given).ok_or(Error::BadSettings)?;
     let (t, name) = target(name).ok_or(Error::BadArg)?;

@@ -1,11 +1,19 @@
-//! Orphans. Process 1 of a container inherits each process whose parent has ended, and it stays in the kernel's table until
-//! somebody waits for it: who starts shells fills the table. So the emulator waits for them where it is process 1, or has said that
-//! orphans are to be its own (`PR_SET_CHILD_SUBREAPER`).
+//! Orphans. Process 1 of a container inherits every process whose parent has ended. Such a process
+//! stays in the kernel's table until it is reaped, so a program that starts shells would fill the
+//! table. The emulator therefore reaps orphans if it is process 1, or if orphans become its
+//! children by `PR_SET_CHILD_SUBREAPER`.
 //!
-//! # Whose a child is
-//! Programs of ports have who waits for them ([`super::spawn`]). A library may have made others, which are its own to wait for, and
-//! nothing tells them from orphans. So once there is a library ([`may_make_others`]) only those are waited for here that ended
-//! [`PATIENCE`] ago and still are there; before, each at once.
+//! # Which children are reaped
+//! Programs of ports are reaped elsewhere ([`super::spawn`]). A library may have started children
+//! of its own, which look the same as orphans. So once there is a library ([`may_make_others`]),
+//! only children are reaped here that ended [`PATIENCE`] ago and still exist. Before that, each is
+//! reaped at once.
+//!
+//! # Orderings
+//! `OTHERS` is a flag without data behind it. It is set before a library is loaded, and so before
+//! any child of the library exists. The thread here loads it after the kernel has reported an ended
+//! child. Its store and loads are sequentially consistent, so no reordering on either side can hide
+//! the flag from a report of such a child.
 
 use super::spawn;
 use crate::os::child;
@@ -13,22 +21,22 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// There is somebody who may make children that are not known here.
+/// Whether a library may start children that are unknown here.
 static OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// A library is about to be loaded, which may make children of its own.
+/// Announces that a library is about to be loaded, which may start children of its own.
 pub fn may_make_others() {
     OTHERS.store(true, Ordering::SeqCst);
 }
 
-/// How long a child stays that has ended, for a library to wait for it.
+/// How long an ended child is left for a library to reap.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How soon it is looked again whether there are children at all, where there were none, or only those that others wait for; the
-/// pause doubles while that stays so, up to the second, so that an idle container is left alone.
+/// Pause before the next look for children, after a look that found none or only those that others
+/// reap. The pause doubles up to the second value, so that an idle container is left alone.
 const LOOK_FIRST: Duration = Duration::from_millis(500);
 const LOOK_LAST: Duration = Duration::from_secs(16);
 
-/// Starts the thread that waits for orphans, if the emulator gets any.
+/// Starts the thread that reaps orphans, if the emulator inherits any.
 pub fn start() {
     if !child::inherits_orphans() || purlin_kernel::os::single::on() {
         return;
@@ -47,10 +55,10 @@ pub fn start() {
     });
 }
 
-/// Waits until a child has ended, and for all that have and that nobody has waited for in a while. False: there is no child, or one
-/// that somebody else waits for.
+/// Waits until a child has ended, and reaps the ended children that nobody else has reaped in time.
+/// Returns false if there is no child, or if somebody else reaps the one that ended.
 fn wait_for_some() -> bool {
-    // It stays: whoever waits for it finds it.
+    // The child is not reaped yet, so its parent's code still finds it.
     let first = match child::ended_child() {
         Some(pid) if !spawn::is_running(pid) => pid,
         _ => return false,

@@ -1,4 +1,4 @@
-//! The messages of ports to processes. In unit tests they are collected instead.
+//! The messages of ports to processes. Unit tests collect them instead.
 
 #[cfg(not(test))]
 pub use live::*;
@@ -11,30 +11,30 @@ mod live {
     use crate::signal::{Kind, Signal};
     use purlin_term::{Alloc, Term};
 
-    /// A message. Nobody there: dropped.
+    /// Sends a message. Drops it if there is no such process.
     pub fn message(to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         crate::signal::send_with(to, build);
     }
-    /// A message of exactly that many words. Nobody there: dropped.
+    /// Sends a message of exactly `words` words. Drops it if there is no such process.
     pub(crate) fn message_of(to: Term, words: usize, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         let s = Signal::build(Kind::Message, words, build);
         // SAFETY: a fresh signal.
         unsafe { push_or_free(to, s) };
     }
-    /// The link between `port` and `to` broke.
+    /// Breaks the link between `port` and `to`.
     pub fn link_exit(port: Term, to: Term, reason: Term) {
         crate::signal::send::link_exit(port, to, reason);
     }
-    /// An exit signal that is no broken link.
+    /// Sends an exit signal that is not a broken link.
     pub fn exit_signal(port: Term, to: Term, reason: Term) {
         crate::signal::send::exit_signal(port, to, reason);
     }
-    /// `to` monitored `object` by `reference`; it has ended.
+    /// Tells `to`, which monitored `object` by `reference`, that it has ended.
     pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
         crate::signal::send::monitor_down(to, reference, purlin_term::am::PORT, object, reason);
     }
-    /// Enters the link with `port` at the end of the process `to`. Where there is none, `broken` is told of port, process and
-    /// reason.
+    /// Enters the link with `port` at the end of the process `to`. If there is no such process,
+    /// calls `broken` with port, process and reason.
     pub(crate) fn enter_link(to: Term, port: Term, broken: fn(Term, Term, Term)) {
         let task = move |cx: Option<&mut crate::cx::Cx>| match cx {
             Some(cx) => {
@@ -48,7 +48,7 @@ mod live {
         };
         crate::signal::send::run_in(to, Box::new(task));
     }
-    /// Takes the link with `port` away at the end of the process `to`.
+    /// Removes the link with `port` at the end of the process `to`.
     pub(crate) fn leave_link(to: Term, port: Term) {
         let task = move |cx: Option<&mut crate::cx::Cx>| {
             if let Some(e) = cx.and_then(|cx| cx.process().ext()) {
@@ -61,14 +61,15 @@ mod live {
     pub fn is_alive(pid: Term) -> bool {
         crate::process::table().find(pid).is_some()
     }
-    /// The process that sends a list in parts, wherever it stands or waits, is to leave the rest to the port, which `stop` does.
+    /// Asks the process that sends a list in parts, wherever it is, to leave the rest to the port,
+    /// which `stop` does.
     pub(crate) fn ask_rest(pid: Term, stop: fn(&mut crate::cx::Cx)) {
         let task = move |cx: Option<&mut crate::cx::Cx>| {
             cx.into_iter().for_each(stop);
         };
         crate::signal::send::run_in(pid, Box::new(task));
     }
-    /// A process that waits for a port to be no longer busy tries again.
+    /// Wakes a process that waits for a busy port.
     pub fn wake(pid: Term) {
         crate::signal::send::wake(pid);
     }
@@ -86,7 +87,7 @@ mod record {
         let mut s = SENT.lock();
         s.push((to.raw(), text));
     }
-    /// Everything sent to `to` so far, as text, which is taken away.
+    /// Takes everything sent to `to` so far, as text.
     pub fn taken(to: Term) -> Vec<String> {
         let mut s = SENT.lock();
         let (mine, rest) = std::mem::take(&mut *s)

@@ -1,23 +1,23 @@
-//! The settings of a port that is opened, and why it can't be.
+//! The settings of a port to be opened, and why opening can fail.
 
 use purlin_term::{Term, am, atom};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
 
-/// The names of the drivers of sockets, whose commands begin with what their answers are to carry.
+/// The names of the socket drivers, whose commands begin with the reference for their replies.
 pub const SOCKETS: [&[u8]; 2] = [TCP.as_bytes(), UDP.as_bytes()];
 pub(crate) const TCP: &str = "tcp_inet";
 pub(crate) const UDP: &str = "udp_inet";
 
-/// Why a port can't be opened.
+/// Why a port cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// The settings are bad: `badarg` with a cause.
     BadSettings,
     BadArg,
     SystemLimit,
-    /// The driver has failed for a reason that it can't tell.
+    /// The driver failed without a specific reason.
     General,
     Errno(i32),
 }
@@ -29,7 +29,7 @@ impl From<io::Error> for Error {
 }
 
 impl Error {
-    /// The answer of `erts_internal:open_port/2`.
+    /// The result of `erts_internal:open_port/2`.
     pub fn term(self) -> Term {
         match self {
             Error::BadSettings => am::BADOPT,
@@ -41,10 +41,10 @@ impl Error {
     }
 }
 
-/// The kind of port that is opened.
+/// The kind of port to open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// A driver of that name, or else a program, by a line for the shell.
+    /// A driver of that name, else a program given as a command line for the shell.
     Spawn,
     /// A driver.
     Driver,
@@ -60,9 +60,9 @@ pub enum Target {
 /// The settings.
 pub struct Options {
     pub target: Target,
-    /// 0: a stream.
+    /// 0 means a stream.
     pub packet_bytes: usize,
-    /// Longest line; 0: not by lines.
+    /// Maximum line length; 0 means not by lines.
     pub line_bytes: usize,
     pub read: bool,
     pub write: bool,
@@ -76,10 +76,10 @@ pub struct Options {
     pub arg0: Option<CString>,
     /// Changes of the environment; later ones win.
     pub env: Vec<Variable>,
-    /// Bytes in the queue at which the port becomes busy, and below which it is busy no longer.
+    /// Bytes in the queue at which the port becomes busy, and below which it stops being busy.
     pub high_mark: usize,
     pub low_mark: usize,
-    /// The marks were given.
+    /// Whether the marks were given.
     pub marks_set: bool,
 }
 

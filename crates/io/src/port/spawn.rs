@@ -1,16 +1,16 @@
-//! Programs behind ports: starting them, and noticing that they have ended.
+//! Programs behind ports: starts them and notices when they end.
 //!
 //! # Children
-//! Each child is waited for by its number: a library may have children of its own, which are its
-//! own to wait for. The kernel tells of a child's end by a descriptor that is watched like any
-//! other; where it gives none, a thread looks at times. A child whose port is gone is waited for
-//! all the same: nothing is left behind in the kernel.
+//! Each child is waited for by its number, because a library may have children of its own to wait
+//! for. The kernel reports the end of a child by a descriptor that is watched like any other. Where
+//! it offers none, a thread polls. A child whose port is gone is reaped all the same, so nothing is
+//! left behind in the kernel.
 //!
 //! # Starting one
-//! The kernel takes a millisecond or more to start a program, and the thread that asks for it
-//! sleeps meanwhile. So dirty threads do it, several at a time. A child that was started may end
-//! before it is on the list of children. Whoever finds a child that isn't there waits for the
-//! starts under way ([`STARTING`]) before it takes it for a stranger.
+//! The kernel takes a millisecond or more to start a program, and the calling thread sleeps
+//! meanwhile. So dirty threads do it, several at a time. A child may end before it is on the list
+//! of children. Code that finds an unknown child waits for the starts in progress ([`STARTING`])
+//! before it takes the child for a stranger.
 
 use super::Port;
 use super::settings::{Options, Target};
@@ -26,46 +26,48 @@ use std::time::Duration;
 
 /// A program that was started.
 pub(crate) struct Child {
-    /// None: it did not come to be; `failed` says why.
+    /// None if it could not be started; `failed` says why.
     pub pid: Option<i32>,
-    /// The end of the pipe that the program reads from.
+    /// The end of the pipe that leads to the program's input.
     pub input: Option<OwnedFd>,
-    /// The end of the pipe that the program writes to.
+    /// The end of the pipe that leads from the program's output.
     pub output: Option<OwnedFd>,
-    /// The status (as of wait(2)) of a program that could not be executed: the port learns of it as of any other exit.
+    /// The status (as of wait(2)) of a program that could not be executed. The port learns of it as
+    /// of any other exit.
     pub failed: Option<i32>,
 }
 
 /// The programs of ports.
 struct Children {
     running: HashMap<libc::pid_t, Weak<Port>>,
-    /// Those that ended last. The signal of a child's end may be read after the child has been waited for.
+    /// The children that ended last. The signal for a child's end may be handled after the child
+    /// was reaped.
     ended: VecDeque<libc::pid_t>,
 }
 
-/// Those whose end the kernel does not tell, and what is told when there are some.
+/// The children whose end the kernel does not report, and the signal that there are some.
 static UNWATCHED: (Mutex<Vec<libc::pid_t>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
 
-/// How many of those that ended last are remembered.
+/// Number of ended children that are remembered.
 const REMEMBERED: usize = 256;
-/// How often it is looked whether those have ended whose end the kernel does not tell.
+/// Interval at which children are polled whose end the kernel does not report.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     child::close_inherited_on_exec();
-    crate::os_signals::leave_out(is_program);
+    crate::os_signals::suppress_child_signals(is_program);
     Mutex::new(Children {
         running: HashMap::new(),
         ended: VecDeque::new(),
     })
 });
 
-/// Held for reading from before a program is started until it is on the list, and taken before that
-/// is locked.
+/// Held for reading from before a program is started until it is on the list. It is locked before
+/// the list.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// What `known` tells of the list of children, which has all that were started before this was
-/// called.
+/// Whether `known` holds of the list of children, which includes all children started before the
+/// call.
 fn sure(known: impl Fn(&mut Children) -> bool) -> bool {
     if known(&mut CHILDREN.lock()) {
         return true;
@@ -74,7 +76,8 @@ fn sure(known: impl Fn(&mut Children) -> bool) -> bool {
     known(&mut CHILDREN.lock())
 }
 
-/// Whether the process with that number is or was the program of a port. One that was is told once.
+/// Whether the process with that number is or was the program of a port. A child that has ended is
+/// reported once.
 fn is_program(pid: libc::pid_t) -> bool {
     sure(|c| {
         if c.running.contains_key(&pid) {
@@ -90,21 +93,21 @@ pub(super) fn is_running(pid: libc::pid_t) -> bool {
     sure(|c| c.running.contains_key(&pid))
 }
 
-/// Waits for a child that has ended, unless it is the program of a port.
+/// Reaps an ended child, unless it is the program of a port.
 pub(super) fn wait_for_stranger(pid: libc::pid_t) {
-    // No program is started meanwhile that could get the number.
+    // No program that could get the same number is started meanwhile.
     let _none = STARTING.write();
     let c = CHILDREN.lock();
     if !c.running.contains_key(&pid) {
-        // Somebody else may have waited for it.
+        // Somebody else may have reaped it.
         let _ = child::wait_for(pid);
     }
 }
 
-/// A child whose end the kernel tells.
+/// A child whose end the kernel reports.
 struct Watched {
     pid: libc::pid_t,
-    /// Readable as soon as the child has ended.
+    /// Readable when the child has ended.
     _end: OwnedFd,
 }
 
@@ -117,14 +120,14 @@ impl Ready for Watched {
     }
 }
 
-/// Waits for a child if it has ended; whether it has.
+/// Reaps a child if it has ended, and returns whether it has.
 fn wait_for(pid: libc::pid_t) -> bool {
-    // Locked before: once it has been waited for, its number may be another's.
+    // Locked first: once the child is reaped, its number may be reused.
     let mut c = CHILDREN.lock();
     let status = match child::wait_for(pid) {
         Ok(Some(status)) => status,
         Ok(None) => return false,
-        // Somebody else has waited for it: how it ended can't be known any more.
+        // Somebody else has reaped it, so its status cannot be known any more.
         Err(_) => exited(UNKNOWN),
     };
     if c.ended.len() >= REMEMBERED {
@@ -139,7 +142,7 @@ fn wait_for(pid: libc::pid_t) -> bool {
     true
 }
 
-/// Has the end of a child be noticed.
+/// Arranges that the end of a child is noticed.
 fn watch(pid: libc::pid_t) {
     purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
     let by_kernel = || {
@@ -156,7 +159,7 @@ fn watch(pid: libc::pid_t) {
     }
 }
 
-/// Starts the thread that looks whether those have ended whose end the kernel does not tell.
+/// Starts the thread that polls the children whose end the kernel does not report.
 fn look_at_times() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -177,7 +180,7 @@ fn look_at_times() {
     });
 }
 
-/// The environment of the runtime, with the changes that the port's options ask for.
+/// The runtime's environment, with the changes from the port's options.
 fn environment(o: &Options) -> Vec<CString> {
     let mut env = crate::osenv::all();
     // The last change of a name counts, and stands where that change does.
@@ -199,7 +202,7 @@ fn environment(o: &Options) -> Vec<CString> {
         .collect()
 }
 
-/// Exit code of a child whose own can't be known.
+/// Exit code of a child whose own code is unknown.
 const UNKNOWN: i32 = 255;
 
 /// Status of wait(2) of a program that exited with that code.
@@ -207,7 +210,7 @@ fn exited(code: i32) -> i32 {
     (code & 0xFF) << 8
 }
 
-/// Starts the program of a port. Fails where no process can be made, or a file that is to be executed can't be.
+/// Starts the program of a port. Fails if no process can be made or the file cannot be executed.
 pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child> {
     let (program, args) = match &o.target {
         Target::Executable { args } => {
@@ -234,7 +237,7 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         env: environment(o),
         dir: o.dir.clone(),
     };
-    // (what the child has, what we have)
+    // (the child's end, our end)
     let input = if o.write {
         Some(descriptor::pipe()?)
     } else {

@@ -1,4 +1,4 @@
-//! Ports without processes: what they would be sent is collected.
+//! Tests of ports without processes: their messages are collected.
 
 use super::outbox::{taken, wait_for};
 use super::*;
@@ -7,7 +7,7 @@ use purlin_term::{Alloc, NIL};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A pid of its own for each test.
+/// A distinct pid for each test.
 fn owner() -> Term {
     static NEXT: AtomicU32 = AtomicU32::new(1000);
     Term::pid(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -55,7 +55,7 @@ fn shell(me: Term, command: &str, options: &str, more: &[(&str, i64)]) -> Arc<Po
     open_port(&mut m, me, name, &o)
 }
 
-/// Messages with the port's name cut out.
+/// Messages without the port's name.
 fn plain(p: &Port, v: Vec<String>) -> Vec<String> {
     let id = format!("#Port<0.{}>", p.id.pid_data());
     v.into_iter().map(|s| s.replace(&id, "P")).collect()
@@ -119,11 +119,12 @@ fn packets_go_to_cat_and_come_back() {
 #[test]
 fn those_who_watch_writes_are_told_the_vector() {
     let (me, tracer) = (owner(), owner());
-    // The end of what it prints, which comes at once, must not end the port.
+    // The end of its output, which comes at once, must not end the port.
     let p = shell(me, "cat >/dev/null", "binary eof", &[]);
     watch::set(p.id, Some(tracer));
     let mut m = Maker::new();
-    // Small pieces are copied together, a counted block is referred to, what is between is written where it is.
+    // Small pieces are copied together, a counted block is referenced, and what lies between is
+    // written in place.
     let (small, large) = (m.bytes(b"small"), m.bytes(&[1; 1000]));
     let list = m.0.list(&[Term::small(65), small, large, large, small]);
     assert_eq!(
@@ -223,7 +224,7 @@ fn what_is_queued_is_written_before_a_closed_port_goes() {
     );
     assert_eq!(write(&p, me, &vec![b'y'; 300_000]), Ok(Outcome::Done));
     assert_eq!(exit(&p, me, am::NORMAL), Outcome::Done);
-    // It shows that it writes, and that nobody is linked to it.
+    // It shows that it writes and that nobody is linked to it.
     assert!(!is_open(&p) && info(&p).is_some_and(|i| i.queued > 0 && i.links.is_empty()));
     for _ in 0..500 {
         if std::fs::metadata(&path).is_ok_and(|m| m.len() == 300_000) {

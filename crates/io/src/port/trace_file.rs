@@ -1,8 +1,9 @@
-//! The driver `trace_file_drv`: trace events in a file, or in a row of files of which the oldest go (`dbg:trace_port/2`,
-//! `fprof`).
+//! The driver `trace_file_drv`: writes trace events to a file, or to a series of files of which the
+//! oldest are deleted (`dbg:trace_port/2`, `fprof`).
 //!
-//! A command is `[w Size Count Milliseconds Tail ] n Name`. In the file each event is a byte 0, its size in 32 bits with the
-//! most significant byte first, and the event in the external format: what `dbg:trace_client/2` reads.
+//! A command is `[w Size Count Milliseconds Tail ] n Name`. In the file each event is a byte 0, its
+//! size in 32 bits with the most significant byte first, and the event in the external format, as
+//! `dbg:trace_client/2` reads it.
 
 use super::settings::{Error, Options};
 use super::{Base, Driver, Reply};
@@ -18,14 +19,14 @@ use std::time::Instant;
 
 /// The name by which the driver is opened.
 pub(crate) const NAME: &str = "trace_file_drv";
-/// The operation of `port_control` that writes out what is buffered.
+/// The operation of `port_control` that flushes the buffer.
 const FLUSH: u32 = b'f' as u32;
-/// Bytes of events that are gathered before a write.
+/// Bytes of events that are buffered before a write.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// The head of an event.
+/// The first byte of an event.
 const EVENT: u8 = 0;
 
-/// Names of a row of files: a number between head and tail, which begins again behind the last.
+/// Names of a series of files: a number between head and tail, which wraps around after the last.
 struct Names {
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -43,17 +44,17 @@ impl Names {
     }
 }
 
-/// A row of files.
+/// A series of files.
 struct Row {
     names: Names,
     /// The number of the oldest file.
     oldest: u32,
-    /// Files that may still be begun before the oldest goes.
+    /// Number of files that may still be begun before the oldest is deleted.
     to_spare: u32,
-    /// Bytes after which the next file is begun; unless that is done by time.
+    /// Bytes after which the next file is begun, unless that is done by time.
     limit: u64,
     written: u64,
-    /// Milliseconds after which the next file is begun; 0: by size.
+    /// Milliseconds after which the next file is begun; 0 means by size.
     every_ms: u32,
 }
 
@@ -147,7 +148,7 @@ impl TraceFile {
         }
         Ok(())
     }
-    /// Begins the next file of a row.
+    /// Begins the next file of a series.
     fn next_file(&mut self) -> io::Result<()> {
         let Some(r) = &mut self.row else {
             return Ok(());
@@ -159,7 +160,7 @@ impl TraceFile {
         r.to_spare = r.to_spare.saturating_sub(1);
         if r.to_spare == 0 {
             let now = std::mem::replace(&mut r.names.at, r.oldest);
-            // Somebody else may have taken it away: nothing is lost by that.
+            // Somebody else may have deleted it, which does no harm.
             let _ = std::fs::remove_file(r.names.path());
             r.names.step();
             r.oldest = std::mem::replace(&mut r.names.at, now);
@@ -173,7 +174,7 @@ impl TraceFile {
     }
 }
 
-/// Ends the port for what went wrong.
+/// Ends the port if something failed.
 fn check(base: &mut Base, r: io::Result<()>) {
     if let Err(e) = r {
         base.fail(errno_of(&e));
@@ -211,7 +212,7 @@ impl Driver for TraceFile {
         check(base, r);
     }
     fn stop(&mut self, _: &mut Base) {
-        // Nobody is left to be told what goes wrong now.
+        // Nobody is left to hear of an error now.
         let _ = self.flush();
         self.out = None;
     }

@@ -1,7 +1,9 @@
-//! The driver `trace_ip_drv`: trace events to whoever connects to a TCP port (`dbg:trace_port(ip, …)`).
+//! The driver `trace_ip_drv`: sends trace events to the client of a TCP port (`dbg:trace_port(ip,
+//! …)`).
 //!
-//! A command is `Port Queue Flags`. One client at a time gets the events, as `trace_file` writes them; those that don't
-//! fit in the queue are left out, and their number told in their place.
+//! A command is `Port Queue Flags`. One client at a time gets the events, in the format of
+//! `trace_file`. Events that do not fit in the queue are dropped, and their number is sent in their
+//! place.
 
 use super::settings::{Error, Options};
 use super::{Base, Driver, Reply};
@@ -15,10 +17,11 @@ use std::os::fd::AsRawFd;
 
 /// The name by which the driver is opened.
 pub(crate) const NAME: &str = "trace_ip_drv";
-/// The operation of `port_control` that asks for the TCP port.
+/// The operation of `port_control` that returns the TCP port.
 const LISTEN_PORT: u32 = b'p' as u32;
 
-/// Events are queued while nobody is connected. (The flag 1, to drop the oldest, is taken and means nothing, as in stock.)
+/// Events are queued while no client is connected. (Flag 1, to drop the oldest, is accepted and
+/// ignored, as in stock.)
 const FILL_ALWAYS: u32 = 2;
 const KNOWN_FLAGS: u32 = 3;
 
@@ -28,7 +31,7 @@ const DROPPED: u8 = 1;
 struct Queued {
     bytes: Vec<u8>,
     written: usize,
-    /// Events that this stands for, which were left out.
+    /// Number of dropped events that this entry stands for.
     dropped: u32,
 }
 
@@ -50,7 +53,7 @@ struct TraceIp {
     id: poll::Id,
     number: u16,
     flags: u32,
-    /// Most entries of the queue; the last is for what is left out.
+    /// Maximum number of queue entries. The last is for the number of dropped events.
     most: usize,
     queue: VecDeque<Queued>,
     client: Option<Client>,
@@ -67,7 +70,7 @@ pub fn start(base: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Dri
     let &[port, queue, flags, ..] = &numbers[..] else {
         return Err(Error::General);
     };
-    // As a C program's conversion to 16 bits takes it.
+    // Truncated as by a C conversion to 16 bits.
     let port = port as u16;
     if flags > KNOWN_FLAGS {
         return Err(Error::General);
@@ -104,7 +107,7 @@ impl TraceIp {
             return;
         }
         let before = match self.queue.back() {
-            // Bytes on their way can't be changed any more.
+            // An entry that is partly sent cannot change any more.
             Some(q) if q.dropped > 0 && q.written == 0 => q.dropped,
             _ => 0,
         };
@@ -118,7 +121,7 @@ impl TraceIp {
             dropped,
         });
     }
-    /// Writes what can be written.
+    /// Writes as much as the client takes.
     fn pump(&mut self) {
         let Some(c) = &mut self.client else { return };
         while let Some(q) = self.queue.front_mut() {
@@ -152,7 +155,7 @@ impl TraceIp {
             Err(e) => return Err(e),
         };
         if self.client.is_some() {
-            // One is enough: the other is dropped.
+            // One client is enough: the other is dropped.
             return Ok(());
         }
         stream.set_nonblocking(true)?;
@@ -168,7 +171,7 @@ impl Driver for TraceIp {
             return;
         }
         self.enqueue(&data.to_vec());
-        // What waits is written when the poll thread says so; else at once.
+        // A waiting queue is written when the poll thread reports room, else at once.
         if self.queue.len() == 1 {
             self.pump();
         }
@@ -180,7 +183,7 @@ impl Driver for TraceIp {
             }
             poll::want(self.id, true, false);
         } else if readable && let Some(c) = &mut self.client {
-            // Nothing is expected from the client but its end.
+            // Nothing is expected from the client but the end of the connection.
             let mut buf = [0; 128];
             match c.stream.read(&mut buf) {
                 Ok(0) => return self.drop_client(),

@@ -1,10 +1,11 @@
-//! Tracing of ports: what processes ask of them, what they send, their names and links, and when they are at work.
+//! Tracing of ports: the requests of processes, the messages they send, their names and links, and
+//! when they run.
 //!
 //! # Invariants
-//! * Whether and how a port is traced stands with the port, under its lock. Events are sent with the lock held, so that a
-//!   tracer sees those of one port in order. A tracer that is a port gets them when that lock is given up: no thread holds two ports'
-//!   locks.
-//! * A port that isn't traced pays for two comparisons.
+//! * The trace settings of a port lie in the port, under its lock. Events are sent with the lock
+//!   held, so that a tracer sees those of one port in order. A tracer that is a port gets them when
+//!   that lock is released, because no thread holds the locks of two ports.
+//! * A port that is not traced pays for two comparisons.
 
 use super::{Base, Core, Driver, Held, Port, outbox};
 use crate::events::{self, flag, sink};
@@ -40,7 +41,7 @@ lazy_atoms! {
     out = "out";
 }
 
-/// The operation that a port is at.
+/// The operation that a port performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work {
     Open,
@@ -53,7 +54,7 @@ pub(super) enum Work {
     Unlink,
     Info,
     Flush,
-    /// An operation that no process has asked for.
+    /// An operation that no process asked for.
     Event,
 }
 
@@ -75,20 +76,20 @@ impl Work {
     }
 }
 
-/// How a port is traced. No flags: not at all.
+/// How a port is traced. Without flags it is not traced.
 pub(crate) struct Traced {
-    /// Events take it away, if the tracer says so.
+    /// A cell, because sending an event may clear it if the tracer says so.
     flags: Cell<u32>,
     tracer: Tracer,
     sessions: RefCell<Vec<Tracing>>,
-    /// The ports that have been left events, which they get when this one's lock is given up.
+    /// The ports for which events were left. They get them when this port's lock is released.
     told: RefCell<Vec<Term>>,
-    /// It is being given the events of others.
+    /// Whether the port is being given events of others.
     takes: bool,
 }
 
 impl Traced {
-    /// As new ports are.
+    /// The trace settings of a new port.
     pub(super) fn as_new() -> Traced {
         let (flags, tracer) = events::NEW_PORTS.get();
         let mut sessions = Vec::new();
@@ -107,14 +108,15 @@ impl Traced {
             takes: false,
         }
     }
-    /// The ports that are to get their events once the lock is given up.
+    /// Takes the ports that get events once the lock is released.
     #[inline]
-    pub(super) fn take_told(&mut self) -> Vec<Term> {
+    pub(super) fn take_pending_tracers(&mut self) -> Vec<Term> {
         std::mem::take(self.told.get_mut())
     }
 }
 
-/// Whether a tracer is there, and wants to be told of that port, which may be locked. So no other is locked here.
+/// Whether a tracer exists and wants the events of `port`. That port may be locked, so no other is
+/// locked here.
 fn is_there(tracer: &Tracer, port: Term) -> bool {
     match tracer {
         Tracer::Local(t) if t.is_local_port() => super::find(*t).is_some(),
@@ -122,10 +124,11 @@ fn is_there(tracer: &Tracer, port: Term) -> bool {
     }
 }
 
-/// The ports that trace, and the events that they have yet to get, in the external format.
+/// The events that tracing ports have yet to get, in the external format.
 static EVENTS: Mutex<BTreeMap<u64, VecDeque<Vec<u8>>>> = Mutex::new(BTreeMap::new());
 
-/// Leaves a port a trace event in the external format, which [`deliver`] gives it. False: there is no such port.
+/// Leaves a port a trace event in the external format, which [`deliver`] gives it. Returns false if
+/// there is no such port.
 fn leave_event(port: Term, event: Vec<u8>) -> bool {
     if super::find(port).is_none() {
         return false;
@@ -138,8 +141,9 @@ fn leave_event(port: Term, event: Vec<u8>) -> bool {
     true
 }
 
-/// Gives a port the trace events that were left for it, whether it is busy or not: nobody may be made to wait by being traced. The
-/// caller holds no port's lock. Whoever comes first takes all of them, under the port's lock: so they come in their order.
+/// Gives a port the trace events that were left for it, whether it is busy or not, because tracing
+/// must make nobody wait. The caller holds no port's lock. The first thread takes all events under
+/// the port's lock, so they come in order.
 pub(super) fn deliver(port: Term) {
     let next = || {
         let mut all = EVENTS.lock();
@@ -171,7 +175,7 @@ pub(super) fn deliver(port: Term) {
     }
 }
 
-/// An event that the driver writes.
+/// Passes an event to the driver, which writes it.
 fn give(d: &mut dyn Driver, b: &mut Base, event: &[u8]) {
     let mut frag = Fragment::new();
     let t = frag.binary(event);
@@ -185,7 +189,8 @@ fn give(d: &mut dyn Driver, b: &mut Base, event: &[u8]) {
     drop(OwnedTerm::from_parts(t, frag));
 }
 
-/// Gives a port a trace event in the external format. The caller holds no port's lock. False: there is no such port.
+/// Gives a port a trace event in the external format. The caller holds no port's lock. Returns
+/// false if there is no such port.
 pub fn event(port: Term, event: Vec<u8>) -> bool {
     let there = leave_event(port, event);
     if there {
@@ -194,7 +199,8 @@ pub fn event(port: Term, event: Vec<u8>) -> bool {
     there
 }
 
-/// Changes what a port is traced for, by a session or without. None: it is gone; false: another tracer has it.
+/// Changes the trace settings of a port, in a session or without. None if the port is gone; false
+/// if another tracer has it.
 pub fn change(
     port: Term,
     session: Option<&Arc<Session>>,
@@ -229,7 +235,7 @@ pub fn change(
     Some(true)
 }
 
-/// Flags and tracer of a port, of a session or without. None: it is gone.
+/// Trace flags and tracer of a port, in a session or without. None if the port is gone.
 pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Tracer)> {
     let p = super::find(port)?;
     let mut core = p.lock();
@@ -251,7 +257,7 @@ pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Tracer)
 }
 
 impl Base {
-    /// Whether the port is traced for any of these.
+    /// Whether the port is traced for any of these flags.
     #[inline]
     pub(super) fn traced_for(&self, flags: u32) -> bool {
         let t = &self.traced;
@@ -260,12 +266,14 @@ impl Base {
     #[cold]
     fn tell_tracer(&self, wanted: u32, items: &[Term]) {
         let t = &self.traced;
-        // Whether a tracer module wants no more of it. What a process that has gone traced is looked at when it is asked about.
+        // Whether a tracer module wants no more events. A process tracer that has ended is noticed
+        // when the settings are read.
         let over = |tracer: &Tracer, flags: u32| {
             if let Tracer::Local(to) = *tracer
                 && to.is_local_port()
             {
-                // What a port does as it takes events is not told to another, which might tell it again.
+                // The actions of a port that takes events are not traced to another port, which
+                // might trace them back.
                 let tells = to != self.id && !t.takes;
                 let event = || sink().event_of_port(flags, self.id, items);
                 if tells && leave_event(to, event()) && !t.told.borrow().contains(&to) {
@@ -289,10 +297,10 @@ impl Base {
                 || !over(&t.tracer, t.flags)
         });
     }
-    /// It is opened by a process, for something of that name.
+    /// Traces that a process opens the port under a name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {
         if self.traced_for(flag::PORTS) {
-            // As much as an atom has room for.
+            // At most the length of an atom.
             let bytes = name.iter().take(atom::MAX_CHARS);
             let name: String = bytes.map(|&b| char::from(b)).collect();
             self.tell_tracer(flag::PORTS, &[open(), by, atom::intern(&name)]);
@@ -324,7 +332,7 @@ impl Base {
             self.tell_tracer(flag::RECEIVE, &[receive(), am::TIMEOUT]);
         }
     }
-    /// It has got `{From, What}`.
+    /// Traces the receipt of `{From, What}`.
     #[cold]
     fn trace_got(&self, from: Term, what: impl FnOnce(&mut Fragment) -> Term) {
         let mut f = Fragment::new();
@@ -333,7 +341,7 @@ impl Base {
         let got = OwnedTerm::from_parts(got, f);
         self.tell_tracer(flag::RECEIVE, &[receive(), got.term()]);
     }
-    /// It is to write what was gathered.
+    /// Traces a command to write what was gathered.
     pub(super) fn trace_command(&self, from: Term, data: &Gather, vectored: bool) {
         if self.traced_for(flag::RECEIVE) {
             self.trace_got(from, |f| {
@@ -357,7 +365,7 @@ impl Base {
             self.trace_got(from, |f| f.tuple(&[connect(), to]));
         }
     }
-    /// An operation of `port_control` or `port_call` (`what`), with its data.
+    /// Traces an operation of `port_control` or `port_call` (`what`), with its data.
     pub(super) fn trace_operation(&self, from: Term, what: Work, op: u32, data: &[u8]) {
         if self.traced_for(flag::RECEIVE) {
             self.trace_got(from, |f| {
@@ -367,7 +375,7 @@ impl Base {
             });
         }
     }
-    /// The answer of such an operation.
+    /// Traces the reply of such an operation.
     pub(super) fn trace_answer(&self, to: Term, what: Work, data: &[u8]) {
         if self.traced_for(flag::SEND) {
             let mut f = Fragment::new();
@@ -378,7 +386,7 @@ impl Base {
             self.tell_tracer(flag::SEND, &[am::SEND, answer.term(), to]);
         }
     }
-    /// It sends a message.
+    /// Traces that the port sends a message.
     pub(super) fn trace_sending(&self, to: Term, msg: Term) {
         if self.traced_for(flag::SEND) {
             let what = if outbox::is_alive(to) {
@@ -389,7 +397,7 @@ impl Base {
             self.tell_tracer(flag::SEND, &[what, msg, to]);
         }
     }
-    /// Sends what `build` makes, and tells the tracer.
+    /// Sends what `build` makes, and traces it.
     #[cold]
     pub(super) fn send_traced(&self, to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         let mut f = Fragment::new();
@@ -398,7 +406,7 @@ impl Base {
         self.trace_sending(to, msg.term());
         outbox::message(to, |a| purlin_term::copy::copy(msg.term(), a));
     }
-    /// It has a new owner, of which `from` is told by the result of a call.
+    /// Traces that the port has a new owner, which `from` learns by the result of a call.
     pub(super) fn trace_connected(&self, from: Term) {
         if self.traced_for(flag::SEND) {
             let mut f = Fragment::new();
@@ -407,7 +415,7 @@ impl Base {
             self.trace_sending(from, msg.term());
         }
     }
-    /// Tells its owner that it is closed. Tracers are told of the word alone.
+    /// Tells the owner that the port is closed. Tracers see only the atom.
     pub(super) fn tell_closed(&self) {
         let (id, to) = (self.id, self.connected);
         self.trace_sending(to, closed());
@@ -423,7 +431,7 @@ impl Base {
     }
 }
 
-/// A port at work: its lock.
+/// A port at work, with its lock held.
 pub(super) struct Turn<'a> {
     core: Held<'a>,
     work: Work,

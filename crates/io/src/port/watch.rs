@@ -1,15 +1,19 @@
-//! Watching writes: who asked is told, for each system call that writes, the vector that the kernel was given.
+//! Watching writes: reports, for each system call that writes, the vector that the kernel was
+//! given.
 //!
-//! `purlin:watch_writes(Who, Tracer)` asks, `Tracer` being a process, or `false` to end it. `Who` is a port, whose writes
-//! are of interest; a process, for what it writes to files and what ports write that it owns or that it has sent to; or
-//! `all`. The message is `{write, Who, Written, [{Address, Bytes, Origin}]}`: `Who` is the port, or the process that writes
-//! to a file; `Written` is how many bytes the kernel took, or `error`; `Origin` is `merged` (copied together from small
-//! pieces), `reference` (a part of a counted block, a literal's included), `heap` (a small binary where it is), or `queued`
-//! (left over from an earlier call). Addresses are told as numbers, and mean something only by being the same or not.
+//! `purlin:watch_writes(Who, Tracer)` starts it, with a process as `Tracer`; `false` stops it.
+//! `Who` is a port, for its writes; a process, for its writes to files and the writes of ports that
+//! it owns or has sent to; or `all`. The message is `{write, Who, Written, [{Address, Bytes,
+//! Origin}]}`. `Who` is the port, or the process that writes to a file. `Written` is how many bytes
+//! the kernel took, or `error`. `Origin` is `merged` (copied together from small pieces),
+//! `reference` (a part of a counted block, including a literal's), `heap` (a small binary in
+//! place), or `queued` (left over from an earlier call). Addresses are numbers that only serve to
+//! be compared.
 //!
-//! One that watches `all` and prints what it is told writes, and is told of that too.
+//! A tracer that watches `all` and prints the reports causes writes, which are reported too.
 //!
-//! A tracer that has ended is forgotten at the next write. Nothing is paid while nobody watches, but one load of a flag for each system call.
+//! A tracer that has ended is removed at the next write. While nobody watches, a system call costs
+//! one more load of a flag.
 
 use super::outbox;
 use crate::gather::{Parts, max_parts};
@@ -17,7 +21,7 @@ use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Pairs of whom to watch (nil: all) and whom to tell.
+/// Pairs of subject (nil: all) and tracer.
 static WATCHED: Mutex<Vec<(Term, Term)>> = Mutex::new(Vec::new());
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -27,7 +31,7 @@ pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Has `tracer` told of the writes of `who` (nil: all), or nobody any more.
+/// Sets the tracer of the writes of `who` (nil: all); None stops it.
 pub fn set(who: Term, tracer: Option<Term>) {
     let mut w = WATCHED.lock();
     w.retain(|e| e.0 != who);
@@ -35,9 +39,10 @@ pub fn set(who: Term, tracer: Option<Term>) {
     ON.store(!w.is_empty(), Ordering::Relaxed);
 }
 
-/// Tells of a call that wrote the front of `parts`; None: it failed. `who`: what writes, and all on whose behalf.
+/// Reports a call that wrote the front of `parts`; None means that it failed. `who` is the writer
+/// and all on whose behalf it writes.
 #[cold]
-pub(crate) fn wrote(who: &[Term], parts: &impl Parts, written: Option<usize>) {
+pub(crate) fn report(who: &[Term], parts: &impl Parts, written: Option<usize>) {
     let mut to: Vec<Term> = {
         let mut w = WATCHED.lock();
         w.retain(|e| outbox::is_alive(e.1));

@@ -1,24 +1,26 @@
-//! The line that is being edited on a terminal: what the terminal driver keeps of it, and the bytes that bring the
-//! screen up to date.
+//! The line that is being edited on a terminal: the driver's copy of it, and the bytes that bring
+//! the screen up to date.
 //!
 //! # Cells
-//! The line is a row of cells. A character that can be shown is one cell. Others take several: control characters two
-//! (`^X`), a tab as many as reach the next multiple of 8, a character that the terminal can't show as many as its
-//! escaped form (`\ooo`, `\x{hh}`) has. The first of them carries the character, the others are padding; the cursor
-//! steps over them together. An escape character is one cell and is sent as it is.
+//! The line is a row of cells. A printable character is one cell. Others take several: control
+//! characters two (`^X`), a tab as many as reach the next multiple of 8, a character that the
+//! terminal cannot show as many as its escaped form (`\ooo`, `\x{hh}`) has. The first of them
+//! carries the character, the others are padding; the cursor steps over them together. An escape
+//! character is one cell and is sent unchanged.
 //!
-//! Columns are counted from cells: escape sequences take none, other characters as many as the locale says.
-//! The cursor stands at a cell; what is written there replaces what was there, unless it is inserted.
+//! Columns are counted from cells: escape sequences take none, other characters as many as the
+//! locale says. The cursor is at a cell. Text written there replaces the cells, unless it is
+//! inserted.
 
 use crate::os::terminal;
 
-/// Bytes that move the cursor by one, and what else is known about the terminal.
+/// Byte sequences that move the cursor by one, and a property of the terminal.
 pub(crate) struct Caps {
     pub up: Vec<u8>,
     pub down: Vec<u8>,
     pub left: Vec<u8>,
     pub right: Vec<u8>,
-    /// A character in the last column leaves the cursor there, until the next one comes.
+    /// Whether a character in the last column leaves the cursor there until the next one comes.
     pub glitch: bool,
 }
 
@@ -41,12 +43,12 @@ impl Cell {
 
 const TAB: u8 = b'\t';
 const ESC: u8 = 0x1B;
-/// Cells beyond which a line is ended by force.
+/// Number of cells beyond which a line is ended by force.
 const MAX_CELLS: usize = 1 << 16;
 
-/// The knowledge of the locale about characters.
+/// The locale's knowledge of characters.
 pub(crate) trait Locale {
-    /// Columns; negative if it can't be shown.
+    /// Number of columns; negative if the character cannot be shown.
     fn width(&self, c: u32) -> i32;
     /// Whether a character below 256 can be shown.
     fn printable(&self, c: u8) -> bool;
@@ -55,18 +57,18 @@ pub(crate) trait Locale {
 /// See the module head.
 pub(crate) struct Line<L> {
     cells: Vec<Cell>,
-    /// Cell the cursor stands at; may be the end.
+    /// Cell of the cursor; may be the end.
     at: usize,
     pub columns: usize,
-    /// The terminal shows UTF-8.
+    /// Whether the terminal shows UTF-8.
     pub utf8: bool,
     caps: Caps,
     locale: L,
-    /// The bytes that are to be written.
+    /// The bytes that must be written.
     pub out: Vec<u8>,
 }
 
-/// The next character of UTF-8; a byte that is no part of one counts as a character.
+/// The next character of UTF-8. A byte that is not part of one counts as a character.
 fn next_char(s: &[u8]) -> (u32, usize) {
     match decode(s) {
         Decoded::Char(c, n) => (c, n),
@@ -126,7 +128,7 @@ impl<L: Locale> Line<L> {
         }
     }
 
-    /// Writes characters over what is at the cursor.
+    /// Writes characters over the cells at the cursor.
     pub fn put(&mut self, text: &[u8]) {
         self.end_long_line();
         let n = self.overwrite(text);
@@ -187,7 +189,7 @@ impl<L: Locale> Line<L> {
         }
     }
 
-    /// The cell `n` characters away from the cursor, as far as there are.
+    /// The cell `n` characters away from the cursor, or the nearest end.
     fn over(&self, n: i32) -> usize {
         let mut to = self.at;
         for _ in 0..n {
@@ -219,8 +221,9 @@ impl<L: Locale> Line<L> {
         self.at += 1;
     }
 
-    /// Puts characters into cells from the cursor on. Ends of lines show what came before them and begin a new line.
-    /// Gives the number of cells that are still to be shown, which end at the cursor.
+    /// Puts characters into cells from the cursor on. A line end shows the text before it and
+    /// begins a new line. Returns the number of cells that are still to be shown; they end at the
+    /// cursor.
     fn overwrite(&mut self, mut text: &[u8]) -> usize {
         let mut from = self.at;
         while !text.is_empty() {
@@ -258,7 +261,8 @@ impl<L: Locale> Line<L> {
         self.at - from
     }
 
-    /// Shows the cells from `from` to the cursor, and ends the line there; what was behind the cursor stays.
+    /// Shows the cells from `from` to the cursor and ends the line there. The cells behind the
+    /// cursor stay.
     fn new_line(&mut self, from: usize, by: u8) {
         self.show(from, self.at, true);
         self.out.push(b'\r');
@@ -269,8 +273,8 @@ impl<L: Locale> Line<L> {
         self.at = 0;
     }
 
-    /// Writes cells. The cursor of the screen stands at the first of them. `line_ends`: what is written next ends the
-    /// line.
+    /// Writes cells. The cursor of the screen is at the first of them. `line_ends`: the next output
+    /// ends the line.
     fn show(&mut self, from: usize, to: usize, line_ends: bool) {
         let mut last: Vec<u8> = vec![b' '];
         let mut i = from;
@@ -327,7 +331,7 @@ impl<L: Locale> Line<L> {
         first.is_some_and(|f| self.cells[f] == Cell::Control(TAB))
     }
 
-    /// Columns before a cell, over all rows of the screen that the line takes.
+    /// Number of columns before a cell, over all screen rows of the line.
     fn column(&self, cell: usize) -> usize {
         let end = self.cells.len();
         let mut col = cell.saturating_sub(end);
@@ -345,7 +349,7 @@ impl<L: Locale> Line<L> {
         }
         col
     }
-    /// Cells of the escape sequence that begins at a cell: those for colours, up to the byte that ends them.
+    /// Number of cells of the escape sequence at a cell: a colour sequence up to its final byte.
     fn escape_cells(&self, at: usize) -> usize {
         let rest = &self.cells[at..];
         match rest.get(1) {
@@ -363,7 +367,7 @@ impl<L: Locale> Line<L> {
         }
     }
 
-    /// Moves the cursor of the screen between cells; gives the columns.
+    /// Moves the cursor of the screen between cells. Returns the number of columns.
     fn move_cursor(&mut self, from: usize, to: usize) -> isize {
         let (from, to) = (self.column(from), self.column(to));
         let n = self.columns;
@@ -469,7 +473,8 @@ mod tests {
         check(&mut l, "<");
         let mut l = line(80, false);
         l.put("\u{e9}\u{3042}".as_bytes());
-        // No columns are counted for these: the end of the line seems to be at the edge of the screen.
+        // No columns are counted for these, so the end of the line seems to be at the edge of the
+        // screen.
         check(&mut l, "\\351\\x{3042} <");
         let mut l = line(80, true);
         l.put(b"\x1b[31mab\x1b[0m");

@@ -1,5 +1,5 @@
-//! The terminal: module `prim_tty` of OTP 26 and later, the driver `tty_sl` of OTP 25 with the line that is edited (`line.rs`), and
-//! the descriptions of terminals.
+//! The terminal: module `prim_tty` of OTP 26 and later, the driver `tty_sl` of OTP 25 with its
+//! edited line (`line.rs`), and terminal descriptions.
 
 pub mod line;
 pub mod prim_tty;

@@ -1,11 +1,24 @@
-//! Natives of module `prim_tty` (OTP 26 and later): the terminal of the shell, or whatever standard input and output are.
+//! Natives of module `prim_tty` (OTP 26 and later): the terminal of the shell, or whatever standard
+//! input and output are.
 //!
-//! The library edits lines; here are reading, writing, the modes of the terminal, its size, its description, and the width of
-//! characters. There is one terminal: what a reference of [`Tty`] leads to are the standard descriptors. Its modes are those of
-//! [`tty`]: they are restored when the process that set them ends, or the emulator does.
+//! The library edits lines. This file has reading, writing, the modes of the terminal, its size,
+//! its description, and the width of characters. There is one terminal: a reference of [`Tty`]
+//! stands for the standard descriptors. Its modes are those of [`tty`], which are restored when the
+//! process that set them ends, or the emulator does.
 //!
-//! Whoever waits gets one message, `{select, Tty, Ref, ready_input}`, for each time that it asks, as from a select of a native
-//! library. Messages that are held own a reference to the terminal, and are dropped without a lock held.
+//! A waiting process gets one message, `{select, Tty, Ref, ready_input}`, for each request, as from
+//! a select of a native library. Pending messages own a reference to the terminal and are dropped
+//! without a lock held.
+//!
+//! # Orderings
+//! `HELD`, `CONTROLLER` and `READER` are sequentially consistent, which is more than they need.
+//! * `HELD` is cleared before [`hold`] takes the lock of [`Waiters`], and [`Input::ready`] loads it
+//!   under that lock. If `ready` comes second, the lock makes it see false and it sends the
+//!   message. If it comes first, `hold` finds the request and sends. A read that sees the old value
+//!   registers its request afterwards, and the poll thread reports the input again.
+//! * A process stores its own word in `CONTROLLER` or `READER` and compares it in its own
+//!   [`owner_exit`], so the store happens before the load. The compare-exchange leaves the entry of
+//!   a later process alone.
 
 use super::terminfo::{self, Terminal, names};
 use super::tty;
@@ -25,9 +38,9 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes that are read at once.
+/// Maximum number of bytes read at once.
 const READ_BYTES: usize = 1024;
-/// Bytes written in one system call.
+/// Maximum number of bytes written in one system call.
 const WRITE_BYTES: usize = 1 << 20;
 
 lazy_atoms! {
@@ -53,13 +66,13 @@ struct Waiting {
     message: OwnedTerm,
 }
 
-/// The processes that wait for input, and for signals.
+/// The processes that wait for input and for signals.
 #[derive(Default)]
 struct Waiters {
     /// The registration of standard input.
     id: Option<poll::Id>,
     input: Option<Waiting>,
-    /// Whether signals are kept for whom they concern.
+    /// Whether signals are kept for a process.
     signals: bool,
     signal: Option<Waiting>,
     arrived: Vec<Term>,
@@ -74,16 +87,17 @@ impl Input {
     }
 }
 
-/// Standard input, which is one however many references there are.
+/// Standard input, of which there is one, however many references there are.
 fn standard_input() -> &'static Arc<Input> {
     static INPUT: OnceLock<Arc<Input>> = OnceLock::new();
     INPUT.get_or_init(Arc::default)
 }
 
-/// Somebody else reads from the terminal: the menu of Ctrl-C.
+/// Whether somebody else reads from the terminal: the menu of Ctrl-C.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// Keeps what is typed from programs, or lets them have it again. Who waits for input then looks for it.
+/// Withholds input from programs, or gives it back. A process that waits for input is then
+/// notified.
 pub fn hold(on: bool) {
     HELD.store(on, Ordering::SeqCst);
     if !on {
@@ -111,11 +125,11 @@ fn send(w: Option<Waiting>) {
     }
 }
 
-/// The words of the processes whose end matters; 0 where there is none.
+/// The words of the processes whose end matters here; 0 if there is none.
 static CONTROLLER: AtomicU64 = AtomicU64::new(0);
 static READER: AtomicU64 = AtomicU64::new(0);
 
-/// A process has ended: the modes of the terminal that it set are over, and nobody reads where it did.
+/// Handles the end of a process: restores the modes that it set, and ends its reading.
 pub fn owner_exit(pid: Term) {
     let ends = |of: &AtomicU64| {
         of.compare_exchange(pid.raw(), 0, Ordering::SeqCst, Ordering::SeqCst)
@@ -126,6 +140,11 @@ pub fn owner_exit(pid: Term) {
     }
     if READER.load(Ordering::Relaxed) == pid.raw() && ends(&READER) {
         let mut w = standard_input().lock();
+        // Another process may have begun to read since.
+        let is_of_other = |w: &Option<Waiting>| w.as_ref().is_some_and(|w| w.to != pid);
+        if is_of_other(&w.input) || is_of_other(&w.signal) {
+            return;
+        }
         let id = w.id.take();
         let left = (w.input.take(), w.signal.take());
         let had_signals = std::mem::take(&mut w.signals);
@@ -141,7 +160,8 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
-/// The window has another size, or the emulator goes on after it was stopped: told to whom asked for signals.
+/// Notifies the process that asked for signals: the window has another size, or the emulator
+/// continues after it was stopped.
 fn signalled(sig: i32) {
     let mut w = standard_input().lock();
     if !w.signals {
@@ -156,7 +176,7 @@ fn signalled(sig: i32) {
     send(told);
 }
 
-/// The terminal that a reference leads to.
+/// The terminal behind a reference.
 struct Tty {
     output: RawFd,
     state: Mutex<Modal>,
@@ -164,7 +184,7 @@ struct Tty {
 
 #[derive(Default)]
 struct Modal {
-    /// Modes before, if it is a terminal, and those that it is to have.
+    /// The modes before, if it is a terminal, and those to set.
     modes: Option<(Modes, Modes)>,
     /// Whether the terminal has been raw.
     was_raw: bool,
@@ -219,7 +239,7 @@ fn create(cx: &mut Cx, output: RawFd, modes: Option<(Modes, Modes)>) -> BifResul
 fn tty_create_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     create(cx, 1, None)
 }
-/// Since OTP 28: what the output goes to is said here, and a terminal is known by it.
+/// Since OTP 28: the argument names the output, from which a terminal is recognised.
 fn tty_create_1(cx: &mut Cx, [output]: [Term; 1]) -> BifResult {
     let fd = descriptor(output)?;
     if fd == 0 {
@@ -229,7 +249,7 @@ fn tty_create_1(cx: &mut Cx, [output]: [Term; 1]) -> BifResult {
     create(cx, fd, modes)
 }
 
-/// Up to OTP 27: options say which modes there are to be; [`tty_set_1`] sets them.
+/// Up to OTP 27: chooses the modes by options; [`tty_set_1`] sets them.
 fn tty_init_3(cx: &mut Cx, [t, fd, options]: [Term; 3]) -> BifResult {
     let fd = descriptor(fd)?;
     if !options.is_map() {
@@ -256,7 +276,7 @@ fn tty_init_3(cx: &mut Cx, [t, fd, options]: [Term; 3]) -> BifResult {
     Ok(am::OK)
 }
 
-/// Gives the terminal its modes until the process that runs has ended.
+/// Sets the terminal's modes until the running process ends.
 fn take_over(cx: &mut Cx, fd: RawFd, modes: Option<(Modes, Modes)>) -> io::Result<()> {
     if let Some((before, during)) = modes {
         tty::begin(fd, before, during)?;
@@ -273,7 +293,7 @@ fn tty_set_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     }
 }
 
-/// Since OTP 28: `input` says whether the terminal is to be raw.
+/// Since OTP 28: `input` says whether the terminal becomes raw.
 fn tty_init_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     if !options.is_map() {
         return Err(Fail::Badarg);
@@ -315,7 +335,7 @@ fn setlocale_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
     Ok(Term::bool(crate::filename::locale_is_utf8()))
 }
 
-/// The message for a process that waits.
+/// The message for a waiting process.
 fn waiting(cx: &mut Cx, t: Term, reference: Term) -> Waiting {
     let to = cx.self_pid();
     let m = cx.tuple(&[select(), t, reference, ready_input()]);
@@ -325,7 +345,7 @@ fn waiting(cx: &mut Cx, t: Term, reference: Term) -> Waiting {
     }
 }
 
-/// Has the process told when there is something to read.
+/// Notifies the process when there is input.
 fn await_input(cx: &mut Cx, t: Term, reference: Term) -> io::Result<()> {
     let new = waiting(cx, t, reference);
     let to = standard_input();
@@ -367,7 +387,7 @@ fn tty_select_2(cx: &mut Cx, [t, reference]: [Term; 2]) -> BifResult {
 fn tty_select_3(cx: &mut Cx, [t, signals, reference]: [Term; 3]) -> BifResult {
     tty_of(t)?;
     standard_input().lock().signals = true;
-    os_signals::tell_terminal(signalled);
+    os_signals::add_terminal_handler(signalled);
     await_signal(cx, t, signals);
     for s in [libc::SIGCONT, libc::SIGWINCH] {
         if let Err(e) = os_signals::set(s, Action::Handle) {
@@ -389,7 +409,7 @@ fn tty_read_signal_2(cx: &mut Cx, [t, reference]: [Term; 2]) -> BifResult {
     Ok(cx.ok(sig))
 }
 
-/// Reads what is there, without waiting.
+/// Reads what is available, without waiting.
 fn read(cx: &mut Cx, t: Term, reference: Term, most: usize) -> BifResult {
     tty_of(t)?;
     let mut buf = [0; READ_BYTES];
@@ -419,7 +439,7 @@ fn read_nif_3(cx: &mut Cx, [t, reference, n]: [Term; 3]) -> BifResult {
     read(cx, t, reference, n)
 }
 
-/// Writes all of it, and waits where the other side doesn't take it.
+/// Writes everything, and waits while the other side does not take it.
 fn write_nif_2(cx: &mut Cx, [t, data]: [Term; 2]) -> BifResult {
     let fd = tty_of(t)?.output;
     let mut data = IoVec::gather(data).map_err(|_| Fail::Badarg)?;
@@ -474,7 +494,7 @@ fn tty_window_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(cx.ok(size))
 }
 
-/// A number that C takes for an `int`.
+/// A number in the range of C's `int`.
 fn int(t: Term) -> Result<i32, Fail> {
     t.as_small()
         .and_then(|n| i32::try_from(n).ok())
@@ -490,7 +510,7 @@ fn wcwidth_1(cx: &mut Cx, [c]: [Term; 1]) -> BifResult {
         n => Ok(Term::small(n.into())),
     }
 }
-/// The width of characters as C's `wchar_t`.
+/// The width of characters given as C's `wchar_t`.
 fn wcswidth_1(cx: &mut Cx, [chars]: [Term; 1]) -> BifResult {
     let bytes = to_vec(chars).map_err(|_| Fail::Badarg)?;
     let mut width = 0i64;
@@ -526,7 +546,7 @@ fn use_terminal(name: &[u8]) -> bool {
     there
 }
 
-/// Bytes up to the zero that ends a string in C.
+/// The bytes up to the first zero, which ends a string in C.
 fn c_string(t: Term) -> Result<Vec<u8>, Fail> {
     let mut s = to_vec(t).map_err(|_| Fail::Badarg)?;
     s.truncate(s.iter().position(|&b| b == 0).unwrap_or(s.len()));
@@ -579,12 +599,12 @@ fn tigetstr_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
     string_term(cx, s)
 }
 
-/// A capability as it is sent, with its parameters filled in.
+/// A capability in the form in which it is sent, with its parameters filled in.
 fn sent(cx: &mut Cx, s: &[u8], parameters: [i64; 9]) -> BifResult {
     let s = terminfo::without_delays(&terminfo::fill_in(s, parameters));
     string_term(cx, Some(&s))
 }
-/// The first parameter is the column, which descriptions name second.
+/// Moves the cursor. The first parameter is the column, which descriptions name second.
 fn tgoto(cx: &mut Cx, s: Term, column: i32, row: i32) -> BifResult {
     let mut p = [0; 9];
     (p[0], p[1]) = (row.into(), column.into());

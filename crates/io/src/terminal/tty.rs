@@ -1,8 +1,9 @@
-//! The driver `tty_sl`: the terminal of the interactive shell. The shell says what to write, insert, delete and where to
-//! move; the driver knows the line on the screen ([`super::line`]) and sends the terminal what makes it so.
+//! The driver `tty_sl`: the terminal of the interactive shell. The shell says what to write, insert
+//! and delete and where to move. The driver keeps the line on the screen ([`super::line`]) and
+//! sends the terminal the bytes that update it.
 //!
-//! There is one terminal. Its modes are changed while a port uses it, and restored when the port ends or the process
-//! exits, whichever comes first.
+//! There is one terminal. Its modes are changed while a port uses it, and restored when the port
+//! ends or the process exits, whichever comes first.
 
 use super::line::{Caps, Decoded, Line, decode};
 use super::terminfo::{Terminal, without_delays};
@@ -25,7 +26,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// First byte of what the shell writes.
+/// First byte of the shell's output.
 mod op {
     pub(crate) const PUT: u8 = 0;
     pub(crate) const MOVE: u8 = 1;
@@ -40,12 +41,12 @@ const SET_UNICODE: u32 = 102;
 
 const DEFAULT_COLUMNS: u32 = 80;
 const DEFAULT_ROWS: u32 = 24;
-/// Bytes in the queue beyond which the answer to a synchronous write is put off.
+/// Bytes in the queue beyond which the reply to a synchronous write is deferred.
 const SYNC_BYTES: usize = 1024;
-/// Bytes read at once.
+/// Maximum number of bytes read at once.
 const READ_BYTES: usize = 1024;
 
-/// The terminal in use, and its modes: before, and while it is used.
+/// The terminal in use, with its modes before and during use.
 struct InUse {
     fd: RawFd,
     before: Modes,
@@ -53,7 +54,7 @@ struct InUse {
 }
 static IN_USE: Mutex<Option<InUse>> = Mutex::new(None);
 
-/// Gives the terminal back the modes that it had before a port used it. The process is about to exit.
+/// Restores the terminal's modes from before a port used it. The process is about to exit.
 pub fn restore() {
     let mut t = IN_USE.lock();
     if let Some(t) = t.take() {
@@ -64,12 +65,12 @@ pub fn restore() {
 /// Set when the size of the window has changed.
 static RESIZED: AtomicBool = AtomicBool::new(false);
 
-/// The size of the window has changed.
+/// Records that the size of the window has changed.
 fn resized() {
     RESIZED.store(true, Ordering::Relaxed);
 }
 
-/// The window has another size, or the emulator goes on after it was stopped.
+/// Handles a new window size, or that the emulator continues after it was stopped.
 fn signalled(sig: i32) {
     match sig {
         libc::SIGWINCH => resized(),
@@ -77,7 +78,7 @@ fn signalled(sig: i32) {
     }
 }
 
-/// Gives the terminal the modes that it has for the shell; where there is no shell, does nothing.
+/// Sets the terminal's modes for the shell. Does nothing if there is no shell.
 pub fn set_shell_modes() {
     let t = IN_USE.lock();
     if let Some(t) = &*t {
@@ -85,7 +86,7 @@ pub fn set_shell_modes() {
     }
 }
 
-/// Gives the terminal the modes that it had before the shell used it, until [`set_shell_modes`].
+/// Restores the modes from before the shell used the terminal, until [`set_shell_modes`].
 pub fn set_outer_modes() {
     let t = IN_USE.lock();
     if let Some(t) = &*t {
@@ -98,7 +99,8 @@ pub(crate) fn in_use() -> bool {
     IN_USE.lock().is_some()
 }
 
-/// The settings that the arguments in the name of the port ask for: `-c`, `+c`, `-e` …, and a terminal other than standard input.
+/// The settings from the arguments in the port's name: `-c`, `+c`, `-e` …, and a terminal other
+/// than standard input.
 fn arguments(command: &[u8]) -> (ModeChanges, Option<&[u8]>) {
     let mut c = ModeChanges::default();
     let mut path = None;
@@ -122,7 +124,8 @@ fn arguments(command: &[u8]) -> (ModeChanges, Option<&[u8]>) {
     (c, path)
 }
 
-/// The abilities of the terminal named by `TERM`, and its columns; None if it is not known or can't be used for editing.
+/// The capabilities of the terminal named by `TERM`, and its columns. None if it is unknown or
+/// cannot be used for editing.
 fn capabilities() -> Option<(Caps, Option<u32>)> {
     let name = String::from_utf8(crate::osenv::get(b"TERM")?).ok()?;
     let t = Terminal::named(&name)?;
@@ -137,14 +140,14 @@ fn capabilities() -> Option<(Caps, Option<u32>)> {
     Some((caps, u32::try_from(t.number("co")).ok()))
 }
 
-/// Gives the terminal modes that are taken back when its use ends, or the process does.
+/// Sets modes that are restored when the use of the terminal or the process ends.
 pub fn begin(fd: RawFd, before: Modes, during: Modes) -> io::Result<()> {
     during.set(fd)?;
     *IN_USE.lock() = Some(InUse { fd, before, during });
     static HOOKS: Once = Once::new();
     HOOKS.call_once(|| {
         halt::on_end(restore);
-        os_signals::tell_terminal(signalled);
+        os_signals::add_terminal_handler(signalled);
     });
     Ok(())
 }
@@ -154,17 +157,17 @@ struct Tty {
     fd: RawFd,
     own: Option<OwnedFd>,
     id: poll::Id,
-    /// None once it has stopped.
+    /// None when stopped.
     out: Option<Output>,
     queue: IoVec,
     line: Line<SystemLocale>,
-    /// The owner waits to hear that what it wrote is on its way.
+    /// Whether the owner waits for the reply to a synchronous write.
     owes_ok: bool,
-    /// Beginning of a character that was not read whole.
+    /// The beginning of a character that was not read completely.
     partial: Vec<u8>,
 }
 
-/// Starts the driver. Fails where there is no terminal, an unknown one, or one that is used already.
+/// Starts the driver. Fails if there is no terminal, if it is unknown, or if it is already in use.
 pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver>, Error> {
     if in_use() || !descriptor::is_terminal(0) || !descriptor::is_terminal(1) {
         return Err(Error::General);
@@ -187,7 +190,7 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
         poll::forget(id);
         return Err(Error::General);
     }
-    // Without these the terminal still works, if not as well.
+    // Without these signals the terminal still works, only less well.
     let _ = os_signals::set(libc::SIGCONT, Action::Handle);
     let _ = os_signals::set(libc::SIGWINCH, Action::Handle);
     let columns = terminal::window_size(fd)
@@ -268,7 +271,7 @@ impl Tty {
         }
         poll::want(self.id, true, false);
     }
-    /// Delivers what was typed, in UTF-8.
+    /// Delivers typed characters, in UTF-8.
     fn input(&mut self, b: &mut Base, typed: &[u8]) {
         if self.line.utf8 {
             let mut at = 0;
@@ -280,7 +283,7 @@ impl Tty {
                         break;
                     }
                     Decoded::Invalid => {
-                        // No UTF-8 after all.
+                        // The input is not UTF-8.
                         self.line.utf8 = false;
                         break;
                     }

@@ -1,4 +1,4 @@
-//! Arithmetic of integers.
+//! Arithmetic on integers.
 
 use super::*;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
@@ -41,13 +41,14 @@ operations! {
 }
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// Whether the operands and the result are known to be small integers: the general case is never needed.
+    /// Whether operands and result are known to be small integers, so that the general case is
+    /// never needed.
     fn is_sure(&self, o: Operation) -> bool {
         let known = self.range(o.a).is_some() && self.range(o.b).is_some();
         known && !Self::is_odd(o.a, o.b) && self.ranges.makes(self.part).is_some()
     }
-    /// The general case of an operation, as a cold place. It comes back with the result written. No code is made for it where the
-    /// operation `is_sure`: nothing may lead there then.
+    /// The general case of an operation, as a cold part. It rejoins the template with the result
+    /// written. If the operation `is_sure` no code is made, and nothing may jump there.
     fn arith_aside(&mut self, o: Operation, pa: (Src, Reg), pb: (Src, Reg)) -> Label {
         let (cold, next) = (self.a.label(), self.a.label());
         if self.is_sure(o) {
@@ -81,7 +82,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 g.a.mov_i(R11, pc);
                 g.a.store(at(CX, bif_pc), R11);
                 g.operands(pa, pb);
-                // The result is written before anything is collected: the register may be among those that are live then.
+                // The result is written before anything is collected: the register may be among
+                // those that are live then.
                 let result = match dst {
                     Dst::X(x) => u64::from(x) + 1,
                     Dst::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
@@ -110,7 +112,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.get_or_constant(o.b, R12),
         )
     }
-    /// Whether an operand is a constant that is no small integer, or both are constants: left to the general case.
+    /// Whether an operand is a constant that is no small integer, or both are constants: left to
+    /// the general case.
     pub(super) fn is_odd(a: Src, b: Src) -> bool {
         let odd = |x: Src| matches!(x, Src::C(w) if !is_small_word(w));
         odd(a) || odd(b) || matches!((a, b), (Src::C(_), Src::C(_)))
@@ -200,7 +203,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.rejoin();
         }
         self.if_not_smalls(pa, pb, cold);
-        // A power of two, where nothing is divided that is negative, takes no division.
+        // To divide a nonnegative number by a power of two takes no division.
         if let Src::C(w) = o.b
             && (w as i64) >> SMALL_SHIFT > 0
             && (((w as i64) >> SMALL_SHIFT) as u64).is_power_of_two()
@@ -239,7 +242,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.divide(o, pa, pb, cold);
         self.rejoin();
     }
-    /// Divides what is known to be small: X0 and X1 are out of their registers meanwhile.
+    /// Divides numbers that are known to be small; saves X0 and X1 meanwhile.
     fn divide(&mut self, o: Operation, pa: (Src, Reg), pb: (Src, Reg), cold: Label) {
         let quotient = o.op == Op::IntDiv;
         match pb.0 {
@@ -254,7 +257,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             Src::C(w) => (w as i64) >> SMALL_SHIFT == -1 || (w as i64) >> SMALL_SHIFT == 0,
             _ => {
                 if quotient {
-                    // The least small integer by -1 is none.
+                    // The least small integer divided by -1 is no small integer.
                     self.a.alu_i(Q, Cmp, RCX, -1);
                     self.a.jcc(Cond::E, cold);
                 }
@@ -333,7 +336,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.jmp(cold);
                     return self.rejoin();
                 }
-                // To the right what lies above the tag comes into it; to the left nothing is lost where that is known.
+                // To the right, bits from above the tag get into its place. To the left, nothing is
+                // lost if that is known.
                 if !left || self.is_sure(o) {
                     self.a.mov(RCX, pa.1);
                     if left {
@@ -360,7 +364,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         if left {
             self.a.alu_i(Q, And, R11, -16);
-            // What comes back from a shift the other way must be the same.
+            // Shifting back must give the same number.
             self.a.shift_cl(Q, Shl, R11);
             self.a.push(R11);
             self.a.shift_cl(Q, Sar, R11);

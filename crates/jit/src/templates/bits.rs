@@ -1,4 +1,4 @@
-//! Matching of bit strings.
+//! Matching of bitstrings.
 
 use super::*;
 use crate::commands::{Command, run_at};
@@ -26,7 +26,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
         self.put(dst, RCX);
-        // Within a byte it takes the next one as well.
+        // If it does not begin at a byte, it takes the next byte as well.
         self.later("a byte that begins within a byte", move |g| {
             g.a.bind(odd);
             g.a.store(boxed(c, MATCH_POSITION), RCX);
@@ -59,7 +59,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(),
         }
     }
-    /// A match context of what is in `src`, into `dst`.
+    /// Makes a match context of the term in `src`, in `dst`.
     fn start_match(&mut self, src: Src, dst: Dst) {
         let r = self.get(src, R10);
         let other = self.step_aside();
@@ -87,13 +87,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    /// R11: the `bits` bits at bit R12 of the string of the context in `c`, which has them, in the upper bits. Jumps where they
-    /// can't be read at once. RCX is used.
+    /// R11 becomes the `bits` bits at bit R12 of the string of the context in `c`, which has them,
+    /// in its upper bits. Jumps if they can't be read at once. Uses RCX.
     fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
         if !matches!(bits, 8 | 16 | 32 | 64) {
             return self.read_within(c, bits, other);
         }
-        // Mostly they begin at a byte.
+        // They mostly begin at a byte.
         let (odd, done) = (self.a.label(), self.a.label());
         self.a.test8_i(R12, 7);
         self.a.jcc(Cond::Ne, if bits > 56 { other } else { odd });
@@ -131,8 +131,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    /// The same of at most 56 bits, which may begin within a byte. Jumps where the eight bytes that hold them do not all belong to
-    /// the string and they are no whole bytes.
+    /// The same for at most 56 bits, which may begin within a byte. Jumps unless they are whole
+    /// bytes, or the eight bytes that hold them all belong to the string.
     fn read_within(&mut self, c: Reg, bits: u64, other: Label) {
         let (near_end, done) = (self.a.label(), self.a.label());
         self.a.lea(RCX, at(R12, 64));
@@ -152,7 +152,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         if !whole {
             return;
         }
-        // Whole bytes, and no more is read.
+        // Whole bytes, and nothing beyond them is read.
         self.later("fewer than eight bytes are left", move |g| {
             let n = (bits / 8) as i32;
             g.a.bind(near_end);
@@ -220,7 +220,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.read_bits(c, bits, other);
         self.a.alu_i(Q, Add, R12, bits as i32);
         self.a.store(boxed(c, MATCH_POSITION), R12);
-        // Four bits more stay below, where the tag comes.
+        // Leaves four more bits below, for the tag.
         self.a
             .shift_i(Q, Shr, R11, (64 - bits) as u8 - SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
@@ -281,7 +281,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    /// A size in a register, times a unit.
+    /// Skips a size in a register, times a unit.
     pub(super) fn bs_skip_bits(&mut self, op: BsSkipBits) {
         let BsSkipBits {
             fail,
@@ -302,7 +302,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::A, to);
         self.a.store(boxed(c, MATCH_POSITION), R11);
     }
-    /// Commands that make small integers and bit strings; an op with others is a step.
+    /// Runs commands that make small integers and bitstrings; an op with others runs as a step.
     pub(super) fn bs_match(&mut self, op: BsMatch) {
         let BsMatch {
             fail,
@@ -317,7 +317,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             Command::Integer(_, _, d) | Command::Bits(_, d) | Command::Tail(d) => Some(d),
             _ => None,
         });
-        // The last command, whatever it is, may write to the context's register; no other.
+        // Only the last command may write to the context's register.
         let clash = written
             .skip(1)
             .any(|d| d == context.register() && d.is_some());
@@ -330,13 +330,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.to(fail);
         let other = self.step_aside();
         let c = self.get(context, R10);
-        // R12 is the position; it is written when all has matched. What was made until then is garbage where something fails.
+        // R12 is the position. It is stored when everything has matched. Terms that were made
+        // before a failure are garbage.
         self.a.load(R12, boxed(c, MATCH_POSITION));
         let mut stored = false;
         let last = commands.len() - 1;
-        // Bits that are known to be left.
+        // Number of bits that are known to be left.
         let mut sure = 0;
-        // Commands before that one were done together with those before them.
+        // Commands before that index were compiled together with those before them.
         let mut read = 0;
         for (k, &command) in commands.iter().enumerate() {
             match command {
@@ -403,8 +404,9 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.store(boxed(c, MATCH_POSITION), R12);
         }
     }
-    /// Does commands whose bits are the upper ones of R11, `all` of them; R12 is where they begin. Behind the last commands the position
-    /// is written, before the last register is: it may be the context's. RCX is used.
+    /// Runs commands whose bits are the upper ones of R11, `all` of them; R12 is where they begin.
+    /// After the last commands the position is stored before the last register, which may be the
+    /// context's. Uses RCX.
     fn integers(&mut self, c: Reg, run: &[Command], all: u64, ends: bool, to: Label) {
         let last = run.len() - 1;
         let mut from = 0;
@@ -439,7 +441,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                         self.a.bswap(Q, d);
                         self.a.shift_i(Q, Shl, d, unused);
                     }
-                    // Four bits more stay below, where the tag comes.
+                    // Leaves four more bits below, for the tag.
                     let shift = if flags & SIGNED != 0 { Sar } else { Shr };
                     self.a.shift_i(Q, shift, d, unused - SMALL_SHIFT as u8);
                     self.a.alu_i(Q, Or, d, TAG_SMALL as i32);
@@ -451,7 +453,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     match i32::try_from(value) {
                         Ok(v) => self.a.alu_i(Q, Cmp, d, v),
                         Err(_) => {
-                            // What is compared is in RCX, or in R11 where that isn't used again.
+                            // The compared value is in RCX, or in R11 if that isn't used again.
                             let other = if d == RCX { R10 } else { RCX };
                             if other == R10 && c == R10 {
                                 self.a.push(R11);
@@ -474,8 +476,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             from += bits;
         }
     }
-    /// R11: the bits of so many units. Jumps to `to` where there can't be as many, and to `other` where that is no small integer.
-    /// R12 is used.
+    /// R11 becomes the number of bits of that many units. Jumps to `to` if there can't be as many,
+    /// and to `other` if the size is no small integer. Uses R12.
     fn bits_of(&mut self, size: Src, unit: u64, to: Label, other: Label) {
         let n = self.get(size, R12);
         self.if_no_small(size, n, other);
@@ -487,7 +489,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.imul_i(R11, R11, unit as i32);
         self.a.jcc(Cond::O, to);
     }
-    /// RCX: the bit string of as many bits as RCX says, at bit R12 of the context in `c`, which is R10 or lasts. R11 is used.
+    /// RCX becomes the bitstring of RCX bits at bit R12 of the context in `c`, which is R10 or a
+    /// register that is kept. Uses R11.
     fn part_at(&mut self, c: Reg, other: Label) {
         self.a.mov(R10, c);
         self.a.mov(R11, R12);
@@ -496,7 +499,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test(D, RCX, RCX);
         self.a.jcc(Cond::E, other);
     }
-    /// All that is left. The context stays where it is.
+    /// All that is left. The context doesn't advance.
     pub(super) fn bs_get_tail(&mut self, BsGetTail { context, dst, .. }: BsGetTail) {
         if matches!(context, Src::C(_)) || self.env.stressed {
             return self.step();
@@ -547,7 +550,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         } else {
             self.bits_of(size, unit, to, other);
         }
-        // R11: how many. RCX: where they end.
+        // R11: their number. RCX: their end.
         self.a.load(R12, boxed(c, MATCH_POSITION));
         self.a.mov(RCX, R12);
         self.a.alu(Q, Add, RCX, R11);
@@ -631,12 +634,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test32_i(R11, unit as u32 - 1);
         self.a.jcc(Cond::Ne, to);
     }
-    /// R11: how many bits are left.
+    /// R11 becomes the number of bits left.
     fn bits_left(&mut self, c: Reg) {
         self.a.load(R11, boxed(c, MATCH_END));
         self.a.alu_m(Q, Sub, R11, boxed(c, MATCH_POSITION));
     }
-    /// So many bits are left, or to the label.
+    /// Jumps unless that many bits are left.
     fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
         if *sure >= bits {
             *sure -= bits;

@@ -1,5 +1,6 @@
-//! Building of bit strings: segments of whole bytes, written one after another to where the heap's next object comes, or behind a
-//! binary that may be appended to in place. Nothing is made before the last one is written; whatever is not simple is a step.
+//! Building of bitstrings: segments of whole bytes, written one after another to the place of the
+//! heap's next object, or after a binary that may be appended to in place. Nothing is made before
+//! the last one is written; anything that is not simple runs as a step.
 
 use super::*;
 use purlin_isa::bits::flags::{LITTLE, NATIVE};
@@ -13,20 +14,21 @@ use purlin_term::layout::{
 };
 use std::mem::offset_of;
 
-/// Bytes that may be written behind the last one of a segment.
+/// Number of bytes that may be written beyond the last one of a segment.
 const SLACK: i32 = 8;
-/// Places in a block of bytes: its count, its bytes, how many are used, the first of them.
+/// Fields of a block of bytes: its reference count, its size, the number of used bytes, its first
+/// byte.
 const BLOCK_COUNT: i32 = offset_of!(RcBin, refc) as i32;
 const BLOCK_CAPACITY: i32 = offset_of!(RcBin, capacity) as i32;
 const BLOCK_USED: i32 = offset_of!(RcBin, used) as i32;
 const BLOCK_BYTES: i32 = size_of::<RcBin>() as i32;
-/// The bits of a sub-binary that may be appended to, and has no odd bits.
+/// The bits of a sub-binary that may be appended to and consists of whole bytes.
 const WRITABLE: i32 = SUB_WRITABLE as i32;
-/// The flags of a counted binary that is written to.
+/// The flags of a counted binary that is being written.
 const BEING_WRITTEN: i32 = (PB_IS_WRITABLE | PB_ACTIVE_WRITER) as i32;
-/// Bits of an integer that is written together with others.
+/// Maximum number of bits of an integer that is written together with others.
 const MOST_BITS: u64 = 56;
-/// Longest string of the code that is written in place.
+/// Maximum length of a string of the code that is written in place.
 const MOST_OF_STRING: u64 = 16;
 
 /// A segment that has a template.
@@ -34,21 +36,21 @@ const MOST_OF_STRING: u64 = 16;
 enum Segment {
     /// Integers, each with its bits, which are whole bytes together: 64 bits at most.
     Integers(Vec<(u64, Src)>),
-    /// An integer of whole bytes, the least significant one first; its bits.
+    /// An integer of whole bytes, least significant one first: its bits.
     Little(u64, Src),
-    /// A float of 64 bits, and whether its least significant byte comes first.
+    /// A float of 64 bits, and whether it is little-endian.
     Float(Src, bool),
-    /// Address and bytes.
+    /// Address and number of bytes.
     String(u64, u64),
     Utf8(Src),
-    /// All of it.
+    /// A whole binary.
     Binary(Src),
 }
 
 impl Segment {
     fn of(w: &[u64]) -> Option<Segment> {
         let (value, size) = (Src::of_word(w[3]), Src::of_word(w[4]));
-        // Machine code of those processors that there is any for has the least significant byte first itself.
+        // All processors with machine code are little-endian.
         let little = w[2] & (LITTLE | NATIVE) != 0;
         let bits = || match size {
             Src::C(n) if is_small_word(n) => (n >> SMALL_SHIFT)
@@ -81,7 +83,8 @@ impl Segment {
             _ => None,
         }
     }
-    /// The segments of a list, integers together where they fit into a word. None: some have no template.
+    /// Returns the segments of a list, with integers joined if they fit into a word. `None`: some
+    /// have no template.
     fn all(list: &[u64]) -> Option<Vec<Segment>> {
         let mut out = Vec::new();
         let mut integers: Vec<(u64, Src)> = Vec::new();
@@ -97,7 +100,7 @@ impl Segment {
         Self::together(integers, &mut out)?;
         Some(out)
     }
-    /// Integers that follow one another: as many as fit at a time. None: they are no whole bytes.
+    /// Joins consecutive integers, as many as fit at a time. `None`: they are no whole bytes.
     fn together(integers: Vec<(u64, Src)>, out: &mut Vec<Segment>) -> Option<()> {
         let mut rest = &integers[..];
         while !rest.is_empty() {
@@ -120,7 +123,8 @@ impl Segment {
         }
         Some(())
     }
-    /// Bytes that it takes at most, and whether it always takes them; of a binary as if it had none.
+    /// Returns the maximum number of bytes, without those of a binary, and whether it always takes
+    /// as many.
     fn most(&self) -> (i32, bool) {
         match *self {
             Segment::Integers(ref i) => (i.iter().map(|i| i.0).sum::<u64>() as i32 / 8, true),
@@ -147,8 +151,9 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(),
         }
     }
-    /// Writes the segments at R12, which ends behind them. The end of the room is at the top of the machine's stack if one of them is a
-    /// binary; then that is dropped where it fails, before it goes to `other`.
+    /// Writes the segments at R12, which becomes their end. The end of the room is at the top of
+    /// the machine's stack if one of them is a binary; on failure that is dropped before the jump
+    /// to `other`.
     fn segments(&mut self, list: &[Segment], pushed: bool, other: Label) {
         let fail = match pushed {
             false => other,
@@ -254,7 +259,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.pop(RCX);
         }
     }
-    /// R11: the integers behind one another, in the lower bits; what lies above them is not theirs. R10 and RCX are used.
+    /// R11 becomes the concatenated integers, in its lower bits; the bits above them are undefined.
+    /// Uses R10 and RCX.
     fn joined(&mut self, integers: &[(u64, Src)], fail: Label) {
         for (k, &(bits, v)) in integers.iter().enumerate() {
             let d = if k == 0 { R11 } else { RCX };
@@ -300,7 +306,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let other = self.step_aside();
         let head = HEAP_BIN_HEAD_WORDS as i32;
-        // What the op promises to those behind it must be there, too.
+        // The words that the op reserves for later ops must be free, too.
         let words = heap as i32 + head + (limit + SLACK) / 8 + 1;
         self.a.lea(RCX, at(HP, words * 8));
         self.a.alu(Q, Cmp, RCX, E);
@@ -308,7 +314,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(R12, at(HP, head * 8));
         let pushed = Self::has_binary(list);
         if pushed {
-            // The others need room behind a binary as well.
+            // The others need room after a binary as well.
             self.a.lea(RCX, at(HP, head * 8 + limit - most));
             self.a.push(RCX);
         }
@@ -324,7 +330,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.alu(Q, Sub, R12, HP);
         self.a.alu_i(Q, Sub, R12, head * 8);
-        // RCX: words behind the header.
+        // RCX: words after the header.
         self.a.lea(RCX, at(R12, 15));
         self.a.shift_i(Q, Shr, RCX, 3);
         self.a.mov(R11, RCX);
@@ -350,7 +356,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(RCX, at(HP, words * 8));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, other);
-        // A part of a block from its first byte to the last one in use, which this process alone holds.
+        // A part of a block from its first byte to the last one in use, which only this process
+        // holds.
         let r = self.get(bin, R10);
         self.if_not_kind(r, Subtag::SubBin, other);
         self.a.alu_mi(Q, Cmp, boxed(r, SUB_BIN_BITS), WRITABLE);
@@ -380,14 +387,14 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.push(RCX);
         }
         self.segments(list, pushed, other);
-        // The bytes become the binary's.
+        // The binary now owns the bytes.
         let r = self.get(bin, R10);
         self.a.load(R11, boxed(r, SUB_BIN_ORIGINAL));
         self.a.load(RCX, boxed(R11, REFC_BIN_BLOCK));
         self.a.alu(Q, Sub, R12, RCX);
         self.a.alu_i(Q, Sub, R12, BLOCK_BYTES);
         if list.iter().all(|s| !s.most().1) {
-            // None was written: the general case.
+            // Nothing was written: the general case.
             self.a.alu_m(Q, Cmp, R12, at(RCX, BLOCK_USED));
             self.a.jcc(Cond::E, other);
         }

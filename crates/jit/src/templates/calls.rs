@@ -45,7 +45,8 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn call_fun2_last(&mut self, CallFun2Last { arity, fun, frame }: CallFun2Last) {
         self.call_of_fun(arity, fun, Some(frame));
     }
-    /// A call of a fun of `n` arguments; `frame`: as the last thing, from a function with that frame.
+    /// A call of a fun with `n` arguments; `frame`: as a tail call, from a function with that
+    /// frame.
     fn call_of_fun(&mut self, n: u64, fun: Src, frame: Option<Frame>) {
         if n as usize >= FUN_STUBS {
             return self.leaves();
@@ -54,7 +55,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let r = self.get(fun, R10);
         self.a.mov(R10, r);
         self.if_not_kind(R10, Subtag::Fun, exit);
-        // Arity in the low byte, and whether it is a function by name.
+        // The low byte is the arity, and a bit says whether it is an external fun.
         let (by_name, found) = (self.a.label(), self.a.label());
         self.a.load32(RCX, boxed(R10, FUN_BITS));
         self.a
@@ -62,7 +63,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu_i(D, Cmp, RCX, n as i32);
         self.a.jcc(Cond::Ne, by_name);
         self.a.load(R11, boxed(R10, FUN_TARGET));
-        // None while its module is purged, or when that has gone.
+        // Null while its module is being purged, or when that is gone.
         let address = self.env.targets.fun_address;
         self.a.load(RCX, at(R11, address));
         self.a.test(Q, RCX, RCX);
@@ -83,7 +84,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.jmp_abs(stub);
             }
         }
-        // An export stands there in the place of a fun entry.
+        // It has an export in the place of a fun entry.
         self.later("a fun by its name, or one of another arity", move |g| {
             g.a.bind(by_name);
             g.a.alu_i(D, Cmp, RCX, (n | FUN_BY_NAME) as i32);
@@ -103,7 +104,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn apply_last(&mut self, ApplyLast { frame, arity }: ApplyLast) {
         self.call_by_name(arity, Some(frame));
     }
-    /// A call of the function whose module and name stand behind its `n` arguments.
+    /// A call of the function whose module and name are in the registers after its `n` arguments.
     fn call_by_name(&mut self, n: u64, frame: Option<Frame>) {
         let exit = self.exit();
         self.a.mov_i(R10, n);
@@ -133,14 +134,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.native_of_fun(n, frame, next, exit);
         });
     }
-    /// Where a call goes on, by its address in bytecode and in machine code, and whether an exception may lead there, too.
+    /// Returns where a call returns to, as an address in bytecode and in machine code, and whether
+    /// an exception may lead there, too.
     fn next_place(&self) -> Option<(u64, Label, bool)> {
         let at = self.whole.next;
         self.label_at(at)
             .map(|l| (self.pc(at), l, self.handlers.contains(&at)))
     }
-    /// The call of a fun of `n` arguments whose code, at RCX, is none that was compiled: if that is a native's, its instruction is a step.
-    /// `next`: [`next_place`](Self::next_place), for a call that is not the last thing. Anything else leaves by `exit`.
+    /// The call of a fun with `n` arguments whose code, at RCX, was not compiled: a native runs as
+    /// a step of its instruction. `next`: [`next_place`](Self::next_place), unless it is a tail
+    /// call. Anything else goes to `exit`.
     fn native_of_fun(
         &mut self,
         n: u64,
@@ -159,7 +162,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load8(R11, at(RCX, LEAD_FLAGS));
         self.a.test8_i(R11, LEADS_ELSEWHERE);
         self.a.jcc(Cond::Ne, exit);
-        // The call counts for itself, beside the native.
+        // The call itself counts, in addition to the native.
         self.a.alu_i(Q, Cmp, REDS, 1);
         self.a.jcc(Cond::Le, exit);
         self.a.dec(REDS);

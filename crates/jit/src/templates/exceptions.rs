@@ -1,11 +1,11 @@
-//! What catches exceptions.
+//! Exception handlers.
 
 use super::*;
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn catch(&mut self, Catch { dst, to }: Catch) {
         let to = to.0.unwrap_or(self.part.at);
-        // Whoever raises goes on there in machine code.
+        // After an exception, machine code goes on there.
         if let Some(l) = self.label_at(to) {
             self.returns.push((self.pc(to), l));
         }

@@ -1,9 +1,10 @@
-//! Floats. A float register stands in memory and, within a piece of code that nothing leads into, in a vector register as well.
+//! Floats. A float register is in memory. Within a piece of code without jumps into it, it is in a
+//! vector register as well.
 
 use super::*;
 use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
 
-/// Float registers that have a vector register.
+/// Number of float registers that have a vector register.
 const IN_VECTORS: u64 = 8;
 /// The first of those: the ones below are scratch.
 const FIRST: u8 = 4;
@@ -12,11 +13,11 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn fr(&self, Float(n): Float) -> Mem {
         at(CX, self.env.fields.fr + n as i32 * 8)
     }
-    /// The vector register of a float register.
+    /// Returns the vector register of a float register.
     fn vector(Float(n): Float) -> Option<Xmm> {
         (n < IN_VECTORS).then_some(Xmm(FIRST + n as u8))
     }
-    /// The vector register that holds a float register now, into which it is loaded if it has one.
+    /// Returns the vector register that holds a float register, and loads it if it is its own.
     fn float_in(&mut self, a: Float) -> Xmm {
         let m = self.fr(a);
         let Some(v) = Self::vector(a) else {
@@ -29,7 +30,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         v
     }
-    /// The value of the vector register is that of the float register now.
+    /// Makes the vector register the value of the float register.
     fn float_out(&mut self, a: Float, from: Xmm) {
         let m = self.fr(a);
         self.a.movsd_store(m, from);
@@ -40,7 +41,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.floats |= 1 << (v.0 - FIRST);
         }
     }
-    /// A step of the instruction that comes back to `to`, with the vector registers as they are then.
+    /// Runs the step of the instruction in a cold part that returns to `to`, with the vector
+    /// registers as they are then.
     fn float_aside(&mut self, to: Label) -> Label {
         let (l, i, floats) = (self.a.label(), self.whole, self.floats);
         self.later("a step of the whole", move |g| {
@@ -116,7 +118,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.movapd(Xmm(0), p);
         let q = self.float_in(b);
         self.a.sse_op(op, Xmm(0), q);
-        // All bits of the exponent: infinite, or no number.
+        // All bits of the exponent are set: infinite, or not a number.
         self.a.movq_from(RCX, Xmm(0));
         self.a.shift_i(Q, Shr, RCX, 52);
         self.a.invert(RCX);

@@ -18,7 +18,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.new_frame(frame, heap, live);
         self.clear(frame);
     }
-    /// A frame, and so many words of the heap.
+    /// A frame, and `heap` words of the heap.
     fn new_frame(&mut self, Frame(frame): Frame, heap: u64, live: Live) {
         let n = frame + 1;
         self.room(n + heap, live);

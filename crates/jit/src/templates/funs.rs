@@ -24,12 +24,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             ..
         } = op;
         let n = environment.all().len();
-        // As the instruction, it does without room that was not made before.
+        // Like the instruction, it uses only room that was made before.
         let other = self.step_aside();
         self.a.lea(RCX, new(FUN_WORDS + n));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, other);
-        // The helper finds there how many words of environment there are.
+        // The helper reads the number of words of the environment there.
         self.a.store_i(new(FUN_BITS), n as i32);
         self.a.mov(R10, HP);
         self.a.mov_i(RCX, entry);

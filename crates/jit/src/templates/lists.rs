@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// From a list's term to its head and to its tail, in bytes.
+/// Offsets from the term of a list to its head and to its tail, in bytes.
 const HEAD: i32 = -(TAG_LIST as i32);
 const TAIL: i32 = CONS_TAIL as i32 * 8 - TAG_LIST as i32;
 
@@ -11,7 +11,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let p = self.get(src, R10);
         let dh = self.dst(hd, R11);
         if dh == p {
-            // The head goes where the cell stands: last.
+            // The head replaces the pointer to the cons cell, so it is loaded last.
             let dt = self.dst(tl, RCX);
             if dt == p {
                 // Both: the tail is written after the head.
@@ -46,7 +46,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.store_arg(new(CONS_TAIL), tl);
         self.made(dst, TAG_LIST, 2);
     }
-    /// `hd(list)` and `tl(list)`, of which one of both is given.
+    /// `hd(list)` and `tl(list)`.
     pub(super) fn fast_hd(&mut self, FastHd { src, dst }: FastHd) {
         self.fast_word_of_cell(src, dst, HEAD);
     }

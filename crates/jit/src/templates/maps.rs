@@ -8,11 +8,11 @@ use purlin_term::layout::MAP_SIZE;
 const VALUES_BEFORE: i32 = (FLATMAP_HEAD_WORDS as i32 - 1) * 8 - TAG_BOXED as i32;
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// Jumps where a term is no small map. RCX: how many keys it has, R11 the tuple of them.
+    /// Jumps if a term is no flat map. RCX becomes its number of keys, R11 the tuple of them.
     pub(super) fn flat_map(&mut self, m: Reg, to: Label) {
         self.if_not_boxed(m, to);
         self.a.load32(RCX, boxed(m, 0));
-        // The kind stands above the mark: 0 for a flat one.
+        // The kind is above the mark: 0 for a flat one.
         self.a.alu_i(D, And, RCX, 0xFF);
         self.a
             .alu_i(D, Cmp, RCX, (Subtag::Map as i32) << SUBTAG_SHIFT);
@@ -20,8 +20,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, boxed(m, MAP_SIZE));
         self.a.load(R11, boxed(m, FLATMAP_KEYS));
     }
-    /// RCX: the place of the key among the keys in R11 of the small map in R12, from 1 on; R10 is used. Jumps where it isn't among them.
-    /// Looks where it was the last time first.
+    /// RCX becomes the index, from 1, of the key among the keys in R11 of the flat map in R12; uses
+    /// R10. Jumps if there is no such key. Tries the index of the last lookup first.
     pub(super) fn find_key(&mut self, key: u64, to: Label) {
         let (found, slow) = (self.a.label(), self.a.label());
         let wide = i32::try_from(key as i64).is_err();
@@ -37,7 +37,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load8(RCX, hint);
         self.a.alu_m(Q, Cmp, RCX, boxed(R12, MAP_SIZE));
         self.a.jcc(Cond::A, slow);
-        // Place 0 has a header, which no key is.
+        // Index 0 is a header, which no key equals.
         compare(self);
         self.a.jcc(Cond::Ne, slow);
         self.a.bind(found);
@@ -61,14 +61,15 @@ impl<'a, 'e> Gen<'a, 'e> {
             },
         );
     }
-    /// Where the context has the hint for the next key that this code looks for.
+    /// Returns the place of the hint in the context for the next key lookup of this code.
     fn hint(&mut self) -> Mem {
         self.hints += 1;
         let n = self.pc(self.whole.at).wrapping_add(self.hints);
         let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - KEY_HINTS.trailing_zeros());
         at(CX, self.env.fields.key_hints + n as i32)
     }
-    /// RCX: the value of the key in the map R12, which stays. Jumps where there is none, and where R12 is no map. R10 and R11 are used.
+    /// RCX becomes the value of the key in the map R12, which is kept. Jumps if there is none, or
+    /// if R12 is no map. Uses R10 and R11.
     pub(super) fn look_up(&mut self, key: Src, missing: Label) {
         let (general, tree, done) = (self.a.label(), self.a.label(), self.a.label());
         let mut looked = true;
@@ -170,7 +171,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.look_up(k, to);
         }
     }
-    /// Whether a source is a register that a collection with so many live ones does not keep.
+    /// Whether a source is a register that a collection with that many live ones does not keep.
     fn is_dead(a: Src, live: Live) -> bool {
         matches!(a, Src::X(n) if u64::from(n) >= live.0)
     }
@@ -208,7 +209,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         } = op;
         self.put_map(map, dst, pairs);
     }
-    /// A small map with other values of keys that it has, which are immediates in the code; all else is a step.
+    /// A flat map with other values for keys that it has, which are immediates in the code;
+    /// anything else runs as a step.
     fn put_map(&mut self, map: Src, dst: Dst, pairs: list::Sources) {
         let immediate = |(key, value)| match key {
             Src::C(w) if is_immediate(w) => Some((w, value)),
@@ -232,8 +234,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         };
         let others = others.to_vec();
-        // The map itself, if nothing changes. Whether anything does is asked of the first value alone as a rule: if that stays, of the
-        // others, elsewhere.
+        // The result is the map itself if nothing changes. Usually the first value alone decides
+        // that; if it is the same, a cold part compares the others.
         self.find_key(first.0, other);
         let same = self.a.label();
         let changes = |g: &mut Self, v: Src| {

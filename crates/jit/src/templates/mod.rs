@@ -1,8 +1,8 @@
-//! The templates: what each op is in machine code. See the head of [`quick`](super).
+//! The templates: the machine code of each op. See the head of [`quick`](super).
 //!
-//! A row of `purlin_isa::ops` whose machine code is `template` has a function of its name here, in the file of its family. It is
-//! given the operands of the row. Where operands are unusual it makes a step instead ([`Gen::step`]), or does so in a cold part
-//! ([`Gen::step_aside`]).
+//! A row of `purlin_isa::ops` whose machine code is `template` has a function of its name here, in
+//! the file of its family. The function gets the operands of the row. If operands are unusual it
+//! runs the step instead ([`Gen::step`]), or does so in a cold part ([`Gen::step_aside`]).
 
 use super::*;
 use purlin_term::layout::TUPLE_FIRST;
@@ -36,7 +36,8 @@ macro_rules! by_row {
         }
     };
     (@ template $g:ident $i:ident $c:ident $name:ident) => { $g.$name(operands::$c::of($i)) };
-    // Neither of the last two comes here: of a fused op its parts do, and the function of the other is refused before.
+    // Neither of the last two gets here: a fused op is compiled as its parts, and a function with
+    // an op of the other kind is refused before.
     (@ step $g:ident $i:ident $c:ident $name:ident) => { $g.step() };
     (@ fused $g:ident $i:ident $c:ident $name:ident) => { $g.step() };
     (@ raises $g:ident $i:ident $c:ident $name:ident) => { $g.raises($i) };
@@ -46,24 +47,24 @@ macro_rules! by_row {
 purlin_isa::for_each_specific_op!(by_row);
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// The interpreter runs the instruction.
+    /// Exits to the interpreter at the instruction.
     fn leaves(&mut self) {
         let pc = self.pc(self.part.at);
         self.leave_to(pc);
-        // What it calls returns to code that is compiled.
+        // The function that it calls returns to compiled code.
         let effects = self.part.op.row().effects;
         if effects.calls && !effects.ends {
             self.return_point();
         }
     }
-    /// Whoever returns to the next instruction goes on in machine code.
+    /// Returns to the next instruction go on in machine code.
     fn return_point(&mut self) {
         let next = self.part.next;
         if let Some(l) = self.label_at(next) {
             self.returns.push((self.pc(next), l));
         }
     }
-    /// A cold place that makes a step of the whole instruction and comes back behind its template.
+    /// A cold part that runs the step of the whole instruction and continues after its template.
     pub(super) fn step_aside(&mut self) -> Label {
         let l = self.a.label();
         let i = self.whole;
@@ -81,7 +82,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         });
         l
     }
-    /// The value of a constant that is a small integer.
+    /// Returns the value of a constant that is a small integer.
     fn small(a: Src) -> Option<i64> {
         match a {
             Src::C(w) if is_small_word(w) => Some((w as i64) >> SMALL_SHIFT),
@@ -97,13 +98,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
     }
-    /// The number in RCX, as a term.
+    /// Stores the number in RCX as a term.
     fn put_small(&mut self, dst: Dst) {
         self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
         self.put(dst, RCX);
     }
-    /// The object at the top of the heap is done: so many words.
+    /// Ends the object of that many words at the top of the heap, and stores its term.
     fn made(&mut self, dst: Dst, tag: u64, words: i32) {
         let d = self.dst(dst, RCX);
         self.a.lea(d, at(HP, tag as i32));

@@ -1,4 +1,4 @@
-//! Natives that are made in place, where their operands are as simple as they mostly are.
+//! Templates of natives, for simple operands.
 
 use super::*;
 
@@ -16,7 +16,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             a, b, dst, export, ..
         } = op;
         match (self.env.native)(export) {
-            // Of a tuple in a register a shortcut stands before it.
+            // For a tuple in a register, a shortcut precedes it.
             Some(Native::Element) if matches!(b, Src::C(w) if !is_immediate(w)) => {
                 self.element_of_constant(a, b, dst);
             }
@@ -26,7 +26,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(),
         }
     }
-    /// The call of a native: a search of a short list is made by a stub, anything else is a step.
+    /// The call of a native: a stub searches short lists, anything else runs as a step.
     pub(super) fn call_bif(&mut self, CallBif { export, .. }: CallBif) {
         if (self.env.changes_code)(export) {
             return self.leaves();
@@ -52,7 +52,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let CallBifOnly { export, arity, .. } = op;
         self.call_bif_returning(export, None, arity);
     }
-    /// The call of a native that is the last thing in a function with that frame, or with none.
+    /// A tail call of a native in a function with that frame, or with none.
     fn call_bif_returning(&mut self, export: u64, frame: Option<Frame>, arity: u64) {
         if (self.env.changes_code)(export) {
             return self.leaves();
@@ -73,9 +73,9 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.native_returning(i, frame, arity);
         });
     }
-    /// A step of the call of a native that ends with a return.
+    /// The step of a tail call of a native.
     fn native_returning(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64) {
-        // Where exceptions lead there as well all registers are loaded.
+        // If exceptions lead there as well, all registers are loaded.
         let direct = !self.handlers.contains(&i.next);
         self.returning_step(i, frame, arity, direct);
     }
@@ -85,7 +85,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             !self.env.stressed && matches!(n, Native::KeyFind | Native::KeyMember | Native::Member)
         })
     }
-    /// X0 = what a search finds. Goes to `other` where the native is to be called: where nothing has happened yet.
+    /// X0 becomes the result of a search. Jumps to `other`, before anything has happened, if the
+    /// native must be called.
     fn search_list(&mut self, n: Native, other: Label) {
         // The call counts as one of the native, which ends no time slice here.
         self.a.alu_i(Q, Cmp, REDS, 1);
@@ -128,8 +129,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.put(Dst::X(0), RCX);
     }
-    /// Where a library may have put a function in the place of this one. All functions of a module that names none may be meant, and
-    /// most of the slots stay empty: the function's own code follows there.
+    /// A place where a library may have put a function. If the module names no functions, each of
+    /// them has such a place, and most of the slots stay empty: the function's own code follows.
     pub(super) fn nif(&mut self, Nif { slot }: Nif) {
         let i = self.part;
         let Some(next) = self.label_at(i.next) else {
@@ -141,14 +142,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         let arity = u64::from(self.f.arity);
         self.returning_step(i, None, arity, false);
     }
-    /// An element of a tuple in the code, as tables are.
+    /// An element of a tuple in the code, as in lookup tables.
     fn element_of_constant(&mut self, index: Src, tuple: Src, dst: Dst) {
         let other = self.step_aside();
         let t = self.get(tuple, R10);
         self.if_not_tuple(t, other);
         self.element_at(index, t, dst, other);
     }
-    /// An element of what is a tuple.
+    /// An element of a term that is a tuple.
     pub(super) fn element_at(&mut self, index: Src, t: Reg, dst: Dst, other: Label) {
         let k = self.get(index, R12);
         self.if_no_small(index, k, other);
@@ -157,7 +158,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov(RCX, k);
         self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
         self.a.dec(RCX);
-        // Numbers below 1 are large ones without a sign.
+        // Numbers below 1 are large unsigned ones.
         self.a.alu(Q, Cmp, RCX, R11);
         self.a.jcc(Cond::Ae, other);
         self.a.load(RCX, indexed(t, RCX, 8, 8 - TAG_BOXED as i32));
@@ -221,7 +222,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (t, f) = (self.env.true_word, self.env.false_word);
         match n {
             Native::And | Native::Or => {
-                // One of both values of the first decides alone.
+                // One of the two values of the first operand decides alone.
                 self.a.mov(RCX, q);
                 self.cmp_word(p, if n == Native::And { f } else { t });
                 self.a.cmov(Cond::E, RCX, p);

@@ -1,4 +1,4 @@
-//! Moves between registers, and what has no code.
+//! Moves between registers, and ops without code.
 
 use super::*;
 
@@ -14,7 +14,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.mov(p, q);
             self.a.mov(q, RCX);
         } else {
-            // The one that is in memory is written first.
+            // The one in memory is written first.
             self.a.mov(RCX, p);
             self.put(a, q);
             self.put(b, RCX);
@@ -28,11 +28,11 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.put_word(y, NIL_WORD);
         }
     }
-    /// Nothing: a function that is to stop at lines has no machine code.
+    /// No code: a function with lines for breakpoints has no machine code.
     pub(super) fn debug_line(&mut self, DebugLine { .. }: DebugLine) {}
-    /// Nothing: the tests that it spares follow.
+    /// No code: the tests that it replaces follow.
     pub(super) fn type_switch(&mut self, TypeSwitch { .. }: TypeSwitch) {}
-    /// Natives that are called here leave no other trace of who has called them.
+    /// Natives that are called here leave no other trace of their caller.
     pub(super) fn running(&mut self, Running { function }: Running) {
         let running = self.env.fields.running;
         self.a.load(R11, at(CX, running));

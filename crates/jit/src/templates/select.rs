@@ -1,4 +1,4 @@
-//! Selections of one of several places.
+//! Selections among several labels.
 
 use super::*;
 
@@ -12,7 +12,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let arms: Vec<(u64, Label)> = arms.all().map(|(w, l)| (w, self.place(l))).collect();
         self.search(r, &arms, to);
     }
-    /// Compares with sorted words, in halves where there are many.
+    /// Compares with sorted words, by binary search if there are many.
     fn search(&mut self, r: Reg, arms: &[(u64, Label)], other: Label) {
         if arms.len() <= IN_A_ROW {
             for &(w, l) in arms {

@@ -1,4 +1,4 @@
-//! Shortcuts: what stands before the call of a native and steps over it where it knows the value.
+//! Shortcuts: they precede the call of a native, and skip it if they know the value.
 
 use super::*;
 use purlin_isa::ops::comparison::{
@@ -7,7 +7,8 @@ use purlin_isa::ops::comparison::{
 use purlin_term::layout::{BIN_SIZE, MAP_SIZE, SUB_BIN_BITS};
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// The labels behind the call of the native that the shortcut stands before, and of that call.
+    /// Returns the label after the call of the native that the shortcut precedes, and that of the
+    /// call.
     pub(super) fn shortcut(&self) -> Option<(Label, Label)> {
         let over = over(&self.f, self.part).and_then(|over| self.label_at(over))?;
         Some((over, self.label_at(self.part.next)?))
@@ -19,7 +20,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let r = self.get(tuple, R10);
         self.if_not_tuple(r, next);
-        // An element's offset in bytes is eight times its number.
+        // The offset of an element in bytes is eight times its number.
         self.cmp_mem_word(boxed(r, 0), offset << (ARITY_SHIFT - 3));
         self.a.jcc(Cond::B, next);
         self.element(tuple, offset, dst);
@@ -41,7 +42,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let r = self.get(src, R10);
         self.if_not_tuple(r, next);
-        // The arity stands above six bits of the header, which are 0.
+        // The arity is above six bits of the header, which are 0.
         self.a.load(RCX, boxed(r, 0));
         self.a
             .shift_i(Q, Shr, RCX, (ARITY_SHIFT - SMALL_SHIFT) as u8);
@@ -78,7 +79,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => return self.step(),
         };
         if equality {
-            // Different words tell only if one of them, or for `==` both, are immediate. A word that is no pointer.
+            // Different words decide only if one of them, or for `==` both, are immediate. A word
+            // that is no pointer.
             let known = self.a.label();
             self.cmp_args(pa, pb);
             self.a.jcc(Cond::E, known);
@@ -112,7 +114,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
             }
             self.a.bind(known);
-            // The flags anew: the tests have used them.
+            // Compares again: the tests have used the flags.
             self.cmp_args(pa, pb);
         } else {
             self.if_not_smalls(pa, pb, next);
@@ -148,7 +150,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let m = self.get(map, R12);
         self.a.mov(R12, m);
-        // What is no map has no keys; whether it is one the native says.
+        // A term that is no map has no keys; the native decides whether it is one.
         self.if_not_kind(R12, Subtag::Map, next);
         let missing = self.a.label();
         self.look_up(key, missing);
@@ -164,7 +166,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let r = self.get(src, R10);
         self.if_not_kind(r, Subtag::Map, next);
-        // The same word of small and of large maps.
+        // The same word for flat maps and tree maps.
         self.a.load(RCX, boxed(r, MAP_SIZE));
         self.put_small(dst);
         self.a.jmp(over);
@@ -184,7 +186,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a
             .alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << SUBTAG_SHIFT);
         self.a.jcc(Cond::Ne, next);
-        // Bits of a byte that is not whole.
+        // Bits of an incomplete last byte.
         self.a.load8(RCX, boxed(r, SUB_BIN_BITS));
         self.a.test(D, RCX, RCX);
         self.a.jcc(Cond::Ne, next);
@@ -209,7 +211,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.inc(R11);
         self.a.alu_i(D, Cmp, R11, MOST);
         self.a.jcc(Cond::B, more);
-        // Long ones are counted by the native, which counts reductions.
+        // Long ones are counted by the native, which charges reductions.
         self.a.bind(end);
         self.cmp_word(R10, NIL_WORD);
         self.a.jcc(Cond::Ne, next);

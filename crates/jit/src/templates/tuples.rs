@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Largest record that is copied word by word.
+/// Maximum size of a record that is copied word by word.
 const WORDS_MOST: u64 = 32;
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -29,7 +29,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         } = op;
         let p = self.get(src, R10);
         let offset = offset as i32 - TAG_BOXED as i32;
-        // Both are read before the first is written: it may be the tuple's own register.
+        // Both are read before the first is written, which may be the tuple's own register.
         self.a.load(R11, at(p, offset));
         let d = self.dst(dst2, RCX);
         self.a.load(d, at(p, offset + 8));
@@ -73,7 +73,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         // Only RCX is used for the words, and R11 for large ones.
         for k in 0..=size {
             let m = new(k);
-            // The last of several values of an element counts.
+            // If there are several values for an element, the last one counts.
             match updates.all().rev().find(|u| u.0 == k) {
                 Some((_, value)) => self.store_arg(m, value),
                 None => {

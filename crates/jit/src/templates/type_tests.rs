@@ -1,13 +1,13 @@
-//! Comparisons, and tests of types.
+//! Comparisons and type tests.
 
 use super::*;
 use purlin_term::word::{TAG_PID, TAG_PORT};
 
-/// The bit of a subtag that differs between integers of both signs.
+/// The bit of a subtag that differs between positive and negative integers.
 const SIGN: i32 = Subtag::PosBig as i32 ^ Subtag::NegBig as i32;
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// R10 and RCX: the operands of a helper.
+    /// Loads R10 and RCX, the operands of a helper.
     pub(super) fn operands(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) {
         match b {
             Src::C(w) => self.a.mov_i(RCX, w),
@@ -18,14 +18,15 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.a.mov(R10, ra),
         }
     }
-    /// The machine register of an operand; of a constant none, which stands for it.
+    /// Returns the machine register of an operand; a constant stays one.
     pub(super) fn get_or_constant(&mut self, a: Src, scratch: Reg) -> (Src, Reg) {
         match a {
             Src::C(_) => (a, scratch),
             _ => (a, self.get(a, scratch)),
         }
     }
-    /// Compares two small integers, or any words: sets the flags of `a` against `b`, or the other way round if the result says so.
+    /// Compares two small integers, or any words. Sets the flags of `a` against `b`, or the other
+    /// way round if the result is true.
     pub(super) fn cmp_args(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) -> bool {
         match (a, b) {
             (Src::C(v), Src::C(w)) => {
@@ -60,7 +61,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn is_ge(&mut self, IsGe { fail, a, b }: IsGe) {
         self.less(fail, a, b, false);
     }
-    /// `<`, or `>=` where not `less`.
+    /// `<`, or `>=` if not `less`.
     fn less(&mut self, fail: Target, a: Src, b: Src, less: bool) {
         let to = self.to(fail);
         let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
@@ -84,7 +85,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let both = self.range(a).is_some() && self.range(b).is_some();
         self.if_not_smalls(pa, pb, cold);
         let turned = self.cmp_args(pa, pb);
-        // Where it does not hold.
+        // The condition under which it does not hold.
         let c = match (less, turned) {
             (true, false) => Cond::Ge,
             (false, false) => Cond::L,
@@ -122,7 +123,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn is_nil(&mut self, IsNil { fail, src }: IsNil) {
         self.is_word(fail, src, NIL_WORD, Cond::Ne);
     }
-    /// Goes to the label where the comparison of a term with a word has that result.
+    /// Jumps if the comparison of a term with a word has that result.
     fn is_word(&mut self, fail: Target, src: Src, w: u64, unless: Cond) {
         let r = self.get(src, R10);
         let to = self.to(fail);
@@ -147,14 +148,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.cmp_word(r, most);
         self.a.jcc(Cond::G, to);
     }
-    /// `==` and `/=`, or where `exact` `=:=` and `=/=`.
+    /// `==` and `/=`, or if `exact` `=:=` and `=/=`.
     fn equal(&mut self, fail: Target, a: Src, b: Src, exact: bool, wanted: bool) {
         let to = self.to(fail);
         let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
         let (cold, next) = (self.a.label(), self.a.label());
         let (is, is_not) = if wanted { (next, to) } else { (to, next) };
         self.cmp_args(pa, pb);
-        // A small integer equals nothing exactly but itself, and no other small integer.
+        // A small integer is only exactly equal to itself, and equal to no other small integer.
         let (ka, kb) = (self.range(a).is_some(), self.range(b).is_some());
         if ka && kb || exact && (ka || kb) {
             self.a.jcc(if wanted { Cond::Ne } else { Cond::E }, to);
@@ -162,7 +163,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.jcc(Cond::E, is);
         match exact {
-            // An immediate equals nothing but itself.
+            // An immediate only equals itself.
             true => {
                 for (arg, r) in [pa, pb] {
                     match arg {
@@ -203,14 +204,14 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(next);
         });
     }
-    /// The term that a test looks at, and where it goes if that is of another type. The last is for where it is of the type: the
-    /// test ends there.
+    /// Returns the register of the tested term, the label for a term of another type, and the label
+    /// for one of the type, where the test ends.
     fn type_test(&mut self, fail: Target, src: Src) -> (Reg, Label, Label) {
         let r = self.get(src, R10);
         let to = self.to(fail);
         (r, to, self.a.label())
     }
-    /// Compares the subtag that [`Gen::cmp_subtag`] has found with one more.
+    /// Compares the subtag that [`Gen::cmp_subtag`] has loaded with one more.
     fn or_subtag(&mut self, s: Subtag) {
         self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
     }
@@ -263,7 +264,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn is_number(&mut self, IsNumber { fail, src }: IsNumber) {
         self.number(fail, src, true);
     }
-    /// An integer, or where `any` a float.
+    /// Tests for an integer, or if `any` also for a float.
     fn number(&mut self, fail: Target, src: Src, any: bool) {
         if self.range(src).is_some() {
             return;
@@ -274,7 +275,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, is);
         self.if_not_boxed(r, to);
         self.a.load32(RCX, boxed(r, 0));
-        // Both signs of large integers but for one bit.
+        // The headers of positive and negative bignums differ in one bit.
         self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
         if any {
             self.or_subtag(Subtag::Float);
@@ -292,7 +293,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn is_port(&mut self, IsPort { fail, src }: IsPort) {
         self.identifier(fail, src, TAG_PORT, Subtag::ExtPort);
     }
-    /// A pid or a port of this node, or of another one.
+    /// Tests for a pid or a port of this node, or of another one.
     fn identifier(&mut self, fail: Target, src: Src, here: u64, elsewhere: Subtag) {
         let (r, to, is) = self.type_test(fail, src);
         self.a.mov32(RCX, r);
@@ -326,7 +327,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     pub(super) fn is_binary(&mut self, IsBinary { fail, src }: IsBinary) {
         let (r, to, is) = self.type_test(fail, src);
-        // A part of another may end within a byte: looked at by the handler.
+        // A sub-binary may end within a byte: the handler decides.
         let part = self.step_aside();
         self.if_not_boxed(r, to);
         self.cmp_subtag(r, Subtag::HeapBin);

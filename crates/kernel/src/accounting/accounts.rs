@@ -1,15 +1,17 @@
-//! Accounts of copies, shares and allocations, by the place in the program that did them.
+//! Counts of copied, shared and allocated words, by the place in the program that caused them.
 //!
-//! A place is a stack of code addresses, which is written down as functions and lines when it is first seen. Copies of
-//! [`EXACT_WORDS`] and more are counted one by one. Of smaller ones, and of what processes allocate on their heaps, each thread
-//! takes a sample about every [`SAMPLED_WORDS`], and counts all words since the last one for the place that it meets: sums
-//! are right, and the shares of places are as exact as there are samples.
+//! A place is a stack of code addresses, which is recorded as functions and lines when it is first
+//! seen. Copies of [`EXACT_WORDS`] and more are counted one by one. For smaller copies and for
+//! allocations on heaps, each thread takes a sample about every [`SAMPLED_WORDS`] and charges all
+//! words since the last sample to the place of this one. So sums are right, and the shares of
+//! places get more exact with more samples.
 //!
 //! # Invariants
-//! * What is not sampled costs a subtraction and a comparison. No thread writes to what another thread writes to.
-//! * Each thread has a table of its own behind a lock, which others take only to read it. The table is bounded: see
-//!   [`PLACES`].
-//! * Addresses are keys only as long as no module was freed since: [`forget_addresses`].
+//! * Whatever is not sampled costs a subtraction and a comparison. No thread writes to memory that
+//!   another thread writes to.
+//! * Each thread has a table of its own behind a lock, which others take only to read it. The table
+//!   is bounded: see [`PLACES`].
+//! * Addresses are keys only until a module is freed: [`forget_addresses`].
 
 use crate::process::Cx;
 use crate::sync::{Mutex, MutexGuard};
@@ -24,39 +26,43 @@ use std::sync::{Arc, OnceLock};
 
 /// Words between two samples: 512 KiB.
 pub const SAMPLED_WORDS: usize = 1 << 16;
-/// Copies of this many words (8 KiB) are all counted.
+/// Copies of at least this many words (8 KiB) are all counted.
 pub const EXACT_WORDS: usize = 1 << 10;
-/// Writes of this many bytes are all counted; of those that are smaller so many are counted for the place of the last.
+/// Writes of at least this many bytes are all counted. Smaller writes are charged to the place of
+/// every `SMALL_WRITES`th.
 pub const EXACT_BYTES: u64 = 8 * EXACT_WORDS as u64;
 const SMALL_WRITES: u64 = 64;
 /// Reductions between two samples.
 pub const SAMPLED_REDUCTIONS: usize = 16_000;
-/// Nanoseconds from which on a wait for a message, and any other, is told with its place.
-pub const TOLD_RECEIVE: u64 = 1_000_000;
-pub const TOLD_WAIT: u64 = 100_000;
-/// For a lock: whoever waits for one has slept, so that to note it costs little beside.
-pub const TOLD_LOCK: u64 = 1_000;
-/// Frames of a place, at most.
+/// Minimum duration in nanoseconds of a wait for a message, and of any other wait, that is recorded
+/// with its place.
+const MIN_RECEIVE: u64 = 1_000_000;
+const MIN_WAIT: u64 = 100_000;
+/// The same for a lock. The waiting thread has slept anyway, so recording costs little in
+/// comparison.
+const MIN_LOCK: u64 = 1_000;
+/// Maximum number of frames of a place.
 pub const FRAMES: usize = 12;
-/// Words of the stack that are looked through for them.
+/// Words of the stack that are searched for them.
 const STACK_WORDS: usize = 400;
-/// Places of a thread's table that are told apart by all of their frames; beyond twice as many they aren't.
+/// Number of places in a thread's table that are distinguished by all of their frames. Beyond twice
+/// as many they are not distinguished at all.
 pub const PLACES: usize = 1 << 11;
 /// Frames of a place beyond [`PLACES`].
 const FRAMES_OF_MANY: usize = 4;
-/// Terms that are looked at for a closure, and levels.
+/// Number of terms that are searched for a closure.
 const SEARCHED: usize = 64;
-/// Variables of a closure that are larger than this aren't measured further.
+/// Closure variables larger than this are not measured further.
 const MEASURED_WORDS: usize = 1 << 24;
 
-/// The kind of work done there.
+/// The kind of work done at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// A message was sent.
     Message,
     /// A process was started: its arguments, and what its fun captured.
     Spawn,
-    /// An exit reason was told to others.
+    /// An exit reason was sent to others.
     Exit,
     /// A timer was started, with a message.
     Timer,
@@ -66,23 +72,23 @@ pub enum Kind {
     TableOut,
     /// A process was asked about itself.
     Asked,
-    /// A heap was filled.
+    /// Words were allocated on a heap.
     Allocation,
-    /// A collection kept words: it moved them, or went through them.
+    /// A collection kept words: it moved or traversed them.
     Collection,
     /// Reductions were used.
     Work,
-    /// Something was written to a file, a socket or a program: see [`Written`]. Sums are bytes.
+    /// Data was written to a file, a socket or a program: see [`Written`]. Sums are bytes.
     Write,
-    /// It was ready and didn't run. Sums of this and those below are nanoseconds.
+    /// The process was ready but did not run. Sums of this kind and those below are nanoseconds.
     Ready,
-    /// It waited for a message, or until a time.
+    /// The process waited for a message, or for a timeout.
     Receive,
-    /// It waited until a port, or the connection to another node, took more.
+    /// The process waited until a port, or the connection to another node, accepted more.
     Busy,
-    /// It waited for a thread that may block, or compute long.
+    /// The process waited for a dirty thread.
     DirtyQueue,
-    /// It waited, with its scheduler, for a table or port that others used.
+    /// The process, and its scheduler, waited for a table or port that others used.
     Lock,
 }
 
@@ -97,7 +103,7 @@ impl Kind {
     }
 }
 
-/// A function, and where in it.
+/// A function and a line in it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Frame {
     pub module: Term,
@@ -110,39 +116,41 @@ pub struct Frame {
 /// The largest variable that a closure has captured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Captured {
-    /// The function that holds the closure's code, of `arity` arguments, captured variables included.
+    /// The function with the closure's code. Its arity, `arity`, includes captured variables.
     pub module: Term,
     pub function: Term,
     pub arity: u32,
-    /// Its place among `count` captured variables, from 0.
+    /// Its index among `count` captured variables, from 0.
     pub index: usize,
     pub count: usize,
-    /// The words that it takes, shared parts included.
+    /// Its size in words, shared parts included.
     pub words: usize,
 }
 
-/// Sums of a place, in words, if its kind doesn't say otherwise.
+/// Sums for a place, in words unless its kind says otherwise.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sums {
-    /// How often, which is estimated where copies are small.
+    /// Number of times; an estimate where copies are small.
     pub times: u64,
-    /// Copied, allocated, used, waited; of what is written, copied together from small parts.
+    /// Words copied, allocated, used or waited. For writes: bytes merged from small parts.
     pub copied: u64,
-    /// Copied to regions, which is done once; of what is written, kept since the other side didn't take it at once.
+    /// Words copied to regions, which happens once. For writes: bytes queued because the other side
+    /// did not accept them at once.
     pub moved: u64,
-    /// Not copied, since they were in regions; of what is written, given to the system where they were.
+    /// Words not copied because they were in regions. For writes: bytes passed to the system in
+    /// place.
     pub shared: u64,
     /// The largest copy.
     pub largest: u64,
-    /// Samples among them: where it is 0 nothing is estimated.
+    /// Number of samples among them; with 0, nothing is estimated.
     pub samples: u64,
-    /// For writes: the system calls, and the parts that they were given.
+    /// For writes: the number of system calls, and of the parts passed to them.
     pub calls: u64,
     pub parts: u64,
 }
 
 impl Sums {
-    /// Adds others.
+    /// Adds other sums.
     pub fn add(&mut self, o: &Sums) {
         self.times += o.times;
         self.copied += o.copied;
@@ -164,7 +172,7 @@ pub struct Entry {
     pub captured: Option<Captured>,
 }
 
-/// Addresses from the innermost outwards; 0 ends them.
+/// Addresses from the innermost outwards; ends with 0.
 type Key = (Kind, [usize; FRAMES]);
 type Place = (Kind, Vec<Frame>);
 
@@ -174,7 +182,7 @@ struct Table {
     by_frames: HashMap<Place, usize>,
     entries: Vec<Entry>,
     waits: Waits,
-    /// Modules that had been freed when the keys were made.
+    /// Number of freed modules when the keys were made.
     freed: usize,
 }
 
@@ -191,12 +199,12 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock()
 }
 
-/// Says how addresses of code are named. Before that nothing is counted by place.
+/// Sets the function that names code addresses. Before that nothing is counted by place.
 pub fn set_namer(f: fn(*const u64) -> Option<Frame>) {
     let _ = NAMER.set(f);
 }
 
-/// Counts nothing from now on: to be called before there are schedulers.
+/// Turns counting off. Must be called before there are schedulers.
 pub fn turn_off() {
     ON.store(false, Ordering::Relaxed);
 }
@@ -206,20 +214,21 @@ pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Code is about to be freed: its addresses may mean something else soon.
+/// Called before code is freed: its addresses may soon mean something else.
 pub fn forget_addresses() {
     FREED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts a copy of `words` words that the process in the context makes; `what` is what it copies, to look for closures in.
+/// Counts a copy of `words` words made by the process in the context. `what` is the copied term,
+/// which is searched for closures.
 #[inline]
 pub fn copied(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
     if words >= EXACT_WORDS {
         large(cx, kind, words, what);
         return;
     }
-    cx.copy_budget -= words as i64;
-    if cx.copy_budget < 0 {
+    cx.budgets.copied -= words as i64;
+    if cx.budgets.copied < 0 {
         small(cx, kind, words, what);
     }
 }
@@ -240,13 +249,13 @@ fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
 #[cold]
 #[inline(never)]
 fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
-    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
         return;
     };
     record(cx, kind, like(n, words), what);
 }
 
-/// Sums of `n`, of which one had `words`.
+/// Sums for `n` words, one sample of which had `words`.
 fn like(n: u64, words: usize) -> Sums {
     Sums {
         times: (n / words.max(1) as u64).max(1),
@@ -257,7 +266,8 @@ fn like(n: u64, words: usize) -> Sums {
     }
 }
 
-/// A budget is used up: what was used since the last sample. None: this was no sample, but the first look.
+/// Restarts a budget that is used up. Returns the amount used since the last sample, or None if
+/// this was the first look and not a sample.
 #[inline]
 fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
     let overdrawn = *budget;
@@ -267,16 +277,18 @@ fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
         return None;
     }
     *budget = every as i64;
-    // A context begins far below zero, so that the first copy comes here, whether anything is counted or not.
+    // A context starts far below zero, so that its first copy comes here even if nothing is
+    // counted.
     (!first).then_some(every as u64 + overdrawn.unsigned_abs())
 }
 
-/// Counts words that went to regions, or were found there: in samples where they are few, as copies are.
+/// Counts words that were moved to regions or found there. Small amounts are sampled, as copies
+/// are.
 pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
     let words = (moved + shared) as usize;
     if words < EXACT_WORDS {
-        cx.copy_budget -= words as i64;
-        if cx.copy_budget < 0 {
+        cx.budgets.copied -= words as i64;
+        if cx.budgets.copied < 0 {
             shared_small(cx, kind, (moved, words as u64), what);
         }
         return;
@@ -290,11 +302,11 @@ pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
     record(cx, kind, sums, what);
 }
 
-/// Of `words` words `moved` went to regions.
+/// `moved` of `words` words went to regions.
 #[cold]
 #[inline(never)]
 fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term) {
-    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
         return;
     };
     let moved = (u128::from(n) * u128::from(moved) / u128::from(words.max(1))) as u64;
@@ -308,11 +320,11 @@ fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term)
     record(cx, kind, sums, what);
 }
 
-/// Counts words that the process in the context has made on its heap.
+/// Counts words that the process in the context has allocated on its heap.
 #[inline]
 pub fn allocated(cx: &mut Cx, words: usize) {
-    cx.alloc_budget -= words as i64;
-    if cx.alloc_budget < 0 {
+    cx.budgets.allocated -= words as i64;
+    if cx.budgets.allocated < 0 {
         allocation(cx, words);
     }
 }
@@ -320,7 +332,7 @@ pub fn allocated(cx: &mut Cx, words: usize) {
 #[cold]
 #[inline(never)]
 fn allocation(cx: &mut Cx, words: usize) {
-    let Some(n) = sampled(&mut cx.alloc_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.allocated, SAMPLED_WORDS) else {
         return;
     };
     let sums = Sums {
@@ -333,17 +345,18 @@ fn allocation(cx: &mut Cx, words: usize) {
     record(cx, Kind::Allocation, sums, Term::small(0));
 }
 
-/// As [`allocated`], of a process that ends: whatever it runs, it was started for this. One that was never collected has most
-/// likely no more than it was started with, which counts as a copy.
+/// Does the same as [`allocated`] for a process that ends, charging the words to its initial
+/// function. A process that was never collected most likely has no more than its arguments, which
+/// count as a copy.
 #[inline]
 pub fn ended(cx: &mut Cx) {
     if std::ptr::eq(cx.heap.high_water, cx.heap.heap) {
         return;
     }
     let words = cx.heap.fresh_words();
-    cx.alloc_budget -= words as i64;
-    if cx.alloc_budget < 0 {
-        // The code that it left by may be anything.
+    cx.budgets.allocated -= words as i64;
+    if cx.budgets.allocated < 0 {
+        // Its last address may be anywhere.
         cx.bif_pc = std::ptr::null();
         allocation(cx, words);
     }
@@ -352,19 +365,20 @@ pub fn ended(cx: &mut Cx) {
 /// Counts words that a collection of the process in the context has kept.
 #[inline]
 pub(crate) fn kept(cx: &mut Cx, words: usize) {
-    cx.kept_budget -= words as i64;
-    if cx.kept_budget < 0
-        && let Some(n) = sampled(&mut cx.kept_budget, SAMPLED_WORDS)
+    cx.budgets.kept -= words as i64;
+    if cx.budgets.kept < 0
+        && let Some(n) = sampled(&mut cx.budgets.kept, SAMPLED_WORDS)
     {
         record(cx, Kind::Collection, like(n, words), Term::small(0));
     }
 }
 
-/// Counts reductions that the process in the context has used until it stopped at `pc`. Its stack is in order.
+/// Counts reductions that the process in the context has used until it stopped at `pc`. Its stack
+/// is valid.
 #[inline]
 pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
-    cx.work_budget -= reductions as i64;
-    if cx.work_budget < 0 {
+    cx.budgets.worked -= reductions as i64;
+    if cx.budgets.worked < 0 {
         work(cx, pc);
     }
 }
@@ -372,7 +386,7 @@ pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
 #[cold]
 #[inline(never)]
 fn work(cx: &mut Cx, pc: *const u64) {
-    let Some(n) = sampled(&mut cx.work_budget, SAMPLED_REDUCTIONS) else {
+    let Some(n) = sampled(&mut cx.budgets.worked, SAMPLED_REDUCTIONS) else {
         return;
     };
     cx.bif_pc = pc;
@@ -385,15 +399,16 @@ fn work(cx: &mut Cx, pc: *const u64) {
     record(cx, Kind::Work, sums, Term::small(0));
 }
 
-/// Counts a wait, one of `weight`, of the process in the context, which goes on at `pc`. Its stack is in order.
+/// Counts a wait, with the given weight, of the process in the context, which continues at `pc`.
+/// Its stack is valid.
 pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
     with_table(|t| t.waits.add(kind, nanoseconds, weight));
-    let told = match kind {
-        Kind::Receive => TOLD_RECEIVE,
-        Kind::Lock => TOLD_LOCK,
-        _ => TOLD_WAIT,
+    let least = match kind {
+        Kind::Receive => MIN_RECEIVE,
+        Kind::Lock => MIN_LOCK,
+        _ => MIN_WAIT,
     };
-    if nanoseconds < told {
+    if nanoseconds < least {
         return;
     }
     cx.bif_pc = pc;
@@ -407,13 +422,13 @@ pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc:
     record(cx, kind, sums, Term::small(0));
 }
 
-/// The writes of a process since it was asked last: bytes, and how they went out.
+/// The writes of a process since the last query: bytes, and how they went out.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Written {
     pub bytes: u64,
-    /// Bytes from these that were copied together from small parts.
+    /// Bytes among these that were merged from small parts.
     pub merged: u64,
-    /// Bytes from these that were kept, since the other side didn't take them at once.
+    /// Bytes among these that were queued because the other side did not accept them at once.
     pub queued: u64,
     pub parts: u64,
     pub calls: u64,
@@ -421,8 +436,10 @@ pub struct Written {
 
 thread_local! {
     /// The write under way on this thread.
-    static WRITTEN: Cell<Written> = const { Cell::new(Written { bytes: 0, merged: 0, queued: 0, parts: 0, calls: 0 }) };
-    /// Small writes that were not counted yet: how many, and their sums.
+    static WRITTEN: Cell<Written> = const {
+        Cell::new(Written { bytes: 0, merged: 0, queued: 0, parts: 0, calls: 0 })
+    };
+    /// Number and sums of small writes that are not counted yet.
     static SMALL: Cell<(u64, Sums)> = const { Cell::new((0, NOTHING)) };
 }
 
@@ -437,7 +454,7 @@ const NOTHING: Sums = Sums {
     parts: 0,
 };
 
-/// Adds to what is being written on this thread: [`wrote`] says for whom.
+/// Adds to the write under way on this thread. [`wrote`] charges it to a process.
 #[inline]
 pub fn writes(f: impl FnOnce(&mut Written)) {
     let mut w = WRITTEN.get();
@@ -445,13 +462,13 @@ pub fn writes(f: impl FnOnce(&mut Written)) {
     WRITTEN.set(w);
 }
 
-/// Forgets what was written on this thread, before something is written for a process.
+/// Resets the write of this thread, before something is written for a process.
 #[inline]
 pub fn writes_begin() {
     WRITTEN.set(Written::default());
 }
 
-/// The process in the context has written what was noted since [`writes_begin`].
+/// Charges what was written since [`writes_begin`] to the process in the context.
 pub fn wrote(cx: &mut Cx) {
     let w = WRITTEN.take();
     if w.bytes == 0 || !on() {
@@ -481,11 +498,12 @@ pub fn wrote(cx: &mut Cx) {
     record(cx, Kind::Write, sums, Term::small(0));
 }
 
-/// Sums of waits, long and short.
+/// Sums of waits, by kind.
 #[derive(Clone, Default, Debug)]
 pub struct Waits(pub BTreeMap<Kind, Wait>);
 
-/// Waits of a kind. By how long they were: below 1, 2, 4 microseconds and so on, the last without a bound.
+/// Waits of one kind. `lengths` counts them by duration: below 1, 2, 4 microseconds and so on; the
+/// last has no bound.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Wait {
     pub times: u64,
@@ -510,7 +528,7 @@ impl Waits {
     }
 }
 
-/// Sums of all threads' waits.
+/// Returns the sums of all threads' waits.
 pub fn waits() -> Waits {
     let tables: Vec<_> = lock(&TABLES).clone();
     let mut all = Waits::default();
@@ -528,13 +546,13 @@ pub fn waits() -> Waits {
     all
 }
 
-/// The addresses of the process in the context, innermost first. That of the instruction that runs comes first; return addresses
-/// are told as the word before, which belongs to the call.
+/// Returns the addresses of the process in the context, innermost first: the running instruction,
+/// then return addresses, each as the word before it, which belongs to the call.
 fn addresses(cx: &Cx) -> [usize; FRAMES] {
     addresses_at(cx, cx.bif_pc)
 }
 
-/// As [`addresses`], where the process is at `pc`; null: that is not known.
+/// Does the same as [`addresses`] for a process that is at `pc`; null if that is unknown.
 pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
     let mut v = [0; FRAMES];
     v[0] = pc as usize;
@@ -542,7 +560,7 @@ pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
     let mut p = cx.heap.stop;
     let words = (cx.heap.hend as usize).saturating_sub(p as usize) / 8;
     for _ in 0..words.min(STACK_WORDS) {
-        // SAFETY: words of the stack, from its top to the end of the block.
+        // SAFETY: a word of the stack, between its top and the end of the block.
         let w = unsafe { (*p).raw() };
         if is_header_word(w) && w != 0 {
             v[n] = w as usize - 8;
@@ -556,12 +574,12 @@ pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
     v
 }
 
-/// Modules that were freed so far.
+/// Number of modules freed so far.
 pub(crate) fn freed() -> usize {
     FREED.load(Ordering::Relaxed)
 }
 
-/// The functions at addresses; 0 ends them.
+/// Returns the functions at addresses, up to the first 0.
 pub(crate) fn frames(addresses: &[usize]) -> Vec<Frame> {
     let Some(namer) = NAMER.get() else {
         return Vec::new();
@@ -570,9 +588,9 @@ pub(crate) fn frames(addresses: &[usize]) -> Vec<Frame> {
     used.filter_map(|a| namer(*a as *const u64)).collect()
 }
 
-/// The function that the process in the context was started with.
+/// Returns the initial function of the process in the context.
 pub(crate) fn initial(cx: &mut Cx) -> Vec<Frame> {
-    // SAFETY: exports are never freed; null or one of them.
+    // SAFETY: null or an export; exports are never freed.
     let e = unsafe { cx.process().initial_call.as_ref() };
     let frame = e.map(|e| Frame {
         module: e.module,
@@ -590,14 +608,14 @@ fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
         return;
     };
     let addresses = match kind {
-        // Its stack is gone.
+        // The stack is gone.
         Kind::Exit => [0; FRAMES],
         _ => addresses(cx),
     };
     with_table(|t| enter(cx, t, namer, addresses, (kind, sums, what)));
 }
 
-/// Does something with the table of this thread.
+/// Calls `f` with the table of this thread.
 fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
     let mine = MINE.with(|m| {
         let mut m = m.borrow_mut();
@@ -639,7 +657,8 @@ fn enter(
         if frames.is_empty() {
             frames = initial(cx);
         }
-        // A place that is new where there are many is known by its innermost frames only, and at last not at all.
+        // A new place in a table of many is known by its innermost frames only, and finally not at
+        // all.
         for (most, kept) in [(PLACES, FRAMES_OF_MANY), (2 * PLACES, 0)] {
             let known = || t.by_frames.contains_key(&(kind, frames.clone()));
             if t.entries.len() >= most && !known() {
@@ -666,7 +685,7 @@ fn enter(
     let e = &mut t.entries[index];
     let before = e.sums.times;
     e.sums.add(&sums);
-    // To find and measure closures costs about what the copy did, so it is done seldom.
+    // Finding and measuring closures costs about as much as the copy, so it is done rarely.
     if matches!(kind, Kind::Message | Kind::Spawn)
         && before.leading_zeros() != e.sums.times.leading_zeros()
         && let Some(c) = captured(what)
@@ -676,7 +695,7 @@ fn enter(
     }
 }
 
-/// The largest variable of the closure that lies outermost in a term.
+/// Returns the largest variable of the outermost closure in a term.
 fn captured(t: Term) -> Option<Captured> {
     let mut todo: SmallVec<[Term; SEARCHED]> = SmallVec::new();
     todo.push(t);
@@ -717,12 +736,12 @@ fn captured(t: Term) -> Option<Captured> {
     None
 }
 
-/// All places of all threads, those that are the same put together.
+/// Returns the places of all threads, with equal ones merged.
 pub fn snapshot() -> Vec<Entry> {
     let tables: Vec<_> = lock(&TABLES).clone();
     let mut all: HashMap<Place, Entry> = HashMap::new();
     for t in tables {
-        // Copied under the lock, which the thread may wait for, and put together without it.
+        // Cloned under the lock, which the thread may wait for; merged without it.
         let entries = lock(&t).entries.clone();
         for e in entries {
             let place = (e.kind, e.frames.clone());

@@ -1,8 +1,11 @@
-//! Costs of a running system: copies, allocations and reductions by lines of code (`accounts.rs`), how long processes
-//! wait (`waits.rs`), samples of stacks (`profile.rs`), what threads do with their time (`msacc.rs`).
+//! Costs of a running system: copies, allocations and reductions by lines of code (`accounts.rs`),
+//! waiting times of processes (`waits.rs`), stack samples (`profile.rs`), and how threads spend
+//! their time (`msacc.rs`).
 //!
 //! # Invariant
-//! Nobody who asks changes what runs. What is counted always costs a few instructions; the rest is off until somebody asks.
+//! Measuring does not change what runs. Counters that are always on cost a few instructions;
+//! everything else is off until someone turns it on.
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod accounts;
 pub mod msacc;

@@ -1,8 +1,8 @@
-//! Microstate accounting: how long each of the runtime's threads was doing what (`erlang:statistics(microstate_accounting)`,
-//! module `msacc`).
+//! Microstate accounting: the time that each thread of the runtime spends in each state
+//! (`erlang:statistics(microstate_accounting)`, module `msacc`).
 //!
-//! Off, it costs a look at a flag at each change of state. The state of a thread that sleeps is noted all the same, so
-//! that it is known when accounting begins.
+//! While off, it costs one look at a flag at each change of state. The state of a sleeping thread
+//! is recorded all the same, so that it is known when accounting begins.
 
 use crate::clock;
 use crate::sync::{Mutex, MutexGuard};
@@ -10,12 +10,12 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state that a thread is in.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The runtime's own errands: compaction, giving memory back.
+    /// The runtime's own work: compaction, returning memory to the system.
     Aux,
-    /// Looking which descriptors are ready, and telling their owners.
+    /// Polling descriptors and notifying their owners.
     CheckIo,
     /// Running a process.
     Emulator,
@@ -28,7 +28,7 @@ pub enum State {
     Sleep,
 }
 
-/// The names of the states, in their order.
+/// The names of the states, in the order of [`State`].
 pub const NAMES: [&str; 7] = [
     "aux", "check_io", "emulator", "gc", "other", "port", "sleep",
 ];
@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As programs are told.
+    /// The name that programs see.
     #[inline]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Kind {
 
 struct Times {
     state: State,
-    /// When it came into that state, or was last counted; nanoseconds.
+    /// Time in nanoseconds at which it entered that state or was last counted.
     since: i64,
     spent: [u64; NAMES.len()],
 }
@@ -98,7 +98,7 @@ fn threads() -> MutexGuard<'static, Vec<Arc<Thread>>> {
     THREADS.lock()
 }
 
-/// The calling thread begins: it is told of from now on.
+/// Registers the calling thread.
 pub(crate) fn begin_thread(kind: Kind, id: usize) {
     let t = Arc::new(Thread {
         kind,
@@ -122,7 +122,7 @@ pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// The calling thread changes its state. Nothing is noted while times aren't counted.
+/// Changes the state of the calling thread. Records nothing while times are not counted.
 #[inline(always)]
 pub(crate) fn change(to: State) {
     if on() {
@@ -130,7 +130,7 @@ pub(crate) fn change(to: State) {
     }
 }
 
-/// The calling thread is about to sleep, or has woken (`false`).
+/// Notes that the calling thread is about to sleep, or has woken (`false`).
 #[inline]
 pub(crate) fn asleep(sleeps: bool) {
     note(if sleeps { State::Sleep } else { State::Other });
@@ -150,10 +150,10 @@ fn note(to: State) -> State {
     })
 }
 
-/// A state that ends with this value.
+/// A state that ends when this value is dropped.
 pub struct Within(Option<State>);
 
-/// The calling thread is in that state until the result is dropped.
+/// Puts the calling thread into a state until the result is dropped.
 #[inline(always)]
 pub fn within(s: State) -> Within {
     Within(on().then(|| note(s)))
@@ -168,7 +168,8 @@ impl Drop for Within {
     }
 }
 
-/// Begins or ends counting, at the wish of a process that the calling thread runs; whether it was on.
+/// Turns counting on or off, at the request of a process that the calling thread runs. Returns
+/// whether it was on.
 pub fn set(on: bool) -> bool {
     let all = threads();
     let before = ON.load(Ordering::Relaxed);
@@ -188,7 +189,7 @@ pub fn set(on: bool) -> bool {
     before
 }
 
-/// Sets all counts to zero; whether times are counted.
+/// Sets all counts to zero. Returns whether times are counted.
 #[inline]
 pub fn reset() -> bool {
     for t in threads().iter() {
@@ -199,7 +200,8 @@ pub fn reset() -> bool {
     on()
 }
 
-/// Kind, number and times of each thread, in the order of [`NAMES`], in nanoseconds.
+/// Returns kind, number and times of each thread; times are in nanoseconds, in the order of
+/// [`NAMES`].
 pub fn all() -> Vec<(Kind, usize, [u64; NAMES.len()])> {
     let on = on();
     let all = threads();

@@ -1,13 +1,14 @@
-//! Where schedulers spend their time: samples of stacks, while somebody wants to know.
+//! A sampling profiler of schedulers: stack samples, taken while turned on.
 //!
-//! A thread adds up the time for which processes run. Each [`TICK_NANOSECONDS`] of it are a sample, which is taken of whatever
-//! runs a random number of reductions later: a process that only runs shortly, and then waits, is met in what it does as any
-//! other is, and not where it waits. Code that has run for a tick without a break (a native that takes long) is the sample itself.
+//! A thread adds up the time for which processes run. Each [`TICK_NANOSECONDS`] make a sample due,
+//! which is taken of whatever runs a random number of reductions later. So a process that runs
+//! briefly and then waits is sampled in the middle of its work like any other, not where it waits.
+//! Code that has run for a tick without a break (a native that takes long) is sampled itself.
 //!
 //! # Invariants
-//! * While nobody wants to know, this costs two looks at a flag in a time slice.
+//! * While off, this costs two looks at a flag in a time slice.
 //! * The table is bounded ([`STACKS`]): samples of other stacks are counted as `lost`.
-//! * Addresses are keys only as long as no module was freed since, as in [`crate::accounts`].
+//! * Addresses are keys only until a module is freed, as in [`crate::accounts`].
 
 use crate::accounts::{self, FRAMES, Frame};
 use crate::clock;
@@ -17,9 +18,9 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Time of running between two samples of a thread.
+/// Running time between two samples of a thread.
 pub const TICK_NANOSECONDS: u64 = 2_000_000;
-/// Stacks that are told apart.
+/// Maximum number of different stacks.
 pub const STACKS: usize = 4096;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -30,7 +31,7 @@ struct Table {
     by_frames: HashMap<Vec<Frame>, usize>,
     stacks: Vec<(Vec<Frame>, u64)>,
     lost: u64,
-    /// Modules that had been freed when the keys were made.
+    /// Number of freed modules when the keys were made.
     freed: usize,
 }
 
@@ -43,18 +44,18 @@ fn table() -> MutexGuard<'static, Option<Table>> {
 /// The record of a thread's own time.
 #[derive(Clone, Copy)]
 struct Mine {
-    /// When it was looked at last.
+    /// Time of the last look.
     since: i64,
-    /// Reductions that were left then.
+    /// Reductions left at that time.
     reductions: i64,
-    /// Nanoseconds that are no sample yet.
+    /// Nanoseconds that do not make a full sample yet.
     nanoseconds: u64,
-    /// Samples that are due after `countdown` reductions; 0: none.
+    /// Number of samples due after `countdown` reductions; 0 if none are.
     due: u64,
-    /// 0: it is not settled yet after how many.
+    /// 0 if the number of reductions is not chosen yet.
     countdown: i64,
     random: u64,
-    /// Which [`start`] this belongs to.
+    /// The call of [`start`] that this belongs to.
     started: u32,
 }
 
@@ -62,14 +63,22 @@ const RANDOM: u64 = 0x9E37_79B9_7F4A_7C15;
 
 thread_local! {
     static MINE: Cell<Mine> = const {
-        Cell::new(Mine { since: 0, reductions: 0, nanoseconds: 0, due: 0, countdown: 0, random: RANDOM, started: 0 })
+        Cell::new(Mine {
+            since: 0,
+            reductions: 0,
+            nanoseconds: 0,
+            due: 0,
+            countdown: 0,
+            random: RANDOM,
+            started: 0,
+        })
     };
 }
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Mine {
-    /// The record of this thread; samples of an earlier profile are forgotten.
+    /// Returns the record of this thread. Samples of an earlier profile are dropped.
     fn get() -> Mine {
         let m = MINE.get();
         let started = STARTED.load(Ordering::Relaxed);
@@ -86,7 +95,7 @@ impl Mine {
             started,
         }
     }
-    /// Nanoseconds since it was looked at last; None: it was not.
+    /// Returns the nanoseconds since the last look; None if there was none.
     fn took(&mut self) -> Option<u64> {
         let now = clock::elapsed();
         let since = std::mem::replace(&mut self.since, now);
@@ -100,7 +109,7 @@ impl Mine {
     }
 }
 
-/// Takes samples from now on. Those that were taken before are kept, if it was on.
+/// Starts sampling. If it was on, earlier samples are kept.
 pub fn start() {
     let mut t = table();
     if !ON.load(Ordering::Relaxed) {
@@ -110,7 +119,7 @@ pub fn start() {
     }
 }
 
-/// Takes no more samples, and forgets them.
+/// Stops sampling and drops the samples.
 pub fn stop() {
     let mut t = table();
     ON.store(false, Ordering::Relaxed);
@@ -119,13 +128,13 @@ pub fn stop() {
 
 /// The samples since [`start`].
 pub struct Samples {
-    /// Stacks, the innermost frame first, and samples.
+    /// Stacks, innermost frame first, and their number of samples.
     pub stacks: Vec<(Vec<Frame>, u64)>,
-    /// Samples of stacks that were too many.
+    /// Number of samples of stacks beyond the limit.
     pub lost: u64,
 }
 
-/// The samples so far; None: none are taken.
+/// Returns the samples so far; None if sampling is off.
 pub fn samples() -> Option<Samples> {
     table().as_ref().map(|t| Samples {
         stacks: t.stacks.clone(),
@@ -139,7 +148,7 @@ pub(crate) fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// A time slice of at most so many reductions begins; how many it is to have.
+/// Starts a time slice of at most `most` reductions, and returns how many it gets.
 #[cold]
 pub(crate) fn begins(most: i64) -> i64 {
     let mut m = Mine::get();
@@ -155,7 +164,8 @@ pub(crate) fn begins(most: i64) -> i64 {
     m.reductions
 }
 
-/// The process in the context has stopped at `cx.interp.pc`: its stack is as it was. `ended`: its stack is gone.
+/// Called when the process in the context has stopped at `cx.interp.pc` with its stack intact, or
+/// with its stack gone (`ended`).
 #[cold]
 pub(crate) fn ran(cx: &mut Cx, ended: bool) {
     let mut m = Mine::get();
@@ -168,7 +178,7 @@ pub(crate) fn ran(cx: &mut Cx, ended: bool) {
     let mut samples = took / TICK_NANOSECONDS;
     m.nanoseconds += took % TICK_NANOSECONDS;
     if m.due > 0 {
-        // No less than 1 as long as a sample is due.
+        // At least 1 as long as a sample is due.
         m.countdown = (m.countdown - used).max(i64::from(ended));
         if m.countdown <= 0 {
             samples += m.due;
@@ -184,7 +194,7 @@ pub(crate) fn ran(cx: &mut Cx, ended: bool) {
     }
 }
 
-/// A thread of a dirty pool begins to run a process.
+/// Called before a dirty thread runs a process.
 #[cold]
 pub(crate) fn begins_dirty() {
     let mut m = Mine::get();
@@ -192,7 +202,8 @@ pub(crate) fn begins_dirty() {
     MINE.set(m);
 }
 
-/// It has run it: natives of these pools take long, so the one that makes a sample full is the sample.
+/// Called after it has run it. Natives of these pools take long, so the one that completes a sample
+/// is the sample.
 #[cold]
 pub(crate) fn ran_dirty(cx: &mut Cx, ended: bool) {
     let mut m = Mine::get();

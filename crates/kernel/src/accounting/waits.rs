@@ -1,16 +1,20 @@
-//! How long processes wait: ready for their turn, in a receive, for a port, for a dirty thread, for a lock.
+//! Waiting times of processes: in a run queue, in a receive, for a port, for a dirty thread, for a
+//! lock.
 //!
-//! One of [`EVERY`] that are queued, and one of as many that begin to wait, is timed for all since the last one on that thread; of
-//! a thread that had rested sooner, so that nearly all are timed where there is little to do. Sums are estimates, and what is
-//! rare and long may be missed.
+//! One of [`EVERY`] processes that are queued is timed, and one of as many that begin to wait. It
+//! stands for all since the last one on that thread. After a thread was idle it times the next one
+//! sooner, so that nearly all are timed where there is little to do. Sums are estimates; long waits
+//! that are rare may be missed.
 //!
 //! # Invariants
-//! * What is not timed costs a subtraction and a comparison where a process is queued or begins to wait, and a load and a
-//!   comparison where it begins to run.
-//! * Who queues a process writes nothing to its cell: another thread may have it by then. A wait in a run queue is noted in one of
-//!   [`SLOTS`] slots, by the cell's number. Where two meet, one of them is not timed.
-//! * Locks of tables and ports are first tried: only who finds one held looks at the clock, and all of these are timed. What a thread
-//!   has waited is noted on the thread, and counts for the process that has it run what takes the lock: [`locked`].
+//! * An event that is not timed costs a subtraction and a comparison where a process is queued or
+//!   begins to wait, and a load and a comparison where it begins to run.
+//! * A thread that queues a process writes nothing to its cell, since another thread may own it by
+//!   then. A wait in a run queue is recorded in one of [`SLOTS`] slots, chosen by the cell's
+//!   number. If two collide, one of them is not timed.
+//! * Locks of tables and ports are tried first. Only a thread that finds one held looks at the
+//!   clock, and each such wait is timed. The time is kept by the thread, and charged to the process
+//!   for which it runs the code that takes the lock: [`locked`].
 
 use crate::accounts::{self, Kind};
 use crate::clock;
@@ -23,25 +27,25 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// See the module head.
+/// See the module documentation.
 const EVERY: u32 = 64;
 const AFTER_REST: u32 = 4;
 const SLOTS: usize = 64;
-/// Processes that are timed in a receive, at most: one more takes the place of any other.
+/// Maximum number of processes timed in a receive; one more replaces an arbitrary one.
 const RECEIVES: usize = 4096;
 
-/// A slot: the cell's number plus one in 28 bits, for how many it stands in 8, and when it was queued in 28, in units of
-/// [`TICK`]. 0: it is free.
+/// A slot: the cell's number plus one in 28 bits, the weight in 8, and the time of queueing in 28,
+/// in units of [`TICK`]. 0 if free.
 static QUEUED: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 const CELL_SHIFT: u32 = 36;
 const WEIGHT_SHIFT: u32 = 28;
 const TIME_MASK: u64 = (1 << WEIGHT_SHIFT) - 1;
-/// Nanoseconds; the time goes round in 17 minutes.
+/// Nanoseconds; the time wraps around after 17 minutes.
 const TICK: u64 = 4096;
-/// Ticks after which a slot that nobody has come for is given to another: ten seconds.
+/// Ticks after which a slot that was never read is reused: ten seconds.
 const STALE: u64 = 10_000_000_000 / TICK;
 
-/// How many are left until the next that is timed, and how many that one stands for.
+/// Number of events until the next timed one, and the number of events that one stands for.
 #[derive(Clone, Copy)]
 struct Left {
     left: u32,
@@ -53,7 +57,7 @@ impl Left {
         left: EVERY,
         span: EVERY,
     };
-    /// This thread had nothing to do: the next is timed soon.
+    /// Shortens the countdown, because this thread had nothing to do.
     fn sooner(self) -> Left {
         match self.left.checked_sub(AFTER_REST) {
             Some(more) => Left {
@@ -70,7 +74,7 @@ thread_local! {
     static TO_WAIT: Cell<Left> = const { Cell::new(Left::NEW) };
 }
 
-/// When a process began to wait, for how many that stands, and what for.
+/// The start, weight and kind of a wait.
 struct Began {
     at: i64,
     weight: u32,
@@ -83,7 +87,7 @@ fn now() -> u64 {
     clock::elapsed().max(0) as u64
 }
 
-/// Counts down; the weight of the one that is timed.
+/// Counts down; returns the weight if this event is timed.
 #[inline]
 fn due(counter: &'static std::thread::LocalKey<Cell<Left>>) -> Option<u32> {
     counter.with(|c| {
@@ -100,14 +104,14 @@ fn due(counter: &'static std::thread::LocalKey<Cell<Left>>) -> Option<u32> {
     })
 }
 
-/// This thread has had nothing to do.
+/// Notes that this thread has had nothing to do.
 pub(crate) fn rested() {
     for c in [&TO_QUEUE, &TO_WAIT] {
         c.with(|c| c.set(c.get().sooner()));
     }
 }
 
-/// The process of that cell was put into a run queue.
+/// Called when the process of that cell was put into a run queue.
 #[inline]
 pub(crate) fn queued(cell: u32) {
     if let Some(weight) = due(&TO_QUEUE) {
@@ -115,7 +119,8 @@ pub(crate) fn queued(cell: u32) {
     }
 }
 
-/// The process of that cell is put into the queue of a dirty pool, which takes longer than to note it.
+/// Called when the process of that cell is put into the queue of a dirty pool. Queueing there costs
+/// more than recording it.
 pub(crate) fn queued_dirty(cell: u32) {
     note(cell, 1);
 }
@@ -134,11 +139,11 @@ fn note(cell: u32, weight: u32) {
         return;
     }
     let word = (u64::from(cell) + 1) << CELL_SHIFT | u64::from(weight) << WEIGHT_SHIFT | ticks;
-    // Of two who meet here one is lost.
+    // If two collide here, one is lost.
     slot.store(word, Ordering::Relaxed);
 }
 
-/// The process in the context, of that cell, runs. Its stack is in order.
+/// Called when the process in the context, of that cell, begins to run. Its stack is valid.
 #[inline]
 pub(crate) fn runs(cx: &mut Cx, cell: u32, dirty: bool) {
     let slot = &QUEUED[cell as usize % SLOTS];
@@ -168,7 +173,7 @@ fn ran(cx: &mut Cx, slot: &AtomicU64, word: u64, dirty: bool) {
     accounts::waited(cx, kind, ticks * TICK, weight, pc);
 }
 
-/// The process, which the caller owns, begins to wait for a signal.
+/// Called when the process, which the caller owns, begins to wait for a signal.
 #[inline]
 pub(crate) fn waits(p: &mut Process) {
     if let Some(weight) = due(&TO_WAIT) {
@@ -200,7 +205,8 @@ fn begins(p: &mut Process, weight: u32) {
     p.flags |= process::TIMED;
 }
 
-/// The process in the context goes on, or ends. `waited`: it has been without a thread.
+/// Called when the process in the context continues, or ends. `waited` says that it was off its
+/// thread.
 #[cold]
 #[inline(never)]
 pub(crate) fn goes_on(cx: &mut Cx, waited: bool) {
@@ -219,11 +225,11 @@ pub(crate) fn goes_on(cx: &mut Cx, waited: bool) {
 }
 
 thread_local! {
-    /// Nanoseconds that this thread has waited for locks, for the operation that is under way.
+    /// Nanoseconds that this thread has waited for locks in the current operation.
     static LOCKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Waits for a lock that is held, and notes how long.
+/// Waits for a lock that is held, and records how long.
 #[cold]
 #[inline(never)]
 fn held<G>(wait: impl FnOnce() -> G) -> G {
@@ -237,7 +243,7 @@ fn held<G>(wait: impl FnOnce() -> G) -> G {
     guard
 }
 
-/// Locks; [`locked`] says for whom.
+/// Locks a mutex. [`locked`] charges the wait to a process.
 #[inline]
 pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     match m.try_lock() {
@@ -246,7 +252,7 @@ pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// As [`lock`], for reading.
+/// Does the same as [`lock`], for reading.
 #[inline]
 pub fn read<T: ?Sized>(l: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     match l.try_read() {
@@ -255,7 +261,7 @@ pub fn read<T: ?Sized>(l: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     }
 }
 
-/// As [`lock`], for writing.
+/// Does the same as [`lock`], for writing.
 #[inline]
 pub fn write<T: ?Sized>(l: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     match l.try_write() {
@@ -264,7 +270,8 @@ pub fn write<T: ?Sized>(l: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     }
 }
 
-/// Something that takes locks begins: what was waited on this thread before was not for a process.
+/// Called before an operation that takes locks: earlier waits of this thread were not for a
+/// process.
 #[inline]
 pub fn locks_begin() {
     if LOCKED.get() != 0 {
@@ -272,7 +279,8 @@ pub fn locks_begin() {
     }
 }
 
-/// The process in the context runs a native that has taken locks: what was waited for them counts for it.
+/// Called when the process in the context has run a native that took locks. Charges the waits to
+/// it.
 #[inline]
 pub fn locked(cx: &mut Cx) {
     if LOCKED.get() != 0 {
@@ -288,7 +296,7 @@ fn locked_for(cx: &mut Cx) {
     accounts::waited(cx, Kind::Lock, took, 1, pc);
 }
 
-/// A process that was timed is still waiting: for how many it stands, what for, and for how long.
+/// Returns the timed processes that still wait: kind, duration so far and weight.
 pub fn under_way() -> Vec<(Kind, u64, u64)> {
     let now = clock::elapsed();
     let all = BEGAN.lock();
@@ -332,7 +340,7 @@ mod tests {
         *write(&l) += 1;
         assert_eq!((*read(&l), LOCKED.get()), (1, 0));
         let m = Mutex::new(());
-        // Longer than it takes the other to come to the lock, even where there is much else to run.
+        // Longer than the other thread needs to reach the lock, even on a busy machine.
         let wait = std::time::Duration::from_millis(100);
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::scope(|s| {
@@ -361,7 +369,7 @@ mod tests {
         let word = slot.load(Ordering::Relaxed);
         assert_eq!(word >> CELL_SHIFT, u64::from(cell) + 1);
         assert_eq!(word >> WEIGHT_SHIFT & 0xFF, 64);
-        // Another doesn't take its place.
+        // A colliding cell does not take its place.
         note(cell - SLOTS as u32, 1);
         assert_eq!(slot.load(Ordering::Relaxed), word);
         slot.store(0, Ordering::Relaxed);

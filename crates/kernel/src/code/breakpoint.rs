@@ -1,12 +1,14 @@
-//! Breakpoints: what stands at the entry of a function whose calls are told or counted, and the frames of such calls.
+//! Breakpoints at the entries of functions whose calls are traced or counted, and the stack frames
+//! of such calls.
 //!
-//! A breakpoint takes the place of the number of the instruction at a function's entry ([`super::entries`]), or, for calls from
-//! other modules only, stands in a word of its own that the export leads to ([`gate`]). Who has set it and why is known to
-//! [`Breakpoints`].
+//! A breakpoint replaces the number of the instruction at a function's entry ([`super::entries`]).
+//! For calls from other modules only, it is a word of its own that the export leads to ([`gate`]).
+//! [`Breakpoints`] knows who has set it and why.
 //!
-//! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
-//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
-//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer (as [`Tracer::term`] has it).
+//! A call whose return is traced gets a frame between its own and its caller's. The code at the
+//! return address of that frame reports the return and returns in turn. Layout: the address of that
+//! code, module, function, arity, kind (see [`kind`]), and the receiver: the tracer of the process
+//! (`[]`), that of a session (its number), or another tracer (as returned by [`Tracer::term`]).
 
 pub use super::entries::is_breakpoint;
 use super::{Module, entries};
@@ -20,24 +22,27 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The one that sets breakpoints, and knows what they stand for. Where nobody does, there are none.
+/// The owner of breakpoints, who knows their purposes. Without one there are no breakpoints.
 pub trait Breakpoints: Sync {
-    /// The code at these addresses is about to go.
+    /// Called before the code at these addresses is freed.
     #[inline]
     fn forget(&self, _code: std::ops::Range<usize>) {}
-    /// The code at these addresses is no longer that of its module's functions.
+    /// Called when the code at these addresses no longer belongs to the current version of its
+    /// module.
     #[inline]
     fn outdated(&self, _code: std::ops::Range<usize>) {}
-    /// A module has become current.
+    /// Called when a module has become current.
     #[inline]
     fn loaded(&self, _module: &Module) {}
-    /// Where a process that starts with `erlang:apply/2` arrives if calls of it are told or counted.
+    /// Returns the start address of a process that begins with `erlang:apply/2`, if calls of that
+    /// function are traced or counted.
     #[inline]
     fn traced_apply(&self) -> Option<*const u64> {
         None
     }
-    /// A call has come by the breakpoint at `pc`; None if it was cleared just now. The arguments stand in the X registers;
-    /// `caller`: where it returns to, trace frames aside.
+    /// Handles a call that has reached the breakpoint at `pc`. Returns None if the breakpoint was
+    /// cleared just before. The arguments are in the X registers. `caller` is the return address,
+    /// with trace frames skipped.
     #[inline]
     fn passes(&self, _cx: &mut Cx, _pc: *const u64, _caller: *const u64) -> Option<Passed> {
         None
@@ -49,25 +54,26 @@ impl Breakpoints for Nobody {}
 
 static BREAKPOINTS: OnceLock<&'static dyn Breakpoints> = OnceLock::new();
 
-/// Says who sets breakpoints. Only the first call does.
+/// Installs the owner of breakpoints. Only the first call has an effect.
 #[inline]
 pub fn set_breakpoints(who: &'static dyn Breakpoints) {
     let _ = BREAKPOINTS.set(who);
 }
 
-/// The installed setter of breakpoints.
+/// The installed owner of breakpoints.
 #[cold]
 pub fn breakpoints() -> &'static dyn Breakpoints {
     BREAKPOINTS.get().copied().unwrap_or(&Nobody)
 }
 
-/// Words of the frame of a call whose return is told.
+/// Words of the frame of a call whose return is traced.
 pub const FRAME_WORDS: usize = 6;
-/// Words of the frame of a call whose time is measured: the address that it returns to, the entry of the function whose
-/// time was, in words, and for whom. Functions that recurse deeply have one for each level.
+/// Words of the frame of a call whose time is measured: return address, entry of the function that
+/// was charged before, in words, and the receiver. A function that recurses deeply has one frame
+/// for each level.
 pub const TIME_WORDS: usize = 3;
 
-/// The words of the frame that begins with `word`, if tracing has put it there.
+/// Returns the size of the frame that begins with `word`, in words, if it is a frame of tracing.
 #[inline]
 pub fn frame_words(word: u64) -> Option<usize> {
     if !any() {
@@ -83,12 +89,13 @@ pub fn frame_words(word: u64) -> Option<usize> {
     }
 }
 
-/// The address that is returned to at last, the frames of trace at the top of the stack aside.
+/// Returns the return address below the trace frames at the top of the stack.
 ///
 /// # Safety
-/// `at` is the top of a stack, where a function begins or a native is called through its export.
-pub unsafe fn beyond(mut at: *mut Term) -> *const u64 {
-    // SAFETY: by the contract of this function; frames of trace have so many words.
+/// `at` is the top of a stack, at the beginning of a function or where a native is called through
+/// its export.
+pub unsafe fn return_address(mut at: *mut Term) -> *const u64 {
+    // SAFETY: by the contract of this function; a trace frame has that many words.
     unsafe {
         while let Some(words) = frame_words(*(at as *const u64)) {
             at = at.add(words);
@@ -97,24 +104,25 @@ pub unsafe fn beyond(mut at: *mut Term) -> *const u64 {
     }
 }
 
-/// The purpose of the frame of a call.
+/// Purposes of frames.
 pub mod kind {
-    /// Its return is told.
+    /// Report the return.
     pub const RETURN: i64 = 1;
-    /// Its return is told, and the exception that ends it.
+    /// Report the return, or the exception that ends the call.
     pub const EXCEPTION: i64 = 2;
-    /// Where it returns to is told.
+    /// Report the place that the call returns to.
     pub const RETURN_TO: i64 = 3;
 }
 
-/// Words with breakpoints, by the addresses of their exports. None ever goes.
+/// Words with breakpoints, by the addresses of their exports. They are never freed.
 static GATES: Mutex<Option<HashMap<usize, &'static [u64; 2]>>> = Mutex::new(None);
 
-/// The word with a breakpoint that an export leads to while calls from other modules are traced. It is never patched.
+/// Returns the word with a breakpoint that an export leads to while calls from other modules are
+/// traced. It is never patched.
 pub fn gate(e: &Export) -> *const u64 {
     let mut g = GATES.lock();
     let key = e as *const Export as usize;
-    // Before it, as before every instruction that is called, stands what leads compiled code there.
+    // The lead word for compiled code precedes it, as it precedes every callable instruction.
     let new = || {
         &*Box::leak(Box::new([
             lead_word(e.arity),
@@ -125,7 +133,8 @@ pub fn gate(e: &Export) -> *const u64 {
     &raw const words[1]
 }
 
-/// Where the export leads now that led to the word at `pc`; None: no export ever did.
+/// Returns the present target of the export that led to the word at `pc`; None if no export ever
+/// did.
 #[cold]
 pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
     let g = GATES.lock();
@@ -133,12 +142,12 @@ pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
         .as_ref()?
         .iter()
         .find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
-    // SAFETY: the address of an export, which are never freed.
+    // SAFETY: the address of an export; exports are never freed.
     let e = unsafe { &*(e as *const Export) };
     Some(e.address())
 }
 
-/// Calls of natives by instructions of their own may have to go by breakpoints.
+/// Whether instructions that call natives directly may have to take breakpoints into account.
 static NATIVES: AtomicBool = AtomicBool::new(false);
 
 /// Whether any native has ever been traced.
@@ -147,18 +156,18 @@ pub fn natives() -> bool {
     NATIVES.load(Ordering::Relaxed)
 }
 
-/// Where that is told, in a byte.
+/// Returns the address of that flag, which is one byte.
 pub fn natives_flag() -> u64 {
     NATIVES.as_ptr() as u64
 }
 
-/// A native is traced for the first time.
+/// Notes that a native is traced for the first time.
 #[inline]
 pub fn natives_are_traced() {
     NATIVES.store(true, Ordering::Relaxed);
 }
 
-/// Breakpoints that were made, so that unloading code without any costs nothing.
+/// Number of breakpoints ever made, so that unloading code that has none costs nothing.
 pub static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether any function has ever been traced.
@@ -167,8 +176,8 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Where a process that starts with `erlang:apply/2` arrives if calls of it are told or counted: at the function's own code,
-/// which is not what is called by that name.
+/// Returns the start address of a process that begins with `erlang:apply/2`, if calls of it are
+/// traced or counted: the function's own code, which is not what a call by that name runs.
 #[inline]
 pub(crate) fn traced_apply() -> Option<*const u64> {
     if any() {
@@ -178,24 +187,26 @@ pub(crate) fn traced_apply() -> Option<*const u64> {
     }
 }
 
-/// The last word of a frame, which says who is told.
+/// The receiver of a report: the last word of a frame.
 pub enum Whom {
-    /// The tracer that the process has, without a session (`[]`) or in one (its number).
+    /// The tracer of the process, either without a session (`[]`) or in a session (its number).
     Own(Term),
     Tracer(Tracer),
 }
 
-/// A call that came by a breakpoint.
+/// A call that has passed a breakpoint.
 pub struct Passed {
-    /// Where to go on: at the instruction that is the code's own there, past a breakpoint.
+    /// The address at which to continue: the original instruction, behind the breakpoint.
     pub entry: *const u64,
     pub mfa: (Term, Term, u32),
-    /// The tracers that are told where the call returns to.
+    /// The tracers that receive the place that the call returns to.
     pub return_to: SmallVec<[Term; 2]>,
-    /// Returns to be told, in the order in which frames for them are made: kind of frame, and who is told.
+    /// Returns to report, in the order in which their frames are pushed: kind of frame and
+    /// receiver.
     pub returns: SmallVec<[(i64, Whom); 2]>,
-    /// The time of the call is measured: the entry of the function whose time was, or 0, and for whom.
+    /// Measurements of the call's time: the entry of the function that was charged before, or 0,
+    /// and the receiver.
     pub time: SmallVec<[(usize, i64); 1]>,
-    /// The debugger runs it.
+    /// Whether the debugger runs the function.
     pub debug: bool,
 }

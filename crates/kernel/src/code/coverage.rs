@@ -1,6 +1,7 @@
-//! Counting coverage: how often functions or lines have run.
+//! Coverage: counters of how often functions or lines have run.
 //!
-//! The mode that is set when a module is loaded decides what its code counts; it stays so for that version.
+//! The mode in force when a module is loaded decides what its code counts; it holds for that
+//! version.
 
 use crate::options::{Coverage, try_current};
 use purlin_isa::genops as g;
@@ -9,7 +10,7 @@ use purlin_loader::lower::CountedLine;
 use purlin_loader::{BeamFile, GenericCode, Instr};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// All modes; the index of one is its number in [`MODE`].
+/// All modes; the index of a mode is its number in [`MODE`].
 const MODES: [Coverage; 5] = [
     Coverage::None,
     Coverage::Function,
@@ -17,7 +18,7 @@ const MODES: [Coverage; 5] = [
     Coverage::Line,
     Coverage::LineCounters,
 ];
-/// Nobody has set a mode: that of the command line counts.
+/// No mode was set; the command line decides.
 const UNSET: u8 = u8::MAX;
 
 /// The counting mode of modules that are loaded from now on.
@@ -25,32 +26,33 @@ static MODE: AtomicU8 = AtomicU8::new(UNSET);
 
 /// The counting mode of modules that are loaded from now on.
 pub fn mode() -> Coverage {
-    at(MODE.load(Ordering::Relaxed))
+    mode_of(MODE.load(Ordering::Relaxed))
 }
 
-/// Sets what modules that are loaded from now on count, and tells what it was.
+/// Sets the counting mode of modules that are loaded from now on, and returns the previous mode.
 pub fn set_mode(mode: Coverage) -> Coverage {
     let number = MODES.iter().position(|&m| m == mode).unwrap_or(0);
-    at(MODE.swap(number as u8, Ordering::Relaxed))
+    mode_of(MODE.swap(number as u8, Ordering::Relaxed))
 }
 
-fn at(number: u8) -> Coverage {
+fn mode_of(number: u8) -> Coverage {
     let known = MODES.get(usize::from(number)).copied();
     known.unwrap_or_else(|| try_current().map_or(Coverage::None, |o| o.flags.jit.coverage))
 }
 
 /// The counters of a version of a module.
 pub struct Counters {
-    /// What is counted.
+    /// The counting mode.
     pub mode: Coverage,
-    /// One for each function, or for each place that has a line; code refers to them by address.
+    /// One counter for each function, or for each place that has a line. Code refers to them by
+    /// address.
     pub(super) counts: Box<[AtomicU64]>,
-    /// Where lines are counted: those that are.
+    /// The counted lines, if lines are counted.
     pub(super) lines: Vec<CountedLine>,
 }
 
 impl Counters {
-    /// Nothing is counted.
+    /// No counters.
     pub(super) fn none() -> Counters {
         Counters {
             mode: Coverage::None,
@@ -58,7 +60,7 @@ impl Counters {
             lines: Vec::new(),
         }
     }
-    /// For a module that is loaded now.
+    /// Counters for a module that is being loaded.
     pub(super) fn new(file: &BeamFile, code: &GenericCode) -> Counters {
         let known = try_current().is_some_and(|o| COVERAGE.is_in(o.otp.release));
         let has = |op| code.instrs.iter().any(|i| i.op == op);
@@ -83,19 +85,20 @@ impl Counters {
             lines: Vec::new(),
         }
     }
-    /// Whether functions are counted, not lines.
+    /// Whether functions rather than lines are counted.
     pub fn of_functions(&self) -> bool {
         matches!(self.mode, Coverage::Function | Coverage::FunctionCounters)
     }
-    /// Whether lines are counted, not functions.
+    /// Whether lines rather than functions are counted.
     pub fn of_lines(&self) -> bool {
         matches!(self.mode, Coverage::Line | Coverage::LineCounters)
     }
-    /// Address of a counter, to be used as long as `self` lives.
+    /// Address of a counter, valid as long as `self` lives.
     pub(super) fn address(&self, index: usize) -> Option<u64> {
         self.counts.get(index).map(|c| &raw const *c as u64)
     }
-    /// How often each of so many functions has run; where lines are counted, its line that has run most.
+    /// Returns how often each of `count` functions has run. If lines are counted, it is the count
+    /// of the line that has run most often.
     pub fn functions(&self, count: usize) -> Vec<u64> {
         if self.of_functions() {
             return (0..count as u32).map(|i| self.count(i)).collect();
@@ -112,11 +115,11 @@ impl Counters {
         let c = self.counts.get(index as usize);
         c.map_or(0, |c| c.load(Ordering::Relaxed))
     }
-    /// Every line that is counted, and how often it has run.
+    /// All counted lines, and how often each has run.
     pub fn lines(&self) -> impl Iterator<Item = (CountedLine, u64)> + '_ {
         self.lines.iter().map(|l| (*l, self.count(l.counter)))
     }
-    /// All counters begin anew.
+    /// Sets all counters to zero.
     pub fn reset(&self) {
         for c in &self.counts {
             c.store(0, Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! Data that modules are loaded with for a debugger (`erl_debugger`), and the breakpoints of their lines.
+//! Debug data of modules (`erl_debugger`), and breakpoints at lines.
 //!
-//! A line that can have a breakpoint begins with an instruction of its own, which does nothing; the breakpoint is another number in
-//! its place. What is loaded without has neither.
+//! A line that can have a breakpoint begins with a special instruction that does nothing. Setting
+//! the breakpoint stores another instruction number in its place. Modules that are loaded without
+//! debugging have neither.
 
 use super::Module;
 use super::entries::{self, entries};
@@ -33,54 +34,55 @@ pub fn enabled() -> bool {
     flags().enabled.load(Ordering::Relaxed)
 }
 
-/// A debugger may be attached from now on.
+/// Allows a debugger to be attached from now on.
 pub fn enable() {
     flags().enabled.store(true, Ordering::Relaxed);
 }
 
-/// Whether the lines of modules that are loaded from now on can have breakpoints, if a debugger may be attached.
+/// Whether lines of modules that are loaded from now on can have breakpoints once a debugger may be
+/// attached.
 pub fn line_breakpoints() -> bool {
     flags().line_breakpoints.load(Ordering::Relaxed)
 }
 
-/// Says whether they can.
+/// Sets whether they can.
 pub fn set_line_breakpoints(on: bool) {
     flags().line_breakpoints.store(on, Ordering::Relaxed);
 }
 
-/// Whether the lines of a module that is loaded now can have breakpoints.
+/// Whether lines of a module that is being loaded can have breakpoints.
 pub(super) fn lines_can_break() -> bool {
     enabled() && line_breakpoints()
 }
 
-/// The data that a version of a module has for a debugger.
+/// The debug data of one version of a module.
 #[derive(Default)]
 pub struct Debug {
     /// Whether its lines can have breakpoints.
     pub can_break: bool,
-    /// Whether its file says anything about its lines.
+    /// Whether its file describes its lines.
     pub described: bool,
-    /// Those that can, in order of their offsets.
+    /// Lines that can have breakpoints, sorted by offset.
     pub lines: Vec<DebugLine>,
-    /// Their descriptions, by their numbers.
+    /// Descriptions of lines, by number.
     pub items: Vec<DebugItem>,
-    /// The atoms and literals that the items name, as numbered in the file.
+    /// The atoms and literals that the items name, numbered as in the file.
     pub atoms: Vec<Term>,
     pub literals: Vec<Term>,
 }
 
 impl Module {
-    /// Whether a line that can have one has a breakpoint.
+    /// Whether the breakpoint of a line that can have one is set.
     pub fn has_breakpoint(&self, line: &DebugLine) -> bool {
         // SAFETY: the instruction of such a line, of code that stays while `self` is borrowed.
         unsafe { entries::has_line_breakpoint(self.at(line.at)) }
     }
-    /// Sets the breakpoint of a line that can have one, or clears it.
+    /// Sets or clears the breakpoint of a line that can have one.
     pub fn set_breakpoint(&self, line: &DebugLine, on: bool) {
         // SAFETY: as above.
         unsafe { entries().set_line_breakpoint(self.at(line.at), on) };
     }
-    /// Whether any of its code is on that line.
+    /// Whether any of its code belongs to that line.
     pub fn has_line(&self, line: u32) -> bool {
         self.lines.iter().any(|l| self.line_of(l.1) == Some(line))
     }

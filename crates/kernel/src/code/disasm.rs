@@ -1,7 +1,7 @@
-//! Specific code as text: what the interpreter runs, one instruction to a line.
+//! Disassembler of loaded code, one instruction to a line.
 //!
-//! A line starts with the instruction's offset in words. Registers are `x3` and `y3`, labels `->` and an offset, the
-//! members of a list stand in brackets.
+//! A line starts with the offset of the instruction in words. Registers print as `x3` and `y3`,
+//! labels as `->` and an offset; the members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
 use super::{Module, opcode_at};
@@ -13,10 +13,10 @@ use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
 use std::fmt::Write;
 
-/// Most characters of a constant that are shown.
+/// Maximum number of characters of a constant that are shown.
 const MAX_CHARS: usize = 60;
 
-/// Every function of a module file, ready to run but not made current.
+/// Disassembles every function of a module file, prepared but not made current.
 pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
     let m = prepared_module(bytes)?;
     let mut out = String::new();
@@ -34,13 +34,13 @@ pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
     Ok(out)
 }
 
-/// The module of a file, ready to run but not made current.
+/// Prepares the module of a file without making it current.
 pub fn prepared_module(bytes: &[u8]) -> Result<Module, LoadFailure> {
     purlin_term::region::init();
     Ok(prepare(bytes)?.into_module())
 }
 
-/// The instruction at word `at` of a module's code as text, without its place.
+/// Returns the instruction at word `at` of a module's code as text, without its offset.
 pub fn instruction_text(m: &Module, at: u32) -> String {
     let mut out = String::new();
     instruction(&mut out, m.code.words(), at as usize);
@@ -49,24 +49,24 @@ pub fn instruction_text(m: &Module, at: u32) -> String {
     text.trim().to_owned()
 }
 
-/// One instruction of loaded code.
+/// One disassembled instruction.
 pub struct Disassembled {
     pub text: String,
-    /// The address behind it.
+    /// Address of the next instruction.
     pub next: *const u64,
-    /// The function that it is in.
+    /// The function that contains it.
     pub module: Term,
     pub function: Term,
     pub arity: u32,
 }
 
-/// The instruction at an address; None if none starts there.
+/// Returns the instruction at an address; None if none starts there.
 pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     let m = super::module_at(pc)?;
     let f = m.function_at(pc)?;
     let wanted = (pc as usize).checked_sub(m.code.as_ptr() as usize)?;
     let mut at = f.start as usize;
-    // Words between instructions may look like one, with operands that are no addresses.
+    // Words between instructions may look like an instruction whose operands are no addresses.
     while at * 8 < wanted {
         at += size(m.code.words(), at);
     }
@@ -85,14 +85,15 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     })
 }
 
-/// The instruction at word `at`, whatever stands in the place of its number; None if there is none.
+/// Decodes the instruction at word `at`, ignoring patches; None if there is none.
 fn instruction_at(code: &[u64], at: usize) -> Option<Instruction<'_>> {
-    // SAFETY: the first unit of a word of code; if it is that of an instruction that is patched, this tells what was there.
+    // SAFETY: the first unit of a word of code. If the instruction is patched, this returns the
+    // original.
     let number = unsafe { opcode_at(code.get(at..)?.first()?) };
     Instruction::of(code, at, number)
 }
 
-/// Words that the instruction at word `at` takes.
+/// Size of the instruction at word `at`, in words.
 fn size(code: &[u64], at: usize) -> usize {
     instruction_at(code, at).map_or(1, |i| i.words)
 }
@@ -103,7 +104,7 @@ fn term(w: u64) -> String {
     format_term(t, Style::Write, MAX_CHARS)
 }
 
-/// The place so many words from the instruction at word `at`.
+/// Formats a branch target `words` words from the instruction at word `at`.
 fn label(at: usize, words: i32) -> String {
     match words {
         0 => "->none".to_owned(),
@@ -111,7 +112,7 @@ fn label(at: usize, words: i32) -> String {
     }
 }
 
-/// Writes the instruction at word `at`: how many words it takes.
+/// Writes the instruction at word `at` and returns its size in words.
 fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
     let Some(i) = instruction_at(code, at) else {
         let _ = writeln!(out, "{at:6} ?");
@@ -143,7 +144,7 @@ fn value(at: usize, kind: Kind, v: Value) -> String {
     }
 }
 
-/// Each member of a list.
+/// Formats each member of a list.
 fn members(at: usize, all: &Members) -> Vec<String> {
     let source = |v: Value| value(at, Kind::Source, v);
     let arm = |w: String, l: i32| [w, label(at, l)];
@@ -198,21 +199,21 @@ fn members(at: usize, all: &Members) -> Vec<String> {
     }
 }
 
-/// A number, named where it is the address of something that has a name.
+/// Formats a number, by name if it is the address of something that has a name.
 fn number(kind: Kind, v: u64) -> String {
     match kind {
         Kind::Export => {
-            // SAFETY: these operands are addresses of exports, which are never freed.
+            // SAFETY: the operand is the address of an export; exports are never freed.
             let e = unsafe { &*(v as *const Export) };
             let (m, f) = (atom::name(e.module), atom::name(e.function));
             format!("{m}:{f}/{}", e.arity)
         }
         Kind::Entry => {
-            // SAFETY: as above, a fun entry.
+            // SAFETY: as above, for a fun entry.
             let e = unsafe { &*(v as *const FunEntry) };
             atom::name(e.function()).to_owned()
         }
-        // Their targets are seen from the export beside them, and the module's text.
+        // Their targets are clear from the export beside them and from the module's text.
         Kind::Native => "native".to_owned(),
         Kind::Slot => "slot".to_owned(),
         Kind::Counter => "counter".to_owned(),

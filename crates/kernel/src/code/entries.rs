@@ -1,32 +1,39 @@
-//! Words of code that change while it runs, and their only owner.
+//! The only owner of words of code that change while the code runs.
 //!
-//! A word here is the first unit of an instruction, its number. What is put in the place of a number leaves the operands as they
-//! are, so that the instruction can be run all the same. At the entry of a function, and in the stub of a native's export:
+//! Such a word is the first unit of an instruction: its number. A patch replaces the number and
+//! leaves the operands, so that the original instruction can still be run. The states of a word at
+//! the entry of a function, or in the stub of a native's export:
 //!
 //! ```text
 //!           set_breakpoint ->                  publish ->
 //! breakpoint                  original                       compiled
 //!           <- clear_breakpoint                <- withdraw
 //!
-//!           set_breakpoint, which has the compiled code forgotten first
+//!           set_breakpoint, which first has the compiled code dropped
 //! breakpoint <---------------------------------------------- compiled
 //! ```
 //!
-//! At a line of a module that is loaded for a debugger: `debug_line`, or `line_breakpoint` in its place.
+//! A line of a module that was loaded for a debugger has `debug_line`, or `line_breakpoint` in its
+//! place.
 //!
-//! The half of a word before the entry of a function (`purlin_term::fun::lead_word`) is owned here too: it is the address of its
-//! compiled code, by which compiled callers come, or what stands for none. It leads to compiled code from `publish` on, and to
-//! what stands for none again from the moment that the word at the entry does not enter compiled code any more.
+//! This file also owns the half word before the entry of a function
+//! (`purlin_term::fun::lead_word`): the address of its compiled code, by which compiled callers
+//! call it, or a stand-in if there is none. It leads to compiled code from `publish` on, and to the
+//! stand-in again as soon as the word at the entry no longer enters compiled code.
 //!
 //! # Invariants
-//! * Every store into code that runs is in this file, under the lock of the owner.
-//! * A word is patched if and only if it has a record, which has its original: that is never a patch itself.
-//! * A function with a breakpoint has no compiled code that anybody enters: [`Entries::publish`] refuses it.
-//! * The half word before an entry changes with the state of the entry alone, under the same lock: before the word at the entry on
-//!   the way to `compiled`, behind it on the way back. Who finds the instruction that enters compiled code, and acquires, finds
-//!   either the code or that there is none.
-//! * Those who run code read the number without the lock ([`stands_at`]). Who meets a patch and then finds no record reads the
-//!   word again under the lock: it was cleared meanwhile. So nobody has to wait for those who are just about to run a patch.
+//! * Every store into running code is in this file, under the owner's lock.
+//! * A word is patched if and only if it has a record. The record holds the original, which is
+//!   never a patch itself.
+//! * A function with a breakpoint has no compiled code that can be entered: [`Entries::publish`]
+//!   refuses it.
+//! * The half word before an entry changes only together with the state of the entry, under the
+//!   same lock: before the word at the entry on the way to `compiled`, after it on the way back. A
+//!   thread that reads the instruction that enters compiled code, and then acquires, finds either
+//!   the code or the stand-in.
+//! * Threads that run code read the number without the lock ([`stands_at`]). A thread that reads a
+//!   patch and then finds no record reads the word again under the lock: the patch was cleared
+//!   meanwhile. So nobody has to wait for threads that are about to run a patch.
 
 use crate::sync::{AtomicU16, AtomicU32, Ordering, RwLock};
 use purlin_isa::ops::{Form, Op};
@@ -40,17 +47,18 @@ const fn number(op: Op, forms: &[Form]) -> u16 {
         None => panic!("the row has no such variant"),
     }
 }
-/// The number of the instruction that a breakpoint of a function is.
+/// The number of the instruction that is a breakpoint of a function.
 pub const BREAKPOINT: u16 = number(Op::Breakpoint, &[]);
-/// Those of a line without and with a breakpoint.
+/// The numbers of a line's instruction without and with a breakpoint.
 const DEBUG_LINE: u16 = number(Op::DebugLine, &[Form::H]);
 const LINE_BREAKPOINT: u16 = number(Op::LineBreakpoint, &[Form::H]);
 
-/// The one that makes compiled code. Where nobody does, no entry is ever published.
-pub trait Compiled: Sync {
-    /// Nobody is to enter the compiled code of the function at `entry` any more: its word has its original again, and nothing leads
-    /// to its code. Called under the lock of the owner, which must not be asked for anything.
-    fn forget(&self, entry: *const u64);
+/// The compiler. Without one, no entry is ever published.
+pub trait Invalidated: Sync {
+    /// Called when the compiled code of the function at `entry` must no longer be entered: its word
+    /// holds the original again, and nothing leads to its code. The caller holds the owner's lock,
+    /// so this must not call the owner.
+    fn invalidated(&self, entry: *const u64);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,12 +67,12 @@ enum State {
     Compiled,
 }
 
-/// Where compiled code comes from, and what is stored where there is some, or none.
+/// The compiler, and the values stored at entries with and without compiled code.
 struct Maker {
-    who: &'static dyn Compiled,
+    who: &'static dyn Invalidated,
     /// The number of the instruction that enters compiled code.
     enters: u16,
-    /// What stands for the code of a function that has none.
+    /// The stand-in for the code of a function that has none.
     none: u32,
 }
 
@@ -80,13 +88,13 @@ pub struct Entries {
     maker: OnceLock<Maker>,
 }
 
-/// The word that an instruction begins with.
+/// The first unit of an instruction.
 ///
 /// # Safety
 /// `pc` is an instruction of code that stays for `'a`.
 #[inline(always)]
 unsafe fn word<'a>(pc: *const u64) -> &'a AtomicU16 {
-    // SAFETY: by the contract of this function; all look at such a word by this type.
+    // SAFETY: by the contract of this function; every access to such a word uses this type.
     unsafe { &*(pc as *const AtomicU16) }
 }
 
@@ -96,14 +104,14 @@ unsafe fn word<'a>(pc: *const u64) -> &'a AtomicU16 {
 /// `pc` is an instruction that a call may lead to, of code that stays for `'a`.
 #[inline(always)]
 unsafe fn lead<'a>(pc: *const u64) -> &'a AtomicU32 {
-    // SAFETY: by the contract of this function, a word stands before it; all look at its upper half by this type.
+    // SAFETY: by the contract a word precedes it; every access to its upper half uses this type.
     unsafe { &*(pc as *const AtomicU32).sub(1) }
 }
 
 impl Entries {
-    /// Says who makes compiled code, the number of the instruction that enters it, and what stands for the code of a function that
-    /// has none. Only the first call does.
-    pub fn install(&self, who: &'static dyn Compiled, enters: u16, none: u32) {
+    /// Installs the compiler, the number of the instruction that enters compiled code, and the
+    /// stand-in for the code of a function that has none. Only the first call has an effect.
+    pub fn install(&self, who: &'static dyn Invalidated, enters: u16, none: u32) {
         let _ = self.maker.set(Maker { who, enters, none });
     }
     fn is_patch(&self, number: u16) -> bool {
@@ -111,30 +119,33 @@ impl Entries {
             || number == LINE_BREAKPOINT
             || self.maker.get().is_some_and(|m| m.enters == number)
     }
-    /// Whether another instruction stands at `pc` than the code's own, at this moment.
+    /// Whether the instruction at `pc` is patched at this moment.
     ///
     /// # Safety
     /// `pc` is an instruction of loaded code.
     #[inline]
     pub unsafe fn is_patched(&self, pc: *const u64) -> bool {
-        self.is_patch(stands_at(pc))
+        // SAFETY: by the contract of this function.
+        unsafe { self.is_patch(stands_at(pc)) }
     }
-    /// The number of the code's own instruction at `pc`, whatever stands there.
+    /// Returns the original number of the instruction at `pc`, whether patched or not.
     ///
     /// # Safety
     /// `pc` is an instruction of loaded code.
     #[inline]
     pub unsafe fn opcode_at(&self, pc: *const u64) -> u16 {
-        let n = stands_at(pc);
+        // SAFETY: by the contract of this function.
+        let n = unsafe { stands_at(pc) };
         if self.is_patch(n) {
-            return self.original(pc, n);
+            // SAFETY: by the contract of this function.
+            return unsafe { self.original(pc, n) };
         }
         n
     }
-    /// The opcode that a patch, which was `found`, stands for.
+    /// Returns the original of a patch whose number `found` was read at `pc`.
     ///
     /// # Safety
-    /// As for [`Entries::opcode_at`].
+    /// The contract of [`Entries::opcode_at`] holds.
     #[cold]
     #[inline(never)]
     unsafe fn original(&self, pc: *const u64, found: u16) -> u16 {
@@ -142,16 +153,19 @@ impl Entries {
             return DEBUG_LINE;
         }
         let all = self.patched.read();
-        // Without a record it isn't patched any more, or is an instruction in a place of its own (see `breakpoint::gate`).
+        // Without a record it is no longer patched, or is a word of its own (see
+        // `breakpoint::gate`).
         all.get(&(pc as usize))
-            .map_or_else(|| stands_at(pc), |p| p.original)
+            // SAFETY: by the contract of this function.
+            .map_or_else(|| unsafe { stands_at(pc) }, |p| p.original)
     }
-    /// Puts a breakpoint at the entry of a function.
+    /// Sets a breakpoint at the entry of a function.
     ///
     /// # Safety
-    /// `pc` is an instruction of loaded code, which stays for as long as this takes.
+    /// `pc` is an instruction of loaded code, which stays for the duration of the call.
     pub unsafe fn set_breakpoint(&self, pc: *const u64) {
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         let mut all = self.patched.write();
         let p = all.entry(pc as usize).or_insert_with(|| Patched {
             original: word.load(Ordering::Relaxed),
@@ -160,29 +174,33 @@ impl Entries {
         if p.state == State::Compiled {
             word.store(p.original, Ordering::Release);
             p.state = State::Breakpoint;
-            self.forget_compiled(pc);
+            // SAFETY: only entries of functions are compiled.
+            unsafe { self.invalidate(pc) };
         }
         debug_assert!(!self.is_patch(p.original));
         word.store(BREAKPOINT, Ordering::Release);
     }
-    /// Takes the breakpoint away, if there is one.
+    /// Clears the breakpoint, if there is one.
     ///
     /// # Safety
-    /// As for [`Entries::set_breakpoint`].
+    /// The contract of [`Entries::set_breakpoint`] holds.
     pub unsafe fn clear_breakpoint(&self, pc: *const u64) {
-        self.restore(pc, State::Breakpoint);
+        // SAFETY: by the contract of this function.
+        unsafe { self.restore(pc, State::Breakpoint) };
     }
-    /// Has calls of the function at `pc` enter its compiled code, which lies at that address. False: there is a breakpoint or other
-    /// compiled code.
+    /// Makes calls of the function at `pc` enter its compiled code at address `code`. Returns false
+    /// if there is a breakpoint or other compiled code.
     ///
     /// # Safety
-    /// As for [`Entries::set_breakpoint`], and `pc` is the entry of a function. The code is complete.
+    /// The contract of [`Entries::set_breakpoint`] holds, and `pc` is the entry of a function. The
+    /// code is complete.
     #[must_use]
     pub unsafe fn publish(&self, pc: *const u64, code: u32) -> bool {
         let Some(&Maker { enters, .. }) = self.maker.get() else {
             return false;
         };
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         let mut all = self.patched.write();
         if all.contains_key(&(pc as usize)) {
             return false;
@@ -193,52 +211,60 @@ impl Entries {
         };
         debug_assert!(!self.is_patch(p.original));
         all.insert(pc as usize, p);
-        lead(pc).store(code, Ordering::Release);
-        // Last: who finds it finds the code, if it acquires before it looks.
+        // SAFETY: by the contract of this function.
+        unsafe { lead(pc).store(code, Ordering::Release) };
+        // Stored last: a thread that reads it and then acquires finds the code.
         word.store(enters, Ordering::Release);
         true
     }
-    /// Has calls of the function at `pc` run its own code again, if they enter compiled code.
+    /// Makes calls of the function at `pc` run its own code again, if they enter compiled code.
     ///
     /// # Safety
-    /// As for [`Entries::publish`].
+    /// The contract of [`Entries::publish`] holds.
     pub unsafe fn withdraw(&self, pc: *const u64) {
-        self.restore(pc, State::Compiled);
+        // SAFETY: by the contract of this function.
+        unsafe { self.restore(pc, State::Compiled) };
     }
-    /// Puts the original word back where one of that state stands.
+    /// Restores the original word if the entry is in state `from`.
     ///
     /// # Safety
-    /// As for [`Entries::set_breakpoint`].
+    /// The contract of [`Entries::set_breakpoint`] holds.
     unsafe fn restore(&self, pc: *const u64, from: State) {
         let mut all = self.patched.write();
         if let Some(p) = all.get(&(pc as usize)).filter(|p| p.state == from) {
-            word(pc).store(p.original, Ordering::Release);
+            // SAFETY: by the contract of this function.
+            unsafe { word(pc).store(p.original, Ordering::Release) };
             all.remove(&(pc as usize));
             if from == State::Compiled {
-                self.lead_nowhere(pc);
+                // SAFETY: only entries of functions are compiled.
+                unsafe { self.clear_lead(pc) };
             }
         }
     }
-    /// Nothing leads to the compiled code of the function at `pc` any more, which had some.
+    /// Makes the half word before the function at `pc`, which had compiled code, lead to the
+    /// stand-in.
     ///
     /// # Safety
-    /// As for [`Entries::publish`].
-    unsafe fn lead_nowhere(&self, pc: *const u64) {
+    /// The contract of [`Entries::publish`] holds.
+    unsafe fn clear_lead(&self, pc: *const u64) {
         if let Some(m) = self.maker.get() {
-            lead(pc).store(m.none, Ordering::Release);
+            // SAFETY: by the contract of this function.
+            unsafe { lead(pc).store(m.none, Ordering::Release) };
         }
     }
-    /// The same, and its maker is told.
+    /// Does the same, and notifies the compiler.
     ///
     /// # Safety
-    /// As for [`Entries::publish`].
-    unsafe fn forget_compiled(&self, pc: *const u64) {
-        self.lead_nowhere(pc);
+    /// The contract of [`Entries::publish`] holds.
+    unsafe fn invalidate(&self, pc: *const u64) {
+        // SAFETY: by the contract of this function.
+        unsafe { self.clear_lead(pc) };
         if let Some(m) = self.maker.get() {
-            m.who.forget(pc);
+            m.who.invalidated(pc);
         }
     }
-    /// The code at these addresses is about to go; nobody runs it.
+    /// Drops all records of the code at these addresses, which is about to be freed and which
+    /// nobody runs.
     pub fn forget(&self, code: Range<usize>) {
         if self.patched.read().is_empty() {
             return;
@@ -246,19 +272,20 @@ impl Entries {
         self.patched.write().retain(|&at, p| {
             let goes = code.contains(&at);
             if goes && p.state == State::Compiled {
-                // SAFETY: the code has not gone yet; only entries of functions are compiled.
-                unsafe { self.forget_compiled(at as *const u64) };
+                // SAFETY: the code is not freed yet; only entries of functions are compiled.
+                unsafe { self.invalidate(at as *const u64) };
             }
             !goes
         });
     }
-    /// Sets the breakpoint of a line that can have one, or clears it.
+    /// Sets or clears the breakpoint of a line that can have one.
     ///
     /// # Safety
-    /// `pc` is the instruction of such a line, of code that stays for as long as this takes.
+    /// `pc` is the instruction of such a line, of code that stays for the duration of the call.
     pub unsafe fn set_line_breakpoint(&self, pc: *const u64, on: bool) {
         let _owned = self.patched.write();
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         debug_assert!([DEBUG_LINE, LINE_BREAKPOINT].contains(&word.load(Ordering::Relaxed)));
         let to = if on { LINE_BREAKPOINT } else { DEBUG_LINE };
         word.store(to, Ordering::Release);
@@ -272,43 +299,49 @@ pub fn entries() -> &'static Entries {
     ENTRIES.get_or_init(Entries::default)
 }
 
-/// The number that stands at `pc` at this moment: what is run there.
+/// Returns the number at `pc` at this moment, patched or not: the one that a thread would run.
 ///
 /// # Safety
 /// `pc` is an instruction of loaded code.
 #[inline(always)]
 pub unsafe fn stands_at(pc: *const u64) -> u16 {
-    // Patches that lead to something that was made just before take care of the order themselves.
-    word(pc).load(Ordering::Relaxed)
+    // Relaxed: a patch that leads to newly made data takes care of the ordering itself.
+    // SAFETY: by the contract of this function.
+    unsafe { word(pc).load(Ordering::Relaxed) }
 }
 
-/// As [`stands_at`], for those who run each instruction: of an atomic load the compiler makes an instruction more. A volatile one is
-/// one access too, of an aligned word, and finds one of the numbers that were stored.
+/// Does the same as [`stands_at`] in the interpreter's dispatch. An atomic load would cost one more
+/// instruction; a volatile read is a single access too, to an aligned word, and returns one of the
+/// numbers that were stored.
 ///
 /// # Safety
 /// `pc` is an instruction of loaded code.
 #[inline(always)]
 pub unsafe fn fetch(pc: *const u64) -> u16 {
-    (pc as *const u16).read_volatile()
+    // SAFETY: by the contract of this function.
+    unsafe { (pc as *const u16).read_volatile() }
 }
 
-/// The address of the compiled code of the function at `pc`, or what stands for none, at this moment.
+/// Returns the address of the compiled code of the function at `pc`, or the stand-in, at this
+/// moment.
 ///
 /// # Safety
 /// `pc` is an instruction that a call may lead to.
 #[inline(always)]
 pub unsafe fn leads_to(pc: *const u64) -> u32 {
-    lead(pc).load(Ordering::Acquire)
+    // SAFETY: by the contract of this function.
+    unsafe { lead(pc).load(Ordering::Acquire) }
 }
 
-/// The number of the code's own instruction at `pc`: what stands there, or what a breakpoint or the entry to compiled code
-/// stands for.
+/// Returns the original number of the instruction at `pc`, even if a breakpoint or an entry to
+/// compiled code stands there.
 ///
 /// # Safety
 /// `pc` is an instruction of loaded code.
 #[inline]
 pub unsafe fn opcode_at(pc: *const u64) -> u16 {
-    entries().opcode_at(pc)
+    // SAFETY: by the contract of this function.
+    unsafe { entries().opcode_at(pc) }
 }
 
 /// Whether a breakpoint of a function stands at `pc`.
@@ -317,14 +350,16 @@ pub unsafe fn opcode_at(pc: *const u64) -> u16 {
 /// `pc` is an instruction of loaded code.
 #[inline]
 pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
-    word(pc).load(Ordering::Acquire) == BREAKPOINT
+    // SAFETY: by the contract of this function.
+    unsafe { word(pc).load(Ordering::Acquire) == BREAKPOINT }
 }
 
-/// Whether a line that can have a breakpoint has one.
+/// Whether the breakpoint of a line that can have one is set.
 ///
 /// # Safety
 /// `pc` is the instruction of such a line.
 #[inline]
 pub unsafe fn has_line_breakpoint(pc: *const u64) -> bool {
-    stands_at(pc) == LINE_BREAKPOINT
+    // SAFETY: by the contract of this function.
+    unsafe { stands_at(pc) == LINE_BREAKPOINT }
 }

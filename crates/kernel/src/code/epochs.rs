@@ -1,19 +1,21 @@
-//! Epochs: when nobody can be in code any more that was taken away.
+//! Epochs: a grace period after which no thread can still be inside code that was taken away.
 //!
-//! Before code is taken away (compiled code, a table that code reads without a lock), its owner sees to it that nobody finds it any more. Those
-//! who have found it before are threads that run code, in the middle of a time slice; between two slices a thread has left all code,
-//! but for what a process keeps on its stack, which others look after. So each thread that runs code has a word, which it counts up
-//! before and after: it is odd within. [`Epochs::since`] notes the words that are odd, and once each of them has changed the memory
-//! may go.
+//! Before memory is freed that threads read without a lock (compiled code, a table that code
+//! reads), its owner makes it unreachable. Only threads that had found it before can still use it,
+//! and only until the end of their time slice: between two slices a thread has left all code,
+//! except for return addresses on the stacks of processes, which are handled elsewhere. So each
+//! thread that runs code has a word that it increments before and after: the word is odd while the
+//! thread is inside. [`Epochs::since`] notes the words that are odd. Once each of them has changed,
+//! the memory may be freed.
 //!
-//! Schedulers and threads that a process has to itself take part. Dirty threads do not: they run single natives, and would be waited
-//! for as long as those take.
+//! Schedulers and the threads of processes with a thread of their own take part. Dirty threads do
+//! not: they run single natives, and waiting for them could take as long as those.
 //!
 //! # Invariants
-//! * A word is written by its thread alone.
-//! * A thread joins before it runs any code, and takes part until it runs none any more.
-//! * Entering is ordered by a barrier ([`barrier`]): a thread whose word was found even has not looked for code before, and finds
-//!   none when it looks.
+//! * Only its own thread writes a word.
+//! * A thread joins before it runs any code, and takes part until it runs no more.
+//! * A barrier ([`barrier`]) orders entering: a thread whose word was seen even had not looked for
+//!   code before, and no longer finds the old code when it looks.
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, barrier};
 use std::sync::Arc;
@@ -25,7 +27,7 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// A thread takes part with this word, which is even, until the value is dropped.
+    /// Registers a thread with its word, which is even, until the returned value is dropped.
     #[must_use]
     pub fn join(&self, word: &Arc<AtomicUsize>) -> Member<'_> {
         barrier::prepare();
@@ -35,7 +37,8 @@ impl Epochs {
             word: word.clone(),
         }
     }
-    /// A moment: those who are within code may still be where they were before it, until they have passed.
+    /// Starts a grace period: threads that are inside code now may still use what was made
+    /// unreachable.
     pub fn since(&self) -> Since {
         barrier::heavy();
         let all = self.words.lock();
@@ -48,7 +51,7 @@ impl Epochs {
     }
 }
 
-/// The part that a thread takes.
+/// The registration of a thread.
 pub struct Member<'a> {
     epochs: &'a Epochs,
     word: Arc<AtomicUsize>,
@@ -56,35 +59,37 @@ pub struct Member<'a> {
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
-        // Under the lock: who doesn't find the word any more comes after all that the thread has done.
+        // Under the lock: a caller that no longer finds the word synchronizes with all that the
+        // thread did.
         let mut all = self.epochs.words.lock();
         all.retain(|w| !Arc::ptr_eq(w, &self.word));
     }
 }
 
-/// The thread of that word is about to run code.
+/// Called before the thread of that word runs code.
 #[inline(always)]
 pub fn enter(word: &AtomicUsize) {
     let n = word.load(Ordering::Relaxed);
     debug_assert!(n & 1 == 0);
-    // Release: who finds this value has passed by those before.
+    // Release: a reader of this value knows that the thread has passed its earlier code.
     word.store(n.wrapping_add(1), Ordering::Release);
     barrier::light();
 }
 
-/// It has left code.
+/// Called after the thread has left code.
 #[inline(always)]
 pub fn leave(word: &AtomicUsize) {
     let n = word.load(Ordering::Relaxed);
     word.store(n.wrapping_add(1), Ordering::Release);
 }
 
-/// The threads that have not passed since a moment.
+/// A grace period: the threads that have not passed yet.
 #[must_use]
 pub struct Since(Vec<(Arc<AtomicUsize>, usize)>);
 
 impl Since {
-    /// Whether all have passed. A thread that is within code itself never sees that: natives trap to a continuation that asks.
+    /// Whether all threads have passed. A thread that is inside code itself never sees this become
+    /// true; natives trap to a continuation that asks.
     pub fn passed(&mut self) -> bool {
         self.0.retain(|(w, n)| w.load(Ordering::Acquire) == *n);
         self.0.is_empty()
@@ -97,7 +102,7 @@ pub fn epochs() -> &'static Epochs {
     EPOCHS.get_or_init(Epochs::default)
 }
 
-/// Waits until all that run code now have passed: for threads that run none.
+/// Waits for a grace period. For threads that run no code.
 pub fn wait() {
     let mut since = epochs().since();
     let mut rest = std::time::Duration::from_micros(20);

@@ -1,65 +1,24 @@
-//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
+//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes
+//! the module current.
 
-use super::areas::Literals;
-use super::coverage::Counters;
+use super::coverage::{self, Counters};
 use super::debugger::{self, Debug};
 use super::image::{self, Image};
 use super::memory::Code;
-use super::perf::Marks;
+use super::names::{How, Names, atoms_of, lowered, names};
+pub use super::names::{LoadFailure, constant};
+use super::perf;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
-use crate::bif::Kind;
-use crate::cx::{BifResult, Cx, Fail};
+use crate::options::Coverage;
 use purlin_isa::genops;
-use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
-use purlin_loader::{BeamFile, BigInt, Fault, FieldDefault, GenericCode, LoadError, Table};
-use purlin_native::bif::native;
-use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
-use purlin_native::nif::NifSlot;
+use purlin_loader::lower::Lowered;
+use purlin_loader::{BeamFile, Fault, GenericCode, LoadError, Table};
+use purlin_native::exports::CodeHooks;
 use purlin_term::etf;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::fun::{Export, FunEntry};
-use purlin_term::heap::Heap;
-use purlin_term::layout::FLATMAP_LIMIT;
-use purlin_term::region::Builder;
-use purlin_term::word::{TAG_IMMED, TAG_MASK};
-use purlin_term::{Alloc, NIL, Term, atom, copy, definition, map};
-use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
-use std::fmt;
+use purlin_term::fun::Export;
+use purlin_term::{NIL, Term};
 use std::sync::{Arc, OnceLock};
-
-/// Why a module can't be loaded.
-#[derive(Debug)]
-pub enum LoadFailure {
-    /// The file is damaged or of a kind this runtime does not take.
-    File(LoadError),
-    /// A literal does not decode.
-    Literal(u32),
-    /// A record has a field twice.
-    Records,
-    /// An atom is too long, or the atom table is full.
-    Atom,
-    /// The attributes or the compilation information don't decode.
-    Attributes,
-}
-
-impl From<LoadError> for LoadFailure {
-    fn from(e: LoadError) -> Self {
-        LoadFailure::File(e)
-    }
-}
-
-impl fmt::Display for LoadFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadFailure::File(e) => write!(f, "{e}"),
-            LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
-            LoadFailure::Records => write!(f, "a record has a field twice"),
-            LoadFailure::Atom => write!(f, "too many or too long atoms"),
-            LoadFailure::Attributes => write!(f, "attributes do not decode"),
-        }
-    }
-}
 
 /// A module that is ready to be made current.
 pub struct Prepared {
@@ -74,452 +33,105 @@ impl Prepared {
     pub(super) fn into_module(self) -> Module {
         *self.module
     }
-    /// Whether it has a function that runs at loading.
+    /// Whether it has an `on_load` function.
     pub fn has_on_load(&self) -> bool {
         self.module.on_load.is_some()
     }
 }
 
-/// Stands for natives that this runtime hasn't got.
-fn missing(_: &mut Cx, _: *const Term) -> BifResult {
-    Err(Fail::Undef)
-}
-
-pub(super) struct Names<'a> {
-    file: &'a BeamFile<'a>,
-    pub(super) atoms: Vec<Term>,
-    pub(super) literals: Vec<Term>,
-    /// Words of the literals, once somebody has asked what is behind a word.
-    known_literals: OnceCell<HashSet<u64>>,
-    /// Names of the records that the file declares, and what they are made of.
-    records: Vec<(Term, Term)>,
-    bigints: HashMap<BigInt, Term>,
-    /// Tuples of keys of small maps, and where each of these keys stood.
-    map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
-    regions: Regions,
-    pub(super) funs: Vec<&'static FunEntry>,
-    /// The string table, which the code refers to.
-    pub(super) strings: Box<[u8]>,
-    md5: [u8; 16],
-    /// One for each function.
-    pub(super) nifs: Box<[NifSlot]>,
-    counters: Counters,
-    lines_can_break: bool,
-    marks: Marks,
-}
-
-impl Names<'_> {
-    /// The term of a word that the lowering hands back. None: no term that was given out has it.
-    fn given(&self, word: u64) -> Option<Term> {
-        let literals = || self.literals.iter().map(|t| t.raw()).collect();
-        let is = |t: &Term| t.raw() == word;
-        let known = word & TAG_MASK == TAG_IMMED
-            || self.known_literals.get_or_init(literals).contains(&word)
-            || self.records.iter().any(|(name, made)| is(name) || is(made))
-            || self.bigints.values().any(is)
-            || self.map_keys.values().any(|(tuple, _)| is(tuple));
-        // SAFETY: an immediate, or a term that this environment holds.
-        known.then(|| unsafe { Term::from_raw(word) })
-    }
-    /// How many functions the file imports.
-    pub(super) fn imports(&self) -> usize {
-        self.file.imports.len()
-    }
-    /// A literal of that value.
-    pub(super) fn big(&mut self, value: &BigInt) -> Term {
-        if let Some(&t) = self.bigints.get(value) {
-            return t;
-        }
-        let digits = digits(&value.magnitude);
-        // A region of its own: such literals outside the literal chunk are rare.
-        let mut b = self.regions.builder(digits.len() + 1);
-        let t = b.big(value.negative, &digits);
-        self.regions.all.add(b.finish());
-        self.bigints.insert(value.clone(), t);
-        t
-    }
-    /// See [`Env::map_keys`]: the tuple, and for each key the number of what is put, or what the map had.
-    pub(super) fn keys_of(
-        &mut self,
-        map: u64,
-        keys: &[u64],
-    ) -> Option<(Term, Vec<Result<usize, Term>>)> {
-        let (old_keys, old_values) = self.given(map)?.as_flatmap()?;
-        let olds = old_values.iter().map(|&v| Err(v));
-        let mut all: Vec<(Term, Result<usize, Term>)> =
-            old_keys.iter().copied().zip(olds).collect();
-        for (i, &w) in keys.iter().enumerate() {
-            let (k, v) = (self.given(w)?, Ok(i));
-            match all.iter_mut().find(|p| p.0 == k) {
-                // The last of several values of a key counts.
-                Some(pair) => pair.1 = v,
-                None => all.push((k, v)),
-            }
-        }
-        if all.len() > FLATMAP_LIMIT || !all.iter().all(|(k, _)| k.is_immed()) {
-            return None;
-        }
-        // A map from each key to its place in `all` has both: the tuple, and the order.
-        let names: Vec<Term> = all.iter().map(|p| p.0).collect();
-        if !self.map_keys.contains_key(&names) {
-            let places = (0..).map(Term::small);
-            let pairs: Vec<(Term, Term)> = names.iter().copied().zip(places).collect();
-            let mut b = self.regions.builder(2 * pairs.len() + 4);
-            let made = map::from_pairs_unique(&mut b, &pairs);
-            let known = made.and_then(|m| {
-                let places = m.as_flatmap()?.1.iter();
-                let places = places.map(|p| p.small_value() as usize).collect();
-                Some((map::tuple_keys(m)?, places))
-            });
-            self.regions.all.add(b.finish());
-            self.map_keys.insert(names.clone(), known?);
-        }
-        let (tuple, places) = self.map_keys.get(&names)?;
-        Some((*tuple, places.iter().map(|&i| all[i].1).collect()))
-    }
-    /// Terms in the external format, as literals of this version.
-    pub(super) fn decoded(&mut self, all: &[&[u8]]) -> Result<Vec<Term>, LoadFailure> {
-        if all.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut heap = Heap::empty();
-        let terms: Result<Vec<Term>, _> = (0..)
-            .zip(all)
-            .map(
-                |(i, b)| match etf::decode(b, &mut heap, &CodeHooks, etf::Options::default()) {
-                    Ok((t, _)) => Ok(t),
-                    Err(_) => Err(LoadFailure::Literal(i)),
-                },
-            )
-            .collect();
-        let out = terms.map(|made| self.regions.copies(&made));
-        // SAFETY: the region, if there is one, holds copies with counts of their own.
-        unsafe { purlin_term::gc::destroy(&mut heap) };
-        out
-    }
-}
-
-impl Env for Names<'_> {
-    fn atom(&mut self, number: u32) -> u64 {
-        self.atoms
-            .get((number as usize).wrapping_sub(1))
-            .map_or(NIL.raw(), |t| t.raw())
-    }
-    fn literal(&mut self, index: u32) -> u64 {
-        self.literals
-            .get(index as usize)
-            .map_or(NIL.raw(), |t| t.raw())
-    }
-    fn bigint(&mut self, value: &BigInt) -> u64 {
-        self.big(value).raw()
-    }
-    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
-        let (tuple, values) = self.keys_of(map, keys)?;
-        let values = values.into_iter().map(|v| match v {
-            Ok(put) => MapValue::Put(put),
-            Err(old) => MapValue::Old(old.raw()),
-        });
-        Some((tuple.raw(), values.collect()))
-    }
-    fn record(&mut self, name: u32) -> Option<u64> {
-        let name = self.atom(name);
-        let known = self.records.iter().find(|r| r.0.raw() == name)?;
-        Some(known.1.raw())
-    }
-    fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)> {
-        match *self.given(term)?.as_tuple()? {
-            [a, b] if a.is_atom() && b.is_atom() => Some((a.raw(), b.raw())),
-            _ => None,
-        }
-    }
-    fn import(&mut self, index: u32) -> Callee {
-        let i = self.file.imports[index as usize];
-        let atom = |n: u32| self.atoms[n as usize - 1];
-        let (m, f) = (atom(i.module), atom(i.function));
-        let e = called(m, f, i.arity);
-        // Dirty natives are called through the stub of their export only, which sees to the thread.
-        let found = native(m, f, i.arity);
-        let native = found
-            .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
-            .map(|(_, b)| b.entry() as usize as u64);
-        Callee {
-            export: e as *const _ as u64,
-            built_in: found.is_some(),
-            native,
-            guard: native.unwrap_or(missing as *const () as u64),
-        }
-    }
-    fn lambda(&mut self, index: u32) -> u64 {
-        self.funs[index as usize] as *const FunEntry as u64
-    }
-    fn own_native(&mut self, function: u32, arity: u32) -> Option<u64> {
-        let (m, f) = (self.atoms[0], self.atoms[function as usize - 1]);
-        is_builtin(m, f, arity).then(|| called(m, f, arity) as *const _ as u64)
-    }
-    fn strings(&mut self) -> u64 {
-        self.strings.as_ptr() as u64
-    }
-    fn nif_slot(&mut self, index: usize) -> u64 {
-        &raw const self.nifs[index] as u64
-    }
-    fn function_counter(&mut self, index: usize) -> Option<u64> {
-        let counters = Some(&self.counters).filter(|c| c.of_functions());
-        counters.and_then(|c| c.address(index))
-    }
-    fn line_counter(&mut self, number: usize) -> Option<u64> {
-        let counters = Some(&self.counters).filter(|c| c.of_lines());
-        counters.and_then(|c| c.address(number))
-    }
-    fn lines_can_break(&mut self) -> bool {
-        self.lines_can_break
-    }
-    fn mark(&mut self, index: usize) -> Option<u64> {
-        self.marks.of(index)
-    }
-    fn atoms_of(&mut self, term: u64) -> Vec<String> {
-        let atoms = self.given(term).into_iter().flat_map(|t| t.list_iter());
-        atoms
-            .filter(|a| a.is_atom())
-            .map(|a| atom::name(a).to_owned())
-            .collect()
-    }
-}
-
-/// Where the literals of a version lie.
-struct Regions {
-    /// Whether they can be given up, see `areas.rs`.
-    counted: bool,
-    all: Literals,
-}
-
-impl Regions {
-    fn builder(&self, words: usize) -> Builder {
-        match self.counted {
-            true => Builder::counted(words),
-            false => Builder::new(words),
-        }
-    }
-    /// Copies of these terms, in a region of their own.
-    fn copies(&mut self, terms: &[Term]) -> Vec<Term> {
-        let words: usize = terms.iter().map(|&t| copy::size_of(t)).sum();
-        let mut b = self.builder(words);
-        let out = terms.iter().map(|&t| copy::copy(t, &mut b)).collect();
-        self.all.add(b.finish());
-        out
-    }
-}
-
-/// The digits of an integer whose lowest byte is the first.
-fn digits(magnitude: &[u8]) -> Vec<u64> {
-    let chunks = magnitude.chunks(8);
-    chunks
-        .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
-        .collect()
-}
-
-/// A constant that a table of the file has.
-pub fn constant<A: Alloc>(c: &FieldDefault, atoms: &[Term], literals: &[Term], to: &mut A) -> Term {
-    match c {
-        FieldDefault::Nil => NIL,
-        FieldDefault::Atom(n) => atoms[*n as usize - 1],
-        FieldDefault::Int {
-            negative,
-            magnitude,
-        } => to.big(*negative, &digits(magnitude)),
-        FieldDefault::Literal(i) => literals[*i as usize],
-    }
-}
-
-/// The definitions and defaults of the records that the file declares: see `Env::record`.
-fn records(
-    file: &BeamFile,
-    atoms: &[Term],
-    literals: &[Term],
-    heap: &mut Heap,
-) -> Result<Vec<Term>, LoadFailure> {
-    let atom = |n: u32| atoms[n as usize - 1];
-    let mut made = Vec::with_capacity(file.records.len());
-    for r in &file.records {
-        let keys: Vec<Term> = r.fields.iter().map(|f| atom(f.0)).collect();
-        let mut defaults = Vec::with_capacity(keys.len());
-        for (_, default) in &r.fields {
-            let Some(default) = default else {
-                defaults.push(NIL);
-                continue;
-            };
-            let value = constant(default, atoms, literals, heap);
-            defaults.push(heap.cons(value, NIL));
-        }
-        let d = definition::define(heap, atoms[0], atom(r.name), r.exported, &keys);
-        let d = d.ok_or(LoadFailure::Records)?;
-        let defaults = heap.tuple(&defaults);
-        made.push(heap.tuple(&[d, defaults]));
-    }
-    Ok(made)
-}
-
-/// Decodes the literals into one region, and puts behind them what the file's records are made of.
-fn literals(
-    file: &BeamFile,
-    atoms: &[Term],
-    regions: &mut Regions,
-) -> Result<Vec<Term>, LoadFailure> {
-    if file.literal_count() == 0 && file.records.is_empty() {
-        return Ok(Vec::new());
-    }
-    // First into a heap, since a region is sized before it is filled.
-    let mut heap = Heap::empty();
-    let out = decoded(file, atoms, &mut heap).map(|made| regions.copies(&made));
-    // SAFETY: the region, if there is one, holds copies with counts of their own.
-    unsafe { purlin_term::gc::destroy(&mut heap) };
-    out
-}
-
-/// The literals, and what the file's records are made of, on that heap.
-fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>, LoadFailure> {
-    let n = file.literal_count();
-    let mut made = Vec::with_capacity(n);
-    for i in 0..n as u32 {
-        let bytes = file.literal(i).unwrap_or_default();
-        match etf::decode(bytes, heap, &CodeHooks, etf::Options::default()) {
-            Ok((t, _)) => made.push(t),
-            Err(_) => return Err(LoadFailure::Literal(i)),
-        }
-    }
-    let declared = records(file, atoms, &made, heap)?;
-    made.extend(declared);
-    Ok(made)
-}
-
-/// Gives a module that was prepared before, if there is one of these bytes.
+/// Returns a module that was prepared earlier from these bytes, if there is one.
 pub(crate) static MADE_BEFORE: std::sync::OnceLock<fn(&[u8]) -> Option<Prepared>> =
     std::sync::OnceLock::new();
 
-/// Checks a module and makes its code.
+/// Checks a module and generates its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     if let Some(p) = MADE_BEFORE.get().and_then(|made| made(bytes)) {
         return Ok(p);
     }
-    match image::find(bytes) {
+    match usable_image(bytes) {
         Some(i) => prepare_from(bytes, Some(&i)),
         None => prepare_anew(bytes),
     }
 }
 
-/// As [`prepare`], whether or not it was made before.
+/// Does the same as [`prepare`], but never uses code that was made earlier.
 pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     prepare_from(bytes, None)
 }
 
-/// The names of a file, with as many functions, for its code: regions of its literals, its funs, its strings.
-pub(super) fn names<'a>(
+/// Returns the image of a module file, if there is one that can be used.
+fn usable_image(bytes: &[u8]) -> Option<Image<'static>> {
+    // Code with counters, line breakpoints or marks is generated anew.
+    if coverage::mode() != Coverage::None || debugger::lines_can_break() || perf::on() {
+        return None;
+    }
+    image::find(bytes)
+}
+
+/// Returns the environment of a file and its code, from its image if there is one.
+fn code_of<'a>(
     file: &'a BeamFile<'a>,
-    atoms: Vec<Term>,
-    md5: [u8; 16],
-    functions: usize,
-    counters: Counters,
-) -> Result<Names<'a>, LoadFailure> {
-    let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
-    let mut regions = Regions {
-        counted: was_loaded(name),
-        all: Literals::default(),
-    };
-    let mut lits = literals(file, &atoms, &mut regions)?;
-    let made = lits.split_off(file.literal_count());
-    let records: Vec<(Term, Term)> = file
-        .records
-        .iter()
-        .map(|r| atoms[r.name as usize - 1])
-        .zip(made)
-        .collect();
-    let funs: Vec<&'static FunEntry> = file
-        .lambdas
-        .iter()
-        .map(|l| {
-            let f = atoms[l.function as usize - 1];
-            let arity = l.arity.saturating_sub(l.num_free) as u8;
-            fun_entry(
-                name,
-                i64::from(l.old_uniq),
-                l.index,
-                md5,
-                l.index,
-                arity,
-                l.num_free as u8,
-                f,
-            )
-        })
-        .collect();
-    Ok(Names {
-        file,
-        atoms,
-        literals: lits,
-        records,
-        known_literals: OnceCell::new(),
-        bigints: HashMap::new(),
-        map_keys: HashMap::new(),
-        regions,
-        funs,
-        strings: file.strings().into(),
-        md5,
-        nifs: (0..functions).map(|_| NifSlot::new()).collect(),
-        counters,
+    image: Option<&Image>,
+) -> Result<(Names<'a>, (Lowered, Vec<u32>)), LoadFailure> {
+    let how = |atoms: &[Term]| How {
+        loaded_before: atoms.first().is_some_and(|&name| was_loaded(name)),
         lines_can_break: debugger::lines_can_break(),
-        marks: Marks::new(functions),
-    })
+    };
+    if let Some(image) = image {
+        let (atoms, n) = (image.atoms(), image.functions());
+        let how = how(&atoms);
+        let mut env = names(file, atoms, image.md5(), n, Counters::none(), how)?;
+        let made = image::relocate(image, &mut env)?;
+        return Ok((env, made));
+    }
+    let code = GenericCode::decode(file)?;
+    let atoms = atoms_of(file)?;
+    let how = how(&atoms);
+    // Debuggers ask that table about a line that has a breakpoint.
+    let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
+    if how.lines_can_break && !file.has_debug && has_lines() {
+        return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
+    }
+    let counters = Counters::new(file, &code);
+    let mut env = names(file, atoms, file.md5(), code.functions.len(), counters, how)?;
+    let made = lowered(file, &code, &mut env)?;
+    Ok((env, made))
 }
 
-/// The atoms that a file names.
-pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
-    let atoms = file.atoms.iter().map(|a| atom::try_intern(a));
-    atoms
-        .collect::<Result<_, _>>()
-        .map_err(|_| LoadFailure::Atom)
+/// Returns the items of the line table and the names of its files. The first file is the module's
+/// own.
+fn line_table(file: &BeamFile) -> (Vec<(u32, u32)>, Vec<String>) {
+    let (items, mut files) = match &file.lines {
+        Some(l) => (l.items.clone(), l.names.clone()),
+        None => (Vec::new(), Vec::new()),
+    };
+    if let Some(f) = files.first_mut()
+        && f.is_empty()
+    {
+        *f = format!("{}.erl", file.module());
+    }
+    (items, files)
 }
 
-/// The code of a file, and where its exported functions begin, in the order of the table of exports.
-pub(super) fn lowered(
-    file: &BeamFile,
-    code: &GenericCode,
-    env: &mut dyn Env,
-) -> Result<(Lowered, Vec<u32>), LoadFailure> {
-    let made = lower(file, code, env)?;
-    let exports = file.exports.iter();
-    let exports = exports.map(|e| made.labels[e.label as usize]).collect();
-    Ok((made, exports))
+/// Checks that the attributes and the compilation information decode.
+fn check_attributes(file: &BeamFile) -> Result<(), LoadFailure> {
+    for bytes in [file.attributes(), file.compile_info()]
+        .into_iter()
+        .flatten()
+    {
+        let mut f = Fragment::new();
+        let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
+        // Release its binaries and funs, whether it decodes or not.
+        drop(OwnedTerm::from_parts(NIL, f));
+        decoded.map_err(|_| LoadFailure::Attributes)?;
+    }
+    Ok(())
 }
 
-/// Makes a module of a file, by its image if there is one.
+/// Makes a module from a file, using its image if there is one.
 fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFailure> {
     let file = BeamFile::parse(bytes)?;
-    let image = image.filter(|i| i.fits(&file));
-    let (env, (made, exports)) = match image {
-        Some(image) => {
-            let functions = image.functions();
-            let mut env = names(
-                &file,
-                image.atoms(),
-                image.md5(),
-                functions,
-                Counters::none(),
-            )?;
-            let made = image.lowered(&mut env)?;
-            (env, made)
-        }
-        None => {
-            let code = GenericCode::decode(&file)?;
-            let atoms = atoms_of(&file)?;
-            // What could be asked of a line that has a breakpoint is in that table.
-            let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
-            if debugger::lines_can_break() && !file.has_debug && has_lines() {
-                return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
-            }
-            let counters = Counters::new(&file, &code);
-            let mut env = names(&file, atoms, file.md5(), code.functions.len(), counters)?;
-            let made = lowered(&file, &code, &mut env)?;
-            (env, made)
-        }
-    };
+    let (env, (made, exports)) = code_of(&file, image.filter(|i| i.fits(&file)))?;
     let name = env.atoms[0];
     let Lowered {
         mut words,
@@ -565,17 +177,9 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
     if !functions.iter().any(|f| f.nif) {
         nifs = Box::default();
     }
-    let (line_items, mut files) = match &file.lines {
-        Some(l) => (l.items.clone(), l.names.clone()),
-        None => (Vec::new(), Vec::new()),
-    };
-    if let Some(f) = files.first_mut()
-        && f.is_empty()
-    {
-        *f = format!("{}.erl", file.module());
-    }
+    let (line_items, files) = line_table(&file);
     for f in &functions {
-        super::compiled::leads_nowhere(&mut words, f);
+        super::compiled::clear_lead(&mut words, f);
     }
     let code = Code::new(&words);
     drop(words);
@@ -583,16 +187,7 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
         let to = code.as_ptr().wrapping_add(at as usize);
         Box::new(Export::new(name, purlin_term::am::ON_LOAD, 0, to))
     });
-    for bytes in [file.attributes(), file.compile_info()]
-        .into_iter()
-        .flatten()
-    {
-        let mut f = Fragment::new();
-        let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
-        // Binaries and funs in it are let go, whether it decodes or not.
-        drop(OwnedTerm::from_parts(NIL, f));
-        decoded.map_err(|_| LoadFailure::Attributes)?;
-    }
+    check_attributes(&file)?;
     Ok(Prepared {
         module: Box::new(Module {
             name,
@@ -621,8 +216,8 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
     })
 }
 
-/// Makes a prepared module current; a version that was current becomes old. `on_load` is not waited for: this is for
-/// modules that the runtime itself loads before processes run.
+/// Makes a prepared module current; the version that was current becomes old. It does not run the
+/// `on_load` function: this is for modules that the runtime itself loads before processes run.
 pub fn finish(p: Prepared) -> Arc<Module> {
     let name = p.name();
     let held = p.has_on_load();
@@ -630,18 +225,19 @@ pub fn finish(p: Prepared) -> Arc<Module> {
     if held {
         finish_on_load(name, true);
     }
-    // A module that has old code already is not replaced; then the one that is current is it.
+    // A module that already has old code is not replaced; then the current version is the result.
     current(name).unwrap_or_else(|| unreachable!("just made current"))
 }
 
-/// Loads one of the modules that are there before the first process. Stack traces don't show their lines, as in stock.
+/// Loads one of the modules that exist before the first process. Stack traces do not show their
+/// lines, as in stock.
 pub fn load_preloaded(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
     let mut p = prepare(bytes)?;
     p.module.lines = Vec::new();
     Ok(finish(p))
 }
 
-/// Loads a module in one go.
+/// Prepares a module and makes it current.
 pub fn load(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
     Ok(finish(prepare(bytes)?))
 }

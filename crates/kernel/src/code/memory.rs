@@ -1,14 +1,18 @@
 //! Memory of code: all modules lie in one range of addresses.
 //!
-//! So whether an address is code of a module is one comparison ([`holds`]): stubs and the words of exports are none. The range is
-//! reserved once, low if the addresses are free there, so that an address of code fits a signed operand of 32 bits. Memory comes
-//! behind it as it is needed, in steps; a version that goes leaves a gap, which is joined with its neighbours, given back as far as
-//! it has whole pages, and filled again, the lowest first. What finds no room in the range has memory of its own: everything works,
-//! and whoever wants code in the range asks [`holds`].
+//! So one comparison tells whether an address is code of a module ([`holds`]); stubs and the words
+//! of exports are not. The range is reserved once, at low addresses if those are free, so that a
+//! code address fits a signed 32-bit operand. Memory is committed in steps as it is needed. A
+//! version that is freed leaves a gap. Gaps are joined with their neighbours, their whole pages are
+//! returned to the system, and they are filled again, the lowest first. Code that finds no room in
+//! the range gets memory of its own. That always works; code that must lie in the range asks
+//! [`holds`].
 //!
 //! # Invariants
-//! * Gaps are neither empty nor adjacent, and end below `end`; what is below `end` and in no gap belongs to a [`Code`].
-//! * The words of code are written before anybody runs them. Later only `entries.rs` writes into them.
+//! * Gaps are neither empty nor adjacent, and end below `end`. Everything below `end` that is in no
+//!   gap belongs to a [`Code`].
+//! * The words of code are written before anybody runs them. Later only `entries.rs` writes to
+//!   them.
 
 use crate::sync::Mutex;
 use purlin_term::sys;
@@ -16,26 +20,26 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Addresses that are reserved, and where: from there to where signed operands of 32 bits end.
+/// Size of the reserved range, and its preferred start: it ends where signed 32-bit operands end.
 const RANGE_BYTES: usize = 1 << 30;
 const LOW: usize = 1 << 30;
-/// Memory is made usable in steps of so many bytes.
+/// Memory is committed in steps of this many bytes.
 const STEP_BYTES: usize = 256 << 10;
-/// Code begins at multiples of so many bytes.
+/// Code begins at multiples of this many bytes.
 const ALIGN_BYTES: usize = 16;
 
-/// The part of the range that is in use or was.
+/// The part of the range that is or was in use.
 #[derive(Default)]
 struct Room {
-    /// Behind the last code, and behind what is usable: offsets in the range.
+    /// End of the last code, and end of the committed part, as offsets in the range.
     end: usize,
     usable: usize,
-    /// Bytes of each gap, by its offset.
+    /// Size of each gap in bytes, by its offset.
     gaps: BTreeMap<usize, usize>,
 }
 
 impl Room {
-    /// An offset with so many bytes; `None` where the range has no more.
+    /// Takes this many bytes and returns their offset; `None` if the range is full.
     fn take(&mut self, bytes: usize, range: usize) -> Option<usize> {
         let gap = self.gaps.iter().find(|(_, n)| **n >= bytes);
         if let Some((&at, &n)) = gap {
@@ -52,7 +56,8 @@ impl Room {
         self.end += bytes;
         Some(at)
     }
-    /// Gives bytes back; the gap that they are part of now, or the end that was behind them.
+    /// Gives bytes back. Returns the gap that they are part of now, or the free end that they
+    /// joined.
     fn give(&mut self, at: usize, bytes: usize) -> Range<usize> {
         let (mut from, mut to) = (at, at + bytes);
         if let Some((&before, &n)) = self.gaps.range(..at).next_back()
@@ -74,26 +79,26 @@ impl Room {
 }
 
 static ROOM: Mutex<Option<Room>> = Mutex::new(None);
-/// Where the range begins; 0: nowhere, yet or at all.
+/// Start of the range; 0 if it is not reserved, yet or at all.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Some code has ever had memory of its own.
+/// Whether any code has ever had memory of its own.
 static APART: AtomicBool = AtomicBool::new(false);
 
-/// Whether any code may lie outside of the range.
+/// Whether any code may lie outside the range.
 #[inline]
 pub fn any_apart() -> bool {
     APART.load(Ordering::Acquire)
 }
 
-/// Whether that is an address in the range of code.
+/// Whether an address lies in the range of code.
 #[inline]
 pub fn holds(pc: *const u64) -> bool {
     let base = BASE.load(Ordering::Relaxed);
     base != 0 && (pc as usize).wrapping_sub(base) < RANGE_BYTES
 }
 
-/// Bytes of the range that code takes.
+/// Bytes of the range that code occupies.
 pub fn bytes() -> usize {
     let room = ROOM.lock();
     room.as_ref()
@@ -104,17 +109,17 @@ pub fn bytes() -> usize {
 pub struct Code {
     at: *const u64,
     words: usize,
-    /// It has memory of its own.
+    /// Whether it has memory of its own.
     apart: bool,
 }
 
-// SAFETY: it owns its words, which nobody writes but by atomic stores (`entries.rs`).
+// SAFETY: it owns its words, and others write to them only by atomic stores (`entries.rs`).
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
 impl Code {
-    /// Puts code where it will run.
+    /// Copies code to the place where it will run.
     pub(super) fn new(words: &[u64]) -> Code {
         let taken = place(size_of_val(words));
         let at = match taken {
@@ -125,7 +130,7 @@ impl Code {
             }
         };
         if taken.is_some() {
-            // SAFETY: so many usable words, which nobody else has.
+            // SAFETY: that many usable words, which nobody else has.
             unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), at, words.len()) };
         }
         Code {
@@ -134,18 +139,19 @@ impl Code {
             apart: taken.is_none(),
         }
     }
-    /// Where it begins.
+    /// Address of the first word.
     #[inline]
     pub fn as_ptr(&self) -> *const u64 {
         self.at
     }
-    /// Its addresses.
+    /// The range of its addresses.
     pub fn addresses(&self) -> Range<usize> {
         self.at as usize..self.at as usize + self.words * 8
     }
-    /// Its words, for who reads it. Numbers of instructions may be patched: see `entries.rs`.
+    /// Its words, for reading. Instruction numbers may be patched: see `entries.rs`.
     pub fn words(&self) -> &[u64] {
-        // SAFETY: the words are ours; those who patch write a number that is read as one or the other.
+        // SAFETY: the words are ours; a patch stores a number that is read as either the old or the
+        // new one.
         unsafe { std::slice::from_raw_parts(self.at, self.words) }
     }
 }
@@ -164,7 +170,8 @@ impl Drop for Code {
             let old = at as usize - base;
             let gap = room.give(old, bytes);
             let page = sys::page_bytes();
-            // Pages that nothing else lies in. Those of the gap that were free before have been given back.
+            // Only pages that nothing else lies in. The parts of the gap that were free before are
+            // decommitted.
             let from = gap.start.next_multiple_of(page).max(old / page * page);
             let to = match room.end == gap.start {
                 true => gap.end.next_multiple_of(page),
@@ -178,16 +185,16 @@ impl Drop for Code {
     }
 }
 
-/// Bytes that so many take in the range.
+/// Bytes of the range that code of this size takes.
 fn taken_bytes(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGN_BYTES).max(ALIGN_BYTES)
 }
 
-/// An address in the range with so many usable bytes; `None`: there is none.
+/// Returns an address in the range with this many usable bytes; `None` if there is none.
 fn place(bytes: usize) -> Option<usize> {
     let mut room = ROOM.lock();
     let room = room.get_or_insert_with(|| {
-        // Where addresses are limited there are others who need some.
+        // Where addresses are limited, others need them.
         let spared = sys::address_limit().is_some_and(|all| all / 8 < RANGE_BYTES);
         let base = match spared {
             true => 0,
@@ -234,7 +241,7 @@ mod tests {
         assert_eq!(r.take(48, 128), Some(0));
         assert_eq!(r.take(80, 128), None);
         assert_eq!(gaps(&r), [(48, 64)]);
-        // The last one goes: what is free before it is the end.
+        // The last one is freed: the gap before it becomes the free end.
         assert_eq!(r.give(112, 16), 48..128);
         assert_eq!((gaps(&r), r.end), (vec![], 48));
         assert_eq!(r.give(0, 48), 0..48);

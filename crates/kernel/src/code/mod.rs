@@ -1,29 +1,35 @@
-//! The code of the runtime: modules, their versions, and what lies where. The names it is called by: `exports.rs`.
+//! The code of the runtime: modules, their versions, and a map from addresses to functions. The
+//! names by which code is called are in `exports.rs`.
 //!
 //! # Invariants
-//! * The code of a module stays where it is until the module is purged, and so does whatever the code refers to
-//!   (string table). Literals are regions; who may refer to those of purged modules, and when they go, says `areas.rs`.
-//! * `Arc`s of modules keep the code in memory for those who look at it. Those who run it are found by the purge.
+//! * The code of a module stays at its address until the module is purged, and so does everything
+//!   that the code refers to (its string table). Literals lie in regions. `literal_areas.rs` says
+//!   who may refer to the literals of purged modules, and when they are freed.
+//! * An `Arc` of a module keeps its code in memory for those who read it. A purge finds the
+//!   processes that run it.
+#![deny(unsafe_op_in_unsafe_fn)]
 
-pub mod areas;
 pub mod breakpoint;
 pub mod compiled;
 pub mod coverage;
 pub mod debugger;
 mod disasm;
 pub mod entries;
-pub mod entry;
 pub mod epochs;
 pub mod image;
+pub mod literal_areas;
 pub(crate) mod load;
 pub mod memory;
-pub mod objects;
+mod names;
+pub mod object_files;
 pub mod perf;
 pub mod permission;
 pub mod purge;
 mod purge_count;
 pub mod returns;
+pub mod sampling;
 pub mod stack;
+pub mod start;
 mod versions;
 
 pub use entries::{fetch, opcode_at};

@@ -1,15 +1,18 @@
 //! Names of Erlang functions for `perf`: `+JPperf true` or `map`.
 //!
-//! `perf` knows functions by addresses of code. Erlang code here is data for the interpreter, and its return addresses lie on heaps.
-//! So each function gets a *mark*: an address in a range that is mapped as code and holds none. The file that `perf` reads
-//! (`perf-PID.map`, lines `START LENGTH NAME` in hexadecimal, as `perf` documents it in `jit-interface.txt`) names the marks as stock names
-//! its functions: `$module:function/arity`. Code that is loaded then says in an instruction (`running`) which function runs, at its entry and where it
-//! goes on behind a call; the interpreter has that mark where a return address stands, in the frame that it runs in.
+//! `perf` identifies functions by code addresses. Erlang code here is data for the interpreter, and
+//! its return addresses lie on heaps. So each function gets a *mark*: an address in a range that is
+//! mapped as code and contains none. The file that `perf` reads (`perf-PID.map`, lines `START
+//! LENGTH NAME` in hexadecimal, as documented in its `jit-interface.txt`) names the marks in the
+//! way stock names its functions: `$module:function/arity`. Code that is loaded while this is on
+//! has an instruction (`running`) that says which function runs, at its entry and behind each call.
+//! The interpreter keeps that mark in its own frame, where a return address stands.
 //!
 //! # Invariants
 //! * Nothing ever jumps to a mark.
-//! * Marks are not used again: a function of a module that was purged keeps its name.
-//! * Where marks are off, no code has the instruction, and this costs one look at a flag in a time slice.
+//! * Marks are not reused: a function of a purged module keeps its name.
+//! * If marks are off, no code has the instruction, and the cost is one look at a flag in a time
+//!   slice.
 
 use crate::options::{self, EmulatorOptions};
 use crate::sync::Mutex;
@@ -21,34 +24,35 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes of addresses of a mark.
+/// Addresses that a mark covers, in bytes.
 const MARK_BYTES: usize = 16;
-/// Bytes of addresses for all of them: marks of 16 million functions.
+/// Addresses of all marks, in bytes: marks of 16 million functions.
 const RANGE_BYTES: usize = 256 << 20;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// Where the next mark starts, and where the range ends.
+/// Start of the next mark, and end of the range.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 static MAP: Mutex<Option<File>> = Mutex::new(None);
 
-/// Whether code that is loaded says what runs.
+/// Whether loaded code announces the running function.
 #[inline(always)]
 pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Begins to give marks, if the options ask for it. To be called before any module is loaded. Gives the text of what went wrong; the runtime
-/// goes on without marks.
+/// Begins to hand out marks, if the options ask for it. Must be called before any module is loaded.
+/// Returns an error text on failure; the runtime goes on without marks.
 pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     let jit = &o.flags.jit;
-    // Only there can the interpreter put a mark into its frame.
+    // On other systems the interpreter cannot put a mark into its frame.
     if !jit.perf_map || !options::PERF_MARKS {
         return Ok(());
     }
     let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
     let path = format!("{dir}/perf-{}.map", std::process::id());
-    // The directory is everybody's, and the name can be guessed: not through a link that somebody has put there.
+    // The directory is shared, and the name can be guessed: do not follow a link that someone put
+    // there.
     let file = File::options()
         .write(true)
         .create(true)
@@ -64,23 +68,24 @@ pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// Names machine code in the map, if there is one: its address and bytes.
+/// Names machine code in the map, if there is one, by its address and size in bytes.
 pub fn map(at: u64, bytes: usize, name: &str) {
     if let Some(file) = MAP.lock().as_mut() {
-        // As for marks.
+        // An error is ignored, as for marks.
         let _ = file.write_all(format!("{at:#x} {bytes:x} {name}\n").as_bytes());
     }
 }
 
 /// The marks of a module's functions.
 pub(super) struct Marks {
-    /// The first mark; 0: there are none.
+    /// The first mark; 0 if there are none.
     start: usize,
 }
 
 impl Marks {
-    /// For a module of so many functions that is loaded now.
-    #[allow(deprecated)] // `fetch_update` is called `try_update` in later releases of Rust than the least that is supported.
+    /// Marks for a module with this many functions that is being loaded.
+    // Later releases of Rust than the oldest supported one call `fetch_update` `try_update`.
+    #[allow(deprecated)]
     pub(super) fn new(functions: usize) -> Marks {
         if !on() {
             return Marks { start: 0 };
@@ -95,11 +100,12 @@ impl Marks {
             start: start.unwrap_or(0),
         }
     }
-    /// The mark of the function with that index: an address within its range, where a return address would be.
+    /// Returns the mark of the function with that index: an address inside its range, as a return
+    /// address would be.
     pub(super) fn of(&self, index: usize) -> Option<u64> {
         (self.start != 0).then(|| (self.start + index * MARK_BYTES + MARK_BYTES / 2) as u64)
     }
-    /// Writes their names.
+    /// Writes the names of the marks to the map.
     pub(super) fn write(&self, module: Term, functions: &[LoweredFunction]) {
         if self.start == 0 {
             return;
@@ -114,7 +120,7 @@ impl Marks {
             text += &format!("{at:#x} {MARK_BYTES:x} {shown}\n");
         }
         if let Some(file) = MAP.lock().as_mut() {
-            // A full disk takes names away, no more.
+            // On a full disk names are missing, nothing worse.
             let _ = file.write_all(text.as_bytes());
         }
     }

@@ -1,15 +1,20 @@
-//! The permission to change code, which a process may keep to itself: for trying what becomes of those who want to meanwhile. They
-//! begin anew until they may. What changes code has locks of its own, and needs this for nothing else.
+//! The permission to change code, which a process may keep to itself, to test what happens to
+//! others that want it meanwhile. They retry until they get it. Whatever changes code has locks of
+//! its own and does not depend on this.
+//!
+//! # Orderings
+//! `HOLDER` is one word that publishes nothing else: what changes code is ordered by its own locks.
+//! The compare-and-swap elects one holder; no pairing is needed beyond the word itself.
 
 use crate::cx::{Cx, Fail};
 use crate::process;
 use purlin_term::Term;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The word of the pid that has it; 0: nobody in particular.
+/// The word of the pid that holds it; 0 if nobody does.
 static HOLDER: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the process in the context may change code now; else it is to begin anew.
+/// Whether the process in the context may change code now; otherwise it must retry.
 #[inline]
 pub fn wanted(cx: &mut Cx) -> Result<(), Fail> {
     match HOLDER.load(Ordering::Acquire) {
@@ -29,12 +34,12 @@ fn wanted_of(cx: &mut Cx, holder: u64) -> Result<(), Fail> {
     if process::table().find(by).is_some() {
         return Err(Fail::Again);
     }
-    // It has ended and taken it along.
+    // The holder has ended and did not give it back.
     let _ = HOLDER.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Acquire);
     Ok(())
 }
 
-/// The process in the context keeps it to itself from now on.
+/// Reserves the permission for the process in the context.
 pub fn keep(cx: &mut Cx) -> Result<(), Fail> {
     wanted(cx)?;
     let me = cx.self_pid().raw();
@@ -44,7 +49,7 @@ pub fn keep(cx: &mut Cx) -> Result<(), Fail> {
     }
 }
 
-/// Nobody in particular has it any more.
+/// Gives the permission back.
 pub fn give_back() {
     HOLDER.store(0, Ordering::Release);
 }

@@ -1,9 +1,9 @@
 //! Purging old code: one module at a time, by the code purger process.
 //!
 //! ```text
-//! prepare   funs of the old code lead nowhere any more: who calls one waits until the purge has ended
+//! prepare   funs of the old code lead nowhere; a process that calls one waits until the purge ends
 //! (check)   every process is asked whether it would return into the old code, see [`is_lingering`]
-//! complete  the code goes      or      abort   the funs lead there again
+//! complete  the code is freed      or      abort   the funs lead to it again
 //! ```
 
 use super::purge_count::PurgeCount;
@@ -18,16 +18,16 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 struct Purge {
     module: Term,
-    /// Old version put aside while the version of a failed `on_load` is purged in its place.
+    /// The old version, put aside while the version of a failed `on_load` is purged in its place.
     saved_old: Option<Arc<Module>>,
-    /// Funs that lead nowhere, and where they led.
+    /// Funs that lead nowhere, with their former targets.
     funs: Vec<(&'static FunEntry, AtomicPtr<u64>)>,
-    /// Processes that called one of them, and are suspended until the purge has ended.
+    /// Processes that called one of them and are suspended until the purge ends.
     callers: Vec<Term>,
 }
 
 impl Purge {
-    /// Has the callers of its funs try again.
+    /// Makes the callers of its funs retry.
     fn resume_callers(&self) {
         for &pid in &self.callers {
             crate::signal::suspend::resume(pid, pid);
@@ -36,22 +36,24 @@ impl Purge {
 }
 
 static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
-/// Index of the module's atom plus one while a purge is under way, else 0.
+/// Index of the module's atom plus one during a purge, else 0.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
-/// Purges that have begun.
+/// Number of purges that have begun.
 pub(crate) static BEGUN: PurgeCount = PurgeCount(AtomicUsize::new(0));
 
 fn state() -> MutexGuard<'static, Option<Purge>> {
     PURGE.lock()
 }
 
-/// Whether old code of that module is being purged: a fun of it that leads nowhere may lead somewhere again.
+/// Whether old code of that module is being purged: a fun of it that leads nowhere may lead to code
+/// again.
 pub fn under_way(module: Term) -> bool {
     UNDER_WAY.load(Ordering::Acquire) == module.atom_index() + 1
 }
 
-/// Has the purge of that module resume `pid`, which is about to be suspended. False: it has ended.
+/// Makes the purge of that module resume `pid`, which is about to be suspended. Returns false if
+/// the purge has ended.
 pub fn add_caller(module: Term, pid: Term) -> bool {
     match state().as_mut().filter(|p| p.module == module) {
         Some(p) => {
@@ -62,8 +64,8 @@ pub fn add_caller(module: Term, pid: Term) -> bool {
     }
 }
 
-/// Starts to purge the old code of a module, or (`on_load`) the code whose `on_load` function has failed. `None` if
-/// another purge is under way, false if there is nothing to purge.
+/// Starts to purge the old code of a module, or (`on_load`) the code whose `on_load` function has
+/// failed. Returns `None` if another purge is under way, false if there is nothing to purge.
 pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
     let mut purge = state();
     if purge.is_some() {
@@ -102,7 +104,7 @@ pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
     Some(true)
 }
 
-/// Gives the purge up. False if that module isn't being purged.
+/// Aborts the purge. Returns false if that module is not being purged.
 pub fn abort(module: Term) -> bool {
     let mut purge = state();
     let Some(mut p) = purge.take_if(|p| p.module == module) else {
@@ -121,7 +123,7 @@ pub fn abort(module: Term) -> bool {
     true
 }
 
-/// Ends the purge: the old code goes. `None` if that module isn't being purged.
+/// Completes the purge: the old code is freed. Returns `None` if that module is not being purged.
 ///
 /// # Safety
 /// No process would return into the code, see [`is_lingering`].
@@ -140,12 +142,13 @@ pub unsafe fn complete(module: Term) -> Option<bool> {
     }
     UNDER_WAY.store(0, Ordering::Release);
     p.resume_callers();
-    // Its native library hears of it, and may do as it likes.
+    // Unlock first: dropping the module notifies its native library, which may do anything.
     drop(purge);
     Some(old.is_some())
 }
 
-/// As [`is_lingering`], of the process in the context: the call that a native library has asked for counts too.
+/// Does the same as [`is_lingering`] for the process in the context. A call that a native library
+/// has scheduled counts too.
 pub fn process_is_lingering(cx: &mut Cx, module: Term, pc: *const u64) -> bool {
     let scheduled = cx.process().ext().and_then(|e| e.rare());
     let scheduled = scheduled.and_then(|r| r.scheduled.as_ref().map(|s| s.module));
@@ -155,8 +158,8 @@ pub fn process_is_lingering(cx: &mut Cx, module: Term, pc: *const u64) -> bool {
         })
 }
 
-/// Whether a process would return into the old code of a module: its stack and where it goes on. Funs don't count, as
-/// in stock.
+/// Whether a process would return into the old code of a module, judged by its stack and the
+/// address where it continues. Funs do not count, as in stock.
 pub fn is_lingering(module: Term, heap: &Heap, pc: *const u64) -> bool {
     let Some(old) = super::with_versions(module, |v| v.old.clone()) else {
         return false;

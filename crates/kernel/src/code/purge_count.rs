@@ -1,27 +1,34 @@
-//! How many purges have begun. A process that is being made looks up where it starts before others find it, so that a purge which
-//! begins meanwhile doesn't ask it whether it runs old code. It asks itself, then: see [`PurgeCount::unchanged`].
+//! The number of purges that have begun.
 //!
-//! A thread that begins a purge counts it, and then looks for processes. A thread that makes a process has others find it, and
-//! then looks at the count. Two fences see to it that one of them sees the other.
+//! A new process looks up its start address before others can find it. A purge that begins
+//! meanwhile does not ask that process whether it runs old code, so the spawner checks for itself:
+//! see [`PurgeCount::unchanged`].
+//!
+//! # Orderings
+//! A thread that begins a purge increments the count and then looks for processes. A thread that
+//! spawns a process publishes it and then reads the count. The fence on each side lies between its
+//! store and its load, so at least one of the two sees the other's store
+//! (`crates/models/tests/purge.rs`).
 
 use crate::sync::{AtomicUsize, Ordering, fence};
 
-/// See the module head.
+/// See the module documentation.
 pub struct PurgeCount(pub AtomicUsize);
 
 impl PurgeCount {
-    /// How many have begun: to be asked before an address of code is looked up.
+    /// Returns the count. Must be called before a code address is looked up.
     #[inline]
     pub fn begun(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
-    /// One begins: before it looks for processes.
+    /// Counts a purge. Must be called before it looks for processes.
     pub fn begin(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
-    /// The process can be found now. Whether an address that was looked up after [`PurgeCount::begun`] gave `before` is as good as one
-    /// looked up now: a purge that begins later finds the process.
+    /// Whether an address that was looked up after [`PurgeCount::begun`] returned `before` is still
+    /// as good as one looked up now. The caller has published the process, so a purge that begins
+    /// later finds it.
     #[inline]
     #[must_use]
     pub fn unchanged(&self, before: usize) -> bool {

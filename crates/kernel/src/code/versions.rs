@@ -1,10 +1,12 @@
-//! Modules and their versions: current, old, and one whose `on_load` function hasn't been run yet; what lies where.
+//! Modules and their versions: current, old, and one whose `on_load` function has not run yet. Also
+//! the map from addresses to modules.
 //!
-//! One lock guards the versions of all modules, a second one the ranges of addresses. They are taken in that order.
+//! One lock guards the versions of all modules, a second one the address ranges. They are taken in
+//! that order.
 
-use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::Debug;
+use super::literal_areas::Literals;
 use super::memory::{self, Code};
 use super::perf::Marks;
 use crate::code::Prepared;
@@ -37,7 +39,7 @@ pub struct Module {
     pub(super) types: Vec<Type>,
     pub(super) line_items: Vec<(u32, u32)>,
     pub(super) files: Vec<String>,
-    /// Name, arity and offset of what it exports.
+    /// Name, arity and offset of its exported functions.
     pub exports: Vec<(Term, u32, u32)>,
     pub funs: Vec<&'static FunEntry>,
     pub md5: [u8; 16],
@@ -45,29 +47,32 @@ pub struct Module {
     pub attributes: Vec<u8>,
     pub compile: Vec<u8>,
     pub(super) literals: Literals,
-    /// The native records that it declares: their names, and what they are made of, a literal (see `Env::record`).
+    /// Names of the native records that it declares, with literals of their definitions and
+    /// defaults (see `Env::record`).
     pub records: Vec<(Term, Term)>,
     /// Read by code, by address.
     #[allow(dead_code)]
     pub(super) strings: Box<[u8]>,
-    /// Leads to the function that runs at loading. In no table: only `erlang:call_on_load_function/1` calls it.
+    /// Leads to the `on_load` function. It is in no table: only `erlang:call_on_load_function/1`
+    /// calls it.
     pub on_load: Option<Box<Export>>,
-    /// One for each function, if a native library may replace any.
+    /// One slot for each function, if a native library may replace any of them.
     pub nifs: Box<[NifSlot]>,
-    /// How often its functions or lines have run, if that is counted.
+    /// Counts of how often its functions or lines have run, if counted.
     pub counters: Counters,
     /// Its data for a debugger.
     pub debug: Debug,
-    /// The marks by which those who look on from outside know its functions.
+    /// The marks by which external profilers know its functions.
     pub(super) marks: Marks,
-    /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.
+    /// Keeps the native library that has replaced functions. Dropping it tells the library that the
+    /// module is unloaded.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Drop for Module {
     fn drop(&mut self) {
         super::breakpoint::breakpoints().forget(self.addresses());
-        if let Some(c) = super::compiled::compiled() {
+        if let Some(c) = super::compiled::compiler() {
             c.forget(self.addresses());
         }
         super::entries::entries().forget(self.addresses());
@@ -76,12 +81,12 @@ impl Drop for Module {
 }
 
 impl Module {
-    /// Where its code lies.
+    /// The addresses of its code.
     pub fn addresses(&self) -> std::ops::Range<usize> {
         self.code.addresses()
     }
-    /// The function with that index, as a compiler of it wants it. `words` is the code of this module in which nothing is
-    /// patched, at least up to the end of the function.
+    /// Returns the function with that index in the form that a compiler wants. `words` is the code
+    /// of this module without patches, at least up to the end of the function.
     pub fn function_view<'a>(&'a self, words: &'a [u64], index: usize) -> Option<FunctionView<'a>> {
         let f = self.functions.get(index)?;
         let code = view::Code {
@@ -102,7 +107,7 @@ impl Module {
     pub fn at(&self, offset: u32) -> *const u64 {
         self.code.as_ptr().wrapping_add(offset as usize)
     }
-    /// Bytes that it takes, literals excepted, which are a region.
+    /// Bytes that it takes, without its literals, which are a region.
     pub fn bytes(&self) -> usize {
         size_of_val(self)
             + self.addresses().len()
@@ -121,15 +126,15 @@ impl Module {
     pub fn contains(&self, pc: *const u64) -> bool {
         self.addresses().contains(&(pc as usize))
     }
-    /// All functions: name and arity.
+    /// Iterates over all functions: name and arity.
     pub fn function_names(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
         // SAFETY: names are words of atoms.
         self.functions
             .iter()
             .map(|f| (unsafe { Term::from_raw(f.name) }, f.arity))
     }
-    /// Where a native library may put a function in the place of that one: an error if it is there, but isn't one of those.
-    /// None: it isn't there.
+    /// Returns the slot by which a native library may replace a function; an error if the function
+    /// is not declared as replaceable, None if it does not exist.
     pub fn nif_slot(&self, f: Term, arity: u32) -> Option<Result<&NifSlot, NotNif>> {
         let i = self
             .functions
@@ -140,7 +145,7 @@ impl Module {
             false => Err(NotNif),
         })
     }
-    /// The functions that a native library has replaced: name and arity.
+    /// Iterates over the functions that a native library has replaced: name and arity.
     pub fn replaced(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
         self.function_names()
             .zip(&self.nifs)
@@ -151,7 +156,8 @@ impl Module {
     pub fn exports_function(&self, f: Term, arity: u32) -> bool {
         self.exports.iter().any(|e| e.0 == f && e.1 == arity)
     }
-    /// Where the code of each fun starts; None where the table of funs names a function that isn't there.
+    /// Offsets of the code of all funs; None where the fun table names a function that does not
+    /// exist.
     pub(super) fn fun_offsets(&self) -> Vec<Option<u32>> {
         let by_name: HashMap<(u64, u32), u32> = self
             .functions
@@ -166,11 +172,11 @@ impl Module {
             })
             .collect()
     }
-    /// The function that holds an address.
+    /// Returns the function that contains an address.
     pub fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
         self.functions.get(self.index_at(pc)?)
     }
-    /// Its index.
+    /// Returns its index.
     pub(super) fn index_at(&self, pc: *const u64) -> Option<usize> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self
@@ -179,17 +185,17 @@ impl Module {
             .checked_sub(1)?;
         self.functions.get(i).filter(|f| at < f.end).and(Some(i))
     }
-    /// Line of an item of the line table; none of what has no place.
+    /// Returns the line of an item of the line table; None if the item has no position.
     pub fn line_of(&self, item: u32) -> Option<u32> {
         let &(_, line) = self.line_items.get(item as usize)?;
         (line != 0).then_some(line)
     }
-    /// File and line of an address.
+    /// Returns file and line of an address.
     pub fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
         let (file, line) = self.item_at(pc)?;
         Some((self.files.get(file as usize)?.clone(), line))
     }
-    /// Number of the file, and the line, of an address.
+    /// Returns the number of the file, and the line, of an address.
     fn item_at(&self, pc: *const u64) -> Option<(u32, u32)> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
@@ -198,32 +204,32 @@ impl Module {
     }
 }
 
-/// A function whose module doesn't declare that a native library may replace it.
+/// The error for a function that its module does not declare as replaceable by a native library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotNif;
 
-/// Versions of a module.
+/// The versions of a module.
 #[derive(Default, Clone)]
 pub struct Versions {
     pub current: Option<Arc<Module>>,
     pub old: Option<Arc<Module>>,
-    /// The versions that were to become old while `old` was there. One of them takes its place when that is purged, so that each
-    /// is purged as any other is. An `on_load` function that takes its time makes such, if others load and delete its module
-    /// meanwhile.
+    /// Versions that should have become old while there was an `old` version. When that is purged,
+    /// one of them takes its place, so that each is purged in the usual way. This happens if an
+    /// `on_load` function takes long and others load and delete its module meanwhile.
     pub older: Vec<Arc<Module>>,
-    /// Loaded, but its `on_load` function hasn't returned yet: nobody can call it from outside.
+    /// A version whose `on_load` function has not returned yet. Nobody can call it from outside.
     pub on_load: Option<Arc<Module>>,
 }
 
 impl Versions {
-    /// Whether that version is one that is to be purged.
+    /// Whether that version is waiting to be purged.
     pub fn is_old(&self, m: &Arc<Module>) -> bool {
         self.old
             .iter()
             .chain(&self.older)
             .any(|o| Arc::ptr_eq(o, m))
     }
-    /// A version that is not current any more.
+    /// Adds a version that is no longer current.
     pub(super) fn make_old(&mut self, m: Arc<Module>) {
         match self.old {
             None => self.old = Some(m),
@@ -232,7 +238,7 @@ impl Versions {
     }
 }
 
-/// What is loaded is told in its order, which nothing random decides.
+/// The order of iteration is visible to programs, so the hashing is deterministic.
 type Table = HashMap<u32, Versions, Hashing>;
 
 fn table() -> &'static RwLock<Table> {
@@ -244,36 +250,38 @@ pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
     TABLE_VERSION.fetch_add(1, Ordering::Release);
     t
 }
-/// Changes whenever the table does: once the lock is held, before anything is written.
+/// Changes whenever the table does: after the lock is taken, before anything is written.
 static TABLE_VERSION: AtomicU64 = AtomicU64::new(0);
 
-/// Modules that a thread remembers to be there or not: who calls a function by name often asks for its module each time.
+/// Number of modules for which a thread caches whether they are loaded. Code that calls functions
+/// by name often asks for the module each time.
 const MODULES_REMEMBERED: usize = 64;
 
 thread_local! {
-    /// Numbers of atoms, whether they have a current version, and [`TABLE_VERSION`] when that was so.
+    /// Atom number, whether the module has a current version, and the [`TABLE_VERSION`] at which
+    /// that held.
     static LAST_MODULES: [Cell<(u32, bool, u64)>; MODULES_REMEMBERED] =
         const { [const { Cell::new((u32::MAX, false, 0)) }; MODULES_REMEMBERED] };
 }
-/// All versions that may run, sorted by the address of their code, which stands with them.
+/// All versions that may run, sorted by the address of their code, which comes first.
 fn ranges() -> &'static RwLock<Vec<(usize, Arc<Module>)>> {
     static R: RwLock<Vec<(usize, Arc<Module>)>> = RwLock::new(Vec::new());
     &R
 }
-/// The version of a module whose code holds that address, if it is one of those.
+/// Returns the version whose code contains that address.
 fn in_ranges(ranges: &[(usize, Arc<Module>)], pc: *const u64) -> Option<&Arc<Module>> {
     let i = ranges.partition_point(|m| m.0 <= pc as usize);
     let (_, m) = ranges.get(i.checked_sub(1)?)?;
     m.contains(pc).then_some(m)
 }
 
-/// Runs `f` on the versions of a module (none, if it was never loaded).
+/// Runs `f` on the versions of a module (none if it was never loaded).
 pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
     let m = table().read();
     f(m.get(&name.atom_index()).unwrap_or(&Versions::default()))
 }
 
-/// Whether a version of the module was loaded before, current or not.
+/// Whether any version of the module was ever loaded.
 pub(crate) fn was_loaded(name: Term) -> bool {
     let m = table().read();
     m.contains_key(&name.atom_index())
@@ -295,24 +303,25 @@ pub fn is_current(name: Term) -> bool {
         }
         let m = table().read();
         let current = m.get(&number).is_some_and(|v| v.current.is_some());
-        // Nobody writes meanwhile.
+        // The read lock excludes writers.
         last.set((number, current, TABLE_VERSION.load(Ordering::Acquire)));
         current
     })
 }
 
-/// Whether the current version of a module exports a function that is written in it.
+/// Whether the current version of a module exports a function that its file defines.
 pub fn exports(module: Term, f: Term, arity: u32) -> bool {
     let m = table().read();
     let current = m.get(&module.atom_index()).and_then(|v| v.current.as_ref());
     current.is_some_and(|m| m.exports_function(f, arity))
 }
 
-/// The definition and defaults of the records of that name in the current version of a module, as `Env::record` tells them; with
-/// `exported` only those that are.
+/// Returns the definition and defaults of a record in the current version of a module, in the form
+/// of `Env::record`; with `exported`, only if the record is exported.
 ///
-/// The literal is the module's, as those that its code loads are: the process that asks may put it into its registers and heap, and
-/// is asked for it when the module goes (see `areas.rs`).
+/// The literal belongs to the module, as do those that its code loads. The calling process may put
+/// it into its registers and heap, and is asked about it when the module is purged (see
+/// `literal_areas.rs`).
 pub fn record(module: Term, name: Term, exported: bool) -> Option<Term> {
     let m = current(module)?;
     let made = m.records.iter().find(|r| r.0 == name)?.1;
@@ -320,7 +329,7 @@ pub fn record(module: Term, name: Term, exported: bool) -> Option<Term> {
     (d.is_exported() || !exported).then_some(made)
 }
 
-/// Names of all modules that have a current or old version.
+/// Returns the names of all modules that have a current or old version.
 pub fn loaded() -> Vec<Term> {
     let m = table().read();
     m.iter()
@@ -329,7 +338,8 @@ pub fn loaded() -> Vec<Term> {
         .collect()
 }
 
-/// Makes the current version old. False if there is an old one already; `None` if the module was never loaded.
+/// Makes the current version old. Returns false if there is an old one already, `None` if the
+/// module was never loaded.
 pub fn delete(name: Term) -> Option<bool> {
     let mut m = write();
     let v = m.get_mut(&name.atom_index())?;
@@ -346,18 +356,18 @@ pub fn delete(name: Term) -> Option<bool> {
     Some(true)
 }
 
-/// Why modules can't be made current.
+/// The reason why modules cannot be made current.
 pub enum FinishFailure {
     /// These occur more than once.
     Duplicated(Vec<Term>),
     /// These have old code already.
     NotPurged(Vec<Term>),
-    /// These are loaded, but their `on_load` functions have to run first.
+    /// These are loaded, but their `on_load` functions must run first.
     OnLoad(Vec<Term>),
 }
 
-/// Makes prepared modules current, all or none; versions that were current become old. A module with an `on_load`
-/// function is put aside until [`finish_on_load`].
+/// Makes prepared modules current, all or none; the versions that were current become old. A module
+/// with an `on_load` function is put aside until [`finish_on_load`].
 pub fn finish_all(prepared: Vec<Prepared>) -> Result<(), FinishFailure> {
     let mut table = write();
     let names: Vec<Term> = prepared.iter().map(|p| p.name()).collect();
@@ -401,8 +411,8 @@ pub fn finish_all(prepared: Vec<Prepared>) -> Result<(), FinishFailure> {
     }
 }
 
-/// The `on_load` function of a module has returned: with `keep` the version becomes current, else it stays for the
-/// purge. False if there is no such version.
+/// Called when the `on_load` function of a module has returned. With `keep` the version becomes
+/// current; otherwise it stays until it is purged. Returns false if there is no such version.
 pub fn finish_on_load(name: Term, keep: bool) -> bool {
     let mut table = write();
     let Some(v) = table.get_mut(&name.atom_index()) else {
@@ -454,13 +464,13 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
         v.make_old(prev);
     }
     for &(f, a, at) in &m.exports {
-        // A native stays one, whatever its module's file says.
+        // A native stays a native, even if the module's file defines the function.
         if !is_builtin(m.name, f, a) {
             export(m.name, f, a).lead(m.at(at));
         }
     }
     super::breakpoint::breakpoints().loaded(&m);
-    if let Some(c) = super::compiled::compiled() {
+    if let Some(c) = super::compiled::compiler() {
         c.loaded(&m);
     }
     v.current = Some(m);
@@ -475,30 +485,30 @@ pub struct Place {
     pub line: Option<(String, u32)>,
 }
 
-/// The version of a module whose code holds that address.
+/// Returns the version whose code contains that address.
 pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
-    // Stubs and the words of exports are known at once, unless code had to be put outside of its range.
+    // Stubs and the words of exports are excluded at once, unless some code lies outside the range.
     if !memory::holds(pc) && !memory::any_apart() {
         return None;
     }
     in_ranges(&ranges().read(), pc).cloned()
 }
 
-/// The version of a module, and the index of its function, that an address is code of. None of stubs and of the words that exports
-/// lead to.
+/// Returns the version whose code contains an address, with the index of the function. None for
+/// stubs and for the words that exports lead to.
 pub fn function_at(pc: *const u64) -> Option<(Arc<Module>, usize)> {
     let m = module_at(pc)?;
     let i = m.index_at(pc)?;
     Some((m, i))
 }
 
-/// The mark of the function at an address, see [`super::perf`]; 0 if it has none.
+/// Returns the mark of the function at an address, see [`super::perf`]; 0 if it has none.
 pub fn mark_at(pc: *const u64) -> u64 {
     let found = function_at(pc).and_then(|(m, i)| m.marks.of(i));
     found.unwrap_or(0)
 }
 
-/// The function and line at an address; for return addresses give the word before.
+/// Returns the function and line at an address. For a return address, pass the word before it.
 pub fn find(pc: *const u64) -> Option<Place> {
     let m = module_at(pc)?;
     let f = m.function_at(pc)?;
@@ -511,7 +521,7 @@ pub fn find(pc: *const u64) -> Option<Place> {
     })
 }
 
-/// A [`Place`] as traces of exceptions want it.
+/// A [`Place`] in the form that stack traces of exceptions need.
 #[derive(Clone)]
 pub struct Spot {
     /// The function's module, name and arity.
@@ -536,25 +546,28 @@ impl Spot {
             file: line.map_or("", |l| l.0).into(),
         })
     }
-    /// File and line.
+    /// Its file and line.
     pub fn line(&self) -> Option<(&str, u32)> {
         (self.line != 0).then_some((&*self.file, self.line))
     }
 }
 
-/// Changes whenever code comes or goes.
+/// Changes whenever code is added or removed.
 static RANGES_VERSION: AtomicU64 = AtomicU64::new(0);
 
-/// What was found at an address, while [`RANGES_VERSION`] was that.
+/// The result for an address, with the [`RANGES_VERSION`] at which it was found.
 type Found = Option<(usize, u64, Spot)>;
-/// Places that a thread remembers: programs raise exceptions at the same places again and again.
+/// Number of places that a thread caches: programs raise exceptions at the same places again and
+/// again.
 const REMEMBERED: usize = 64;
 
 thread_local! {
-    static LAST_SPOTS: RefCell<[Found; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+    static LAST_SPOTS: RefCell<[Found; REMEMBERED]> =
+        const { RefCell::new([const { None }; REMEMBERED]) };
 }
 
-/// Shows what is at each of these addresses, as [`find`] tells of one, to `each`, in order. `each` must not look for places itself.
+/// Looks up each of these addresses, as [`find`] does, and passes the results to `each` in order.
+/// `each` must not look up addresses itself.
 pub fn find_each(pcs: impl Iterator<Item = *const u64>, mut each: impl FnMut(Option<&Spot>)) {
     LAST_SPOTS.with_borrow_mut(|last| {
         for pc in pcs {

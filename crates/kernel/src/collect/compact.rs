@@ -1,12 +1,14 @@
-//! Idle compaction: a process that has waited for a while gives back what it doesn't use.
+//! Idle compaction: a process that has waited for a while gives back memory that it does not use.
 //!
-//! The owner says as its process begins to wait whether compacting may pay ([`pays`]: a few comparisons). Upkeep
-//! ([`crate::threads::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
-//! held after that is remembered, so that one which is all in use is not copied again and again.
+//! When a process begins to wait, its owner decides by a few comparisons whether compacting may pay
+//! ([`pays`]). Upkeep ([`crate::threads::upkeep`]) takes processes that have waited since its last
+//! round and compacts them. The size of a large heap after compaction is remembered, so that a heap
+//! that is all in use is not copied again and again.
 //!
-//! Nobody waits for that: a large old generation is swept in steps ([`sweep`]), after each of which upkeep looks whether something has
-//! come for the process. It is moved only where little lives. So what a large heap gives back is whole pages of what died, and the rest
-//! of that is filled before the heap grows again.
+//! Nobody waits for this work. A large old generation is swept in steps ([`sweep`]); after each
+//! step upkeep checks whether something has come for the process. The heap is moved only if little
+//! of it is live. Otherwise the whole free pages are returned to the system, and the remaining gaps
+//! are filled before the heap grows again.
 
 use super::{Also, Collect, Sweep};
 use crate::clock;
@@ -18,9 +20,9 @@ use purlin_native::reschedule;
 use purlin_term::heap::Heap;
 use purlin_term::{Term, gc};
 
-/// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
+/// Heaps with fewer words are compacted whenever there is something to gain: it takes microseconds.
 const SMALL_WORDS: usize = 4096;
-/// Free words in a small heap that are left to it.
+/// Free words that a small heap keeps.
 const SLACK_WORDS: usize = 8;
 
 /// Whether a process that waits, and is packed, might give memory back.
@@ -29,31 +31,36 @@ const SLACK_WORDS: usize = 8;
 /// The caller owns the process.
 #[inline(always)]
 pub(crate) unsafe fn pays(p: *mut Process) -> bool {
-    if !may(p) {
-        return false;
+    // SAFETY: the caller owns the process.
+    unsafe {
+        if !may_compact(p) {
+            return false;
+        }
+        let me = &mut *p;
+        if is_uncompacted(me) {
+            return true;
+        }
+        if let Some(h) = me.boxed_heap() {
+            let (used, blocks, untidy) = sizes(h);
+            return pays_expanded(me, used, blocks, untidy);
+        }
+        let (block, free) = me.packed_words();
+        if block > INLINE_WORDS && free > SLACK_WORDS {
+            return block < SMALL_WORDS || grown(me, block - free);
+        }
+        me.mailbox.as_ref().is_some_and(|m| m.is_unused())
     }
-    let me = &mut *p;
-    if is_uncompacted(me) {
-        return true;
-    }
-    if let Some(h) = me.boxed_heap() {
-        let (used, blocks, untidy) = sizes(h);
-        return pays_expanded(me, used, blocks, untidy);
-    }
-    let (block, free) = me.packed_words();
-    if block > INLINE_WORDS && free > SLACK_WORDS {
-        return block < SMALL_WORDS || grown(me, block - free);
-    }
-    me.mailbox.as_ref().is_some_and(|m| m.is_unused())
 }
 
-/// Whether a process that waits may be compacted. Registers of one that hibernates are known.
+/// Whether a process that waits may be compacted: it has no live registers, or they are known
+/// because it hibernates.
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline]
-unsafe fn may(p: *mut Process) -> bool {
-    !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p))
+unsafe fn may_compact(p: *mut Process) -> bool {
+    // SAFETY: the caller owns the process.
+    unsafe { !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p)) }
 }
 
 fn is_uncompacted(p: &mut Process) -> bool {
@@ -61,23 +68,25 @@ fn is_uncompacted(p: &mut Process) -> bool {
         .is_some_and(|e| matches!(e.hibernation, Hibernation::Uncompacted { .. }))
 }
 
-/// Heaps of fewer words than this are compacted whenever their process hibernates.
+/// Heaps with fewer words are compacted whenever their process hibernates.
 const LARGE_WORDS: usize = 1 << 14;
-/// One that hibernates uncompacted for so long, in nanoseconds, is compacted as soon as it does anything. Upkeep comes to it only if it
-/// does nothing.
+/// Time in nanoseconds after which a process that hibernates uncompacted is compacted as soon as it
+/// does anything. Upkeep handles it only if it does nothing.
 const UNCOMPACTED: i64 = 500_000_000;
 
-/// The running process hibernates, no message is there, and `live` registers are all there is. True: others have their turn first,
-/// who may well send it one; it is to be asked again then. A large heap that has not grown since it was compacted is left to upkeep,
-/// which comes if the process waits for long.
+/// Handles hibernation of the running process, when no message is there and only `live` registers
+/// are in use. Returns true to let other processes run first, since they may well send it a
+/// message; the caller then asks again. A large heap that has not grown since it was compacted is
+/// left to upkeep, which handles it if the process waits for long.
 ///
 /// # Safety
-/// As for [`Collect::collect`].
+/// The contract of [`Collect::collect`] holds.
 pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS || gc::stress_roll(2) {
         let tight = is_tight(&cx.heap);
-        let little = holds_little(cx, live);
+        // SAFETY: by the contract of this function.
+        let little = unsafe { holds_little(cx, live) };
         let e = cx.process().ext_mut();
         match e.hibernation {
             Hibernation::Not => {
@@ -100,20 +109,23 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
             _ => {}
         }
     }
-    exactly(cx, live);
+    // SAFETY: by the contract of this function.
+    unsafe { compact_running(cx, live) };
     false
 }
 
-/// Parts of what a process holds that are found in no time: one that hibernates with no more has let go of what it had, and is compacted
-/// at once.
+/// Maximum number of parts of live data that count as little. Counting them takes no time. A
+/// process that hibernates with so little has dropped its data, and is compacted at once.
 const LITTLE: usize = 500;
 
-/// Whether the running process, which hibernates, holds little, whatever is on its heap.
+/// Whether the live data of the running process, which hibernates, is small, whatever else is on
+/// its heap.
 ///
 /// # Safety
-/// As for [`Collect::collect`].
+/// The contract of [`Collect::collect`] holds.
 unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
-    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+    // SAFETY: null or the running process, which this thread owns.
+    let dictionary: &[Term] = match unsafe { cx.proc.as_mut() }.and_then(|p| p.ext()) {
         Some(e) => e.dict.slots_mut(),
         None => &[],
     };
@@ -124,10 +136,11 @@ unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
 /// Compacts the running process, which hibernates.
 ///
 /// # Safety
-/// As for [`Collect::collect`].
-unsafe fn exactly(cx: &mut Cx, live: usize) {
-    stays_awake(cx.process());
-    cx.collect(0, live, Also::NONE, Sweep::Exact);
+/// The contract of [`Collect::collect`] holds.
+unsafe fn compact_running(cx: &mut Cx, live: usize) {
+    cancel_hibernation(cx.process());
+    // SAFETY: by the contract of this function.
+    unsafe { cx.collect(0, live, Also::NONE, Sweep::Exact) };
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS {
         let e = cx.process().ext_mut();
@@ -138,27 +151,34 @@ unsafe fn exactly(cx: &mut Cx, live: usize) {
     }
 }
 
-/// The collection that another process asks of the one in the context: a full sweep, or a minor collection. One that hibernates with a
-/// large heap is compacted, at most once: all is in use until it does something.
+/// Runs a collection of the process in the context for another process: a full sweep or a minor
+/// collection. A process that hibernates with a large heap is compacted at most once, since all of
+/// it is in use until the process does something.
 ///
 /// # Safety
-/// As for [`Collect::collect`].
+/// The contract of [`Collect::collect`] holds.
 pub unsafe fn collect_for_another(cx: &mut Cx, live: usize, full: bool) {
-    match cx.process().ext().map(|e| e.hibernation) {
-        Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
-        Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => exactly(cx, live),
-        _ if full => {
-            cx.collect(0, live, Also::NONE, Sweep::Full);
-        }
-        _ => {
-            cx.heap.keep_generations();
-            cx.collect(0, live, Also::NONE, Sweep::Due);
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match cx.process().ext().map(|e| e.hibernation) {
+            Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
+            Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => {
+                compact_running(cx, live)
+            }
+            _ if full => {
+                cx.collect(0, live, Also::NONE, Sweep::Full);
+            }
+            _ => {
+                cx.heap.keep_generations();
+                cx.collect(0, live, Also::NONE, Sweep::Due);
+            }
         }
     }
 }
 
-/// Whether the running process, which hibernates and which something has woken that is no message, is to be asked again.
-pub fn is_asked_again(p: &mut Process) -> bool {
+/// Whether [`hibernates`] must be asked again for the running process, which hibernates and was
+/// woken by something other than a message.
+pub fn must_retry(p: &mut Process) -> bool {
     p.ext().is_some_and(|e| {
         matches!(
             e.hibernation,
@@ -167,8 +187,8 @@ pub fn is_asked_again(p: &mut Process) -> bool {
     })
 }
 
-/// There is a message for the running process, which was about to hibernate.
-pub fn stays_awake(p: &mut Process) {
+/// Notes that there is a message for the running process, which was about to hibernate.
+pub fn cancel_hibernation(p: &mut Process) {
     if let Some(e) = p.ext()
         && e.hibernation != Hibernation::Not
     {
@@ -176,25 +196,29 @@ pub fn stays_awake(p: &mut Process) {
     }
 }
 
-/// Stress mode: a process that begins to wait is compacted at once, or may be compacted by upkeep soon, or not. The second is
-/// told, as of [`pays`].
+/// Stress mode: compacts a process that begins to wait at once, leaves it to upkeep, or does
+/// nothing. Returns whether it was left to upkeep, as [`pays`] does.
 ///
 /// # Safety
-/// As for [`compact`].
+/// The contract of [`compact`] holds.
 #[cold]
-pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
-    let words = match (*p).boxed_heap() {
-        Some(h) => sizes(h).0,
-        None => (*p).packed_words().0,
-    };
-    if gc::stress_once(8, words) {
-        compact(cx, p);
-        return false;
+pub unsafe fn stress_waiting(cx: &mut Cx, p: *mut Process) -> bool {
+    // SAFETY: the caller owns the process.
+    unsafe {
+        let words = match (*p).boxed_heap() {
+            Some(h) => sizes(h).0,
+            None => (*p).packed_words().0,
+        };
+        if gc::stress_once(8, words) {
+            compact(cx, p);
+            return false;
+        }
+        gc::stress_once(3, words) && may_compact(p)
     }
-    gc::stress_once(3, words) && may(p)
 }
 
-/// Words in use, words of blocks and fragments, and whether there is more than one of those.
+/// Returns the words in use, the words of blocks and fragments, and whether there is more than one
+/// of those.
 #[inline]
 fn sizes(h: &Heap) -> (usize, usize, bool) {
     let old = h.old_words() - h.old_free_words();
@@ -203,7 +227,7 @@ fn sizes(h: &Heap) -> (usize, usize, bool) {
     (used, blocks, !h.frags.is_empty() || h.old_words() > 0)
 }
 
-/// Whether the heap is one block of just the words in use.
+/// Whether the heap is one block of exactly the words in use.
 fn is_tight(h: &Heap) -> bool {
     let (used, blocks, untidy) = sizes(h);
     !untidy && blocks <= used + SLACK_WORDS
@@ -217,126 +241,140 @@ fn pays_expanded(me: &mut Process, used: usize, blocks: usize, untidy: bool) -> 
     grown(me, used)
 }
 
-/// Whether the heap holds much more than it did after it was last compacted.
+/// Whether the heap has grown by more than half since it was last compacted.
 #[inline]
 fn grown(me: &mut Process, used: usize) -> bool {
     let before = me.ext().map_or(0, |e| e.compacted_words);
     used > before + before / 2
 }
 
-/// Processes that make a crowd: among so many it matters what each takes before upkeep comes to it.
+/// Number of processes that make a crowd: with so many, the memory that each holds until upkeep
+/// reaches it matters.
 pub(crate) const CROWD: usize = 50_000;
 
 /// Whether [`settle`] may have something to do.
 ///
 /// # Safety
-/// As for [`compact`].
+/// The contract of [`compact`] holds.
 #[inline]
 pub(crate) unsafe fn settles(p: *mut Process) -> bool {
-    (*p).has(TIMER) && !(*p).has(SETTLED)
+    // SAFETY: the caller owns the process.
+    unsafe { (*p).has(TIMER) && !(*p).has(SETTLED) }
 }
 
-/// Compacts a process that begins to wait with a timeout for the first time, and may well sleep for long: one of a crowd, or one
-/// whose heap is in a box, which takes more than a small heap does. That is what a message with a fun leaves. True if compacting
-/// it later may pay.
+/// Compacts a process that begins to wait with a timeout for the first time and may well sleep for
+/// long: one of a crowd, or one whose heap is boxed, which takes more memory than a small heap (a
+/// message with a fun leaves that). Returns whether compacting it later may pay.
 ///
 /// # Safety
-/// As for [`compact`].
+/// The contract of [`compact`] holds.
 #[cold]
 pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
-    let me = &mut *p;
-    if !settles(p) || !(me.has_boxed_heap() || table().live() >= CROWD) {
-        return true;
+    // SAFETY: the caller owns the process.
+    unsafe {
+        let me = &mut *p;
+        if !settles(p) || !(me.has_boxed_heap() || table().live() >= CROWD) {
+            return true;
+        }
+        me.set_flag(SETTLED, true);
+        if me.heap_blocks_words() >= SMALL_WORDS {
+            return true;
+        }
+        compact(cx, p);
+        pays(p)
     }
-    me.set_flag(SETTLED, true);
-    if me.heap_blocks_words() >= SMALL_WORDS {
-        return true;
-    }
-    compact(cx, p);
-    pays(p)
 }
 
-/// Sweeps the large old generation of a process that waits, until something comes for that. True if it was swept to the end and little
-/// lives there, so that it may be moved.
+/// Sweeps the large old generation of a waiting process until something comes for the process.
+/// Returns true if the sweep finished and little is live, so that the heap may be moved.
 ///
 /// # Safety
-/// As for [`compact`]; the process was entered.
+/// The contract of [`compact`] holds; the process was entered.
 unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
-    cx.collect(0, (*p).live as usize, Also::NONE, Sweep::Idle);
-    while cx.heap.is_swept_in_steps() {
-        if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
-            return false;
+    // SAFETY: the caller owns the process, which was entered: no term of it is in a register.
+    unsafe {
+        cx.collect(0, (*p).live as usize, Also::NONE, Sweep::Idle);
+        while cx.heap.is_swept_in_steps() {
+            if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
+                return false;
+            }
+            cx.sweep_on();
         }
-        cx.sweep_on();
+        if gc::is_sparse(&cx.heap) {
+            return true;
+        }
+        let used = sizes(&cx.heap).0;
+        (*p).ext_mut().compacted_words = used;
+        false
     }
-    if gc::is_sparse(&cx.heap) {
-        return true;
-    }
-    let used = sizes(&cx.heap).0;
-    (*p).ext_mut().compacted_words = used;
-    false
 }
 
-/// Compacts a process that waits: a full sweep into a block of just the words in use, or one in steps where the heap is large. The
-/// memory that its blocks took less, in bytes. It is left as it was found: packed, and the caller's.
+/// Compacts a waiting process: a full sweep into a block of exactly the words in use, or a sweep in
+/// steps if the heap is large. Returns the number of bytes that its blocks shrank by. The process
+/// is left as it was found: packed, and owned by the caller.
 ///
 /// # Safety
 /// The caller owns the process, and `cx` runs none.
 pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
-    if !(pays(p) || gc::stress() && may(p)) {
+    // SAFETY: the caller owns the process.
+    if !unsafe { pays(p) || gc::stress() && may_compact(p) } {
         return 0;
     }
-    let live = (*p).live as usize;
-    let hibernation = is_uncompacted(&mut *p)
-        .then(|| (*p).ext().map(|e| e.hibernation))
-        .flatten();
-    cx.enter(p);
-    stays_awake(&mut *p);
-    let blocks = |cx: &Cx| {
-        let h = &cx.heap;
-        let inline = if h.inline_block { h.block_words() } else { 0 };
-        h.block_words() - inline + h.old_block_words() + h.frag_words
-    };
-    let before = blocks(cx);
-    let mut moved = true;
-    if before > 0 {
-        // The process has not asked for it.
-        let reds = cx.reds;
-        let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
-        moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
-        if moved {
-            cx.collect(0, live, Also::NONE, Sweep::Compact);
-        }
-        cx.reds = reds;
-    }
-    let after = blocks(cx);
-    let left_cell = !cx.heap.inline_block;
-    if let Some(uncompacted) = hibernation {
-        (*p).ext_mut().hibernation = match () {
-            _ if moved => Hibernation::Compacted,
-            // Something came meanwhile: it is still to be done.
-            _ if cx.heap.is_swept_in_steps() => uncompacted,
-            _ => Hibernation::Not,
+    // SAFETY: the caller owns the process, which runs nowhere. Between `enter` and `leave` its heap
+    // is that of the context.
+    unsafe {
+        let live = (*p).live as usize;
+        let hibernation = is_uncompacted(&mut *p)
+            .then(|| (*p).ext().map(|e| e.hibernation))
+            .flatten();
+        cx.enter(p);
+        cancel_hibernation(&mut *p);
+        let blocks = |cx: &Cx| {
+            let h = &cx.heap;
+            let inline = if h.inline_block { h.block_words() } else { 0 };
+            h.block_words() - inline + h.old_block_words() + h.frag_words
         };
-    }
-    cx.leave((*p).pc, live);
-    let me = &mut *p;
-    if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
-        Mailbox::destroy(me.mailbox);
-        me.mailbox = std::ptr::null_mut();
-    }
-    // A heap that has left the cell never comes back to it.
-    let cell_words = me.inline_words();
-    if let Some(e) = me.ext() {
-        e.monitors.compact();
-        if left_cell {
-            e.dict.settle(cell_words, INLINE_WORDS);
+        let before = blocks(cx);
+        let mut moved = true;
+        if before > 0 {
+            // The process has not asked for this, so it does not pay for it.
+            let reds = cx.reds;
+            let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
+            moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
+            if moved {
+                cx.collect(0, live, Also::NONE, Sweep::Compact);
+            }
+            cx.reds = reds;
         }
-        if moved && (after >= SMALL_WORDS || e.compacted_words != 0) {
-            e.compacted_words = after;
+        let after = blocks(cx);
+        let left_cell = !cx.heap.inline_block;
+        if let Some(uncompacted) = hibernation {
+            (*p).ext_mut().hibernation = match () {
+                _ if moved => Hibernation::Compacted,
+                // Something came meanwhile, so this is still to be done.
+                _ if cx.heap.is_swept_in_steps() => uncompacted,
+                _ => Hibernation::Not,
+            };
         }
-    } else if moved && after >= SMALL_WORDS {
-        me.ext_mut().compacted_words = after;
+        cx.leave((*p).pc, live);
+        let me = &mut *p;
+        if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
+            Mailbox::destroy(me.mailbox);
+            me.mailbox = std::ptr::null_mut();
+        }
+        // A heap that has left the cell never returns to it.
+        let cell_words = me.inline_words();
+        if let Some(e) = me.ext() {
+            e.monitors.compact();
+            if left_cell {
+                e.dict.settle(cell_words, INLINE_WORDS);
+            }
+            if moved && (after >= SMALL_WORDS || e.compacted_words != 0) {
+                e.compacted_words = after;
+            }
+        } else if moved && after >= SMALL_WORDS {
+            me.ext_mut().compacted_words = after;
+        }
+        before.saturating_sub(after) * 8
     }
-    before.saturating_sub(after) * 8
 }

@@ -1,23 +1,26 @@
-//! The one way to collect the process that runs.
+//! The only way to collect a process.
 //!
-//! Every collection of a running process, of one that begins to wait, and of one that upkeep compacts comes through
-//! [`Collect::collect`]: so the roots are named once, a collection is told to whoever watches, and its words are counted and held
-//! against `max_heap_size` and the limit of the node's memory. Nothing else calls the collector on the heap of a process; `destroy` frees heaps of those that
-//! ended.
+//! Every collection of a running process, of one that begins to wait, and of one that upkeep
+//! compacts goes through [`Collect::collect`]. So the roots are named once; a collection is
+//! reported to those who watch; and its words are counted and checked against `max_heap_size` and
+//! the node's memory limit. Nothing else calls the collector on the heap of a process; `destroy`
+//! frees the heaps of processes that have ended.
 //!
 //! # Roots
 //! | where terms are | why they are found |
 //! | --- | --- |
-//! | the first `live` X registers | named by the caller: what the instruction or the native keeps |
-//! | one register more | [`Also`]: the result of an instruction, which lies behind the live ones or on the stack |
+//! | the first `live` X registers | named by the caller: those that it keeps |
+//! | one more register | [`Also`]: the result of an instruction, beyond `live` or on the stack |
 //! | the stack | the collector walks it from `heap.stop` |
-//! | the process dictionary | here |
-//! | the message that is looked at | not a root: it stays in its block. [`Heap::window`] keeps what was built from it young |
+//! | the process dictionary | passed here |
+//! | the message being looked at | no root: it stays in its block (see [`Heap::window`]) |
 //!
-//! Whatever else a process owns (messages in its queue, reasons of links, tasks, saved registers of one that doesn't run)
-//! lies in blocks of its own and holds no pointer into the heap.
+//! Everything else that a process owns (messages in its queue, reasons of links, tasks, saved
+//! registers of a process that does not run) lies in blocks of its own and holds no pointer into
+//! the heap.
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod compact;
 
@@ -27,27 +30,30 @@ use crate::system::memory;
 use purlin_term::gc;
 use purlin_term::{NIL, Term};
 
-/// Which collection.
+/// Kinds of collections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sweep {
-    /// As is due: a minor collection, or a full sweep.
+    /// A minor collection or a full sweep, whichever is due.
     Due,
     /// A full sweep.
     Full,
-    /// A full sweep of a process that begins to wait, with an eye on what it will need when it is woken.
+    /// A full sweep of a process that begins to wait; the new size allows for its needs after it
+    /// wakes.
     Rest,
-    /// One of a process that begins to wait and has built much: all of that is old afterwards.
+    /// A sweep of a process that begins to wait and has built much: afterwards all of it is old.
     Settle,
-    /// The beginning of a sweep in steps, of a process that has waited for long: see [`Collect::sweep_on`].
+    /// The beginning of a sweep in steps, of a process that has waited for long: see
+    /// [`Collect::sweep_on`].
     Idle,
-    /// A full sweep into a block of just the words in use, of a process that hibernates.
+    /// A full sweep of a process that hibernates, into a block of exactly the words in use.
     Exact,
-    /// The same of one that waits and has not asked for it.
+    /// The same for a process that waits and has not asked for it.
     Compact,
 }
 
-/// A register beyond the live ones that holds a term: its place in bytes from the X registers, or with the lowest bit set
-/// from the top of the stack, as instructions name what they write. Those on the stack are found without.
+/// A register beyond the live ones that holds a term, in the encoding of an instruction's
+/// destination: its offset in bytes from the X registers or, with the lowest bit set, from the top
+/// of the stack. Registers on the stack are found in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Also(u16);
 
@@ -60,7 +66,7 @@ impl Also {
     pub fn dst(d: u16) -> Also {
         Also(d)
     }
-    /// The number of the X register, if it is one that `live` doesn't cover.
+    /// Returns the number of the X register, if `live` does not cover it.
     #[inline]
     fn x_beyond(self, live: usize) -> Option<usize> {
         let n = (self.0 >> 3) as usize;
@@ -70,29 +76,31 @@ impl Also {
 
 /// Collections of the process in a context.
 pub trait Collect {
-    /// Collects the process in the context. Afterwards `need` words are free beside the stack reserve. Its first `live` X
-    /// registers are kept, and `also`. Gives the words that were moved, which count
-    /// as reductions unless the process begins to wait.
+    /// Collects the process in the context. Afterwards `need` words are free in addition to the
+    /// stack reserve. Keeps its first `live` X registers and `also`. Returns the number of words
+    /// moved, which count as reductions unless the process begins to wait.
     ///
     /// # Safety
-    /// `heap.htop` and `heap.stop` are current. The registers named hold terms of this process, and no other term of it is
-    /// used afterwards.
+    /// `heap.htop` and `heap.stop` are current. The registers named hold terms of this process, and
+    /// no other term of it is used afterwards.
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize;
 
-    /// Goes a step on with the sweep of a large old generation, which moves nothing.
+    /// Does one more step of the sweep of a large old generation. It moves nothing.
     ///
     /// # Safety
-    /// The process in the context is the caller's; nobody looks at its heap meanwhile.
+    /// The caller owns the process in the context; nobody else looks at its heap meanwhile.
     unsafe fn sweep_on(&mut self);
 
-    /// Whether any word of what a collection looks through, but for the old generation, `passes`: the first `live` X registers,
-    /// stack, dictionary, young block and fragments. Some are no terms: bytes, numbers, return addresses.
+    /// Whether `passes` holds for any word that a collection traverses, except in the old
+    /// generation: the first `live` X registers, stack, dictionary, young block and fragments. Some
+    /// of the words are not terms but bytes, numbers or return addresses.
     ///
     /// # Safety
-    /// As for [`Collect::collect`].
+    /// The contract of [`Collect::collect`] holds.
     unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool;
 
-    /// Whether nobody is to be told of a collection that the process doesn't ask for, and nothing waits for it.
+    /// Whether a collection that the process does not ask for needs no report, and nothing waits
+    /// for it.
     fn may_rest(&mut self) -> bool;
 }
 
@@ -108,31 +116,40 @@ impl Collect for Cx {
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => 0,
         };
         let x = self.x.as_mut_ptr();
-        let regs = std::slice::from_raw_parts_mut(x, live);
-        let one = match also.x_beyond(live) {
-            Some(n) => std::slice::from_raw_parts_mut(x.add(n), 1),
-            None => &mut [],
+        // SAFETY: the X registers are an array, of which `live` is a part, and `also` lies behind.
+        let (regs, one) = unsafe {
+            let regs = std::slice::from_raw_parts_mut(x, live);
+            let one = match also.x_beyond(live) {
+                Some(n) => std::slice::from_raw_parts_mut(x.add(n), 1),
+                None => &mut [],
+            };
+            (regs, one)
         };
-        let dictionary: &mut [Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+        // SAFETY: null or the running process, which this thread owns.
+        let dictionary: &mut [Term] = match unsafe { self.proc.as_mut() }.and_then(|p| p.ext()) {
             Some(e) => e.dict.slots_mut(),
             None => &mut [],
         };
         if self.heap.used_words() > LONG_WORDS {
-            crate::sched::let_others();
+            crate::sched::let_others_steal();
         }
         let roots = &mut [regs, one, dictionary];
-        let mut words = match sweep {
-            Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
-            Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
-            Sweep::Rest => gc::rest(&mut self.heap, roots),
-            Sweep::Settle => gc::settle(&mut self.heap, roots),
-            Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
-            Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
+        // SAFETY: these are all roots, and by the contract they hold terms of this process.
+        let mut words = unsafe {
+            match sweep {
+                Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
+                Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
+                Sweep::Rest => gc::rest(&mut self.heap, roots),
+                Sweep::Settle => gc::settle(&mut self.heap, roots),
+                Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
+                Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
+            }
         };
-        // What a process at the limit of memory holds is no garbage before it is held against that.
+        // At the memory limit, collect the garbage of a process before its size is checked.
         let pressed = memory::is_pressed(self);
         if pressed && sweep == Sweep::Due {
-            words += gc::collect(&mut self.heap, need, roots, true);
+            // SAFETY: as above.
+            words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
@@ -141,7 +158,8 @@ impl Collect for Cx {
         if gc::stress() {
             forget_registers(self, live, also);
         }
-        // Nobody ends a process that waits for what it may hold until it has itself collected, or another asks for that.
+        // A waiting process is not ended for its size until it collects itself or another process
+        // asks for it.
         let waits = matches!(
             sweep,
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
@@ -160,16 +178,19 @@ impl Collect for Cx {
     }
 
     unsafe fn sweep_on(&mut self) {
-        gc::step(&mut self.heap);
+        // SAFETY: by the contract of this function.
+        unsafe { gc::step(&mut self.heap) };
     }
 
     unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool {
         let words = |p: *const Term, n: usize| match n {
             0 => &[][..],
-            _ => std::slice::from_raw_parts(p, n),
+            // SAFETY: each area is that long; its words are initialized, if not all terms.
+            _ => unsafe { std::slice::from_raw_parts(p, n) },
         };
         let h = &self.heap;
-        let dictionary: &[Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+        // SAFETY: null or the running process, which this thread owns.
+        let dictionary: &[Term] = match unsafe { self.proc.as_mut() }.and_then(|p| p.ext()) {
             Some(e) => e.dict.slots_mut(),
             None => &[],
         };
@@ -196,27 +217,32 @@ impl Collect for Cx {
     }
 }
 
-/// Stress mode: verifies the heap after a message was received. `refused`: others were looked at before it, so that registers may
-/// hold what the code left there long ago, or another process.
+/// Stress mode: verifies the heap after a message was received. `refused` says that other messages
+/// were looked at before it, so that registers may hold old values of this code or of another
+/// process.
 ///
 /// # Safety
-/// `heap.htop` and `heap.stop` are current. If none was refused, registers hold terms that were made or found since they
-/// were forgotten.
+/// `heap.htop` and `heap.stop` are current. Unless `refused`, registers hold terms that were made
+/// or found since [`forget_registers`] cleared them.
 #[cold]
 pub(crate) unsafe fn verify_received(cx: &mut Cx, refused: bool) {
-    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+    // SAFETY: null or the running process, which this thread owns.
+    let dictionary: &[Term] = match unsafe { cx.proc.as_mut() }.and_then(|p| p.ext()) {
         Some(e) => e.dict.slots_mut(),
         None => &[],
     };
     let registers = if refused { 0 } else { FORGOTTEN };
-    gc::stress_look(
-        &cx.heap,
-        &[&cx.x[..registers], dictionary],
-        "after a receive",
-    );
+    // SAFETY: by the contract of this function.
+    unsafe {
+        gc::stress_look(
+            &cx.heap,
+            &[&cx.x[..registers], dictionary],
+            "after a receive",
+        );
+    }
 }
 
-/// In stress mode no register that was said to be dead holds anything afterwards.
+/// Stress mode: clears all registers that are dead.
 #[cold]
 pub(crate) fn forget_registers(cx: &mut Cx, live: usize, also: Also) {
     let one = also.x_beyond(live);
@@ -227,9 +253,11 @@ pub(crate) fn forget_registers(cx: &mut Cx, live: usize, also: Also) {
     }
 }
 
-/// A function of a native library has made more than the block had room for. Such a function is called again, mostly: the collection
-/// that follows makes the block as large as several such calls need, since each that finds it full has all that it made
-/// copied. Stock's blocks grow to what was there before the collection. A process whose heap is limited gets no more than it needs.
+/// Enlarges the next block after a function of a native library has allocated more than the block
+/// had room for. Such a function is usually called again, and each call that finds the block full
+/// has all of its result copied; so the next collection makes room for several calls. Stock sizes
+/// blocks by what was there before the collection. A process whose heap is limited gets no more
+/// than it needs.
 pub fn make_room_for_calls(cx: &mut Cx) {
     if let Some(i) = room_for_calls(cx.heap.frag_words, cx.heap.block_words())
         && cx.process().ext().is_none_or(|e| e.max_heap.is_none())
@@ -238,13 +266,13 @@ pub fn make_room_for_calls(cx: &mut Cx) {
     }
 }
 
-/// Calls that made so many words beyond their block which the block is to have room for.
+/// Number of such calls that the block gets room for.
 const CALLS: usize = 5;
-/// Words of the largest block that is asked for.
+/// Words of the largest block that is requested.
 const MOST_ROOM_FOR_CALLS: usize = 1 << 16;
 
-/// Place in [`gc::heap_sizes`] of the block for calls that made `beyond` words beyond one of `block` words; None if that one is
-/// large enough.
+/// Returns the index in [`gc::heap_sizes`] of a block for calls that allocated `beyond` words
+/// beyond a block of `block` words; None if the block is large enough.
 fn room_for_calls(beyond: usize, block: usize) -> Option<u8> {
     let want = beyond.saturating_mul(CALLS).min(MOST_ROOM_FOR_CALLS);
     let i = gc::heap_sizes().partition_point(|&n| n < want);
@@ -260,11 +288,11 @@ fn limit_heap(cx: &mut Cx) {
         return;
     };
     let h = &cx.heap;
-    // Room that nothing was promoted to takes no memory, and stock's blocks have a fifth of it at most.
+    // Unused room for promotion takes no memory, and in stock it is at most a fifth of the block.
     let old = h.old_words();
     let old = h.old_block_words().min(old + old / 5);
     let mut words = h.block_words() + old + h.frag_words;
-    // Messages in the queue are part of the heap, where they aren't to be kept apart.
+    // Messages in the queue count as heap unless they are kept off-heap.
     if !cx.process().has(OFF_HEAP_QUEUE) {
         words += cx.process().queued_words();
     }
@@ -279,14 +307,14 @@ fn limit_heap(cx: &mut Cx) {
         crate::report::max_heap_exceeded(cx, m, words);
     }
     if m.kill {
-        cx.process().end_for(purlin_term::am::KILLED);
+        cx.process().mark_to_exit(purlin_term::am::KILLED);
         cx.reds = 0;
     }
 }
 
-/// Words moved at the price of one reduction.
+/// Words moved for the price of one reduction.
 const WORDS_PER_REDUCTION: usize = 16;
-/// Words of a heap from which on a collection may take longer than it takes to wake another scheduler.
+/// Heap size in words from which a collection may take longer than waking another scheduler.
 const LONG_WORDS: usize = 1 << 16;
 
 /// Registers that the stress mode clears: more than code uses.
@@ -296,7 +324,7 @@ const FORGOTTEN: usize = 64;
 mod tests {
     use super::*;
 
-    /// (words beyond the block, words of the block, words of the one that is asked for)
+    /// (words beyond the block, words of the block, words of the requested block)
     #[test]
     fn room_is_made_for_several_calls() {
         for (beyond, block, room) in [

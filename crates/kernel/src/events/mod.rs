@@ -1,13 +1,12 @@
-//! Events that somebody may want to know of: what is told, and whether anybody asks.
+//! Events that tracers and monitors may ask for, and the flags that say whether anyone does.
 //!
 //! # Invariants
-//! * Whether and how a process is traced stands with the process ([`crate::process::Ext`]) and is changed by its owner
-//!   only: others ask it to by a task. [`TRACED`] in its flags says that there is anything to look at, which is all
-//!   that an untraced process pays.
-//! * Whatever is told to nobody costs a look at a flag here. Only behind the flag is the [`Sink`] called, which knows who
-//!   asks and what is told.
-
-pub mod tracer;
+//! * The trace settings of a process are stored with the process ([`crate::process::Ext`]), and
+//!   only its owner changes them; others ask it to by a task. [`TRACED`] in its flags says whether
+//!   there is anything to look at. An untraced process pays for nothing else.
+//! * An event that nobody asks for costs a look at a flag here. Only behind the flag is the
+//!   [`Sink`] called, which knows the receivers and the form of the event.
+#![deny(unsafe_op_in_unsafe_fn)]
 
 use crate::cx::Cx;
 use crate::message::token::Token;
@@ -45,9 +44,9 @@ pub mod flag {
     pub const RUNNING_PROCS: u32 = 1 << 17;
     pub const PORTS: u32 = 1 << 18;
     pub const RUNNING_PORTS: u32 = 1 << 19;
-    /// Events tell the number of the scheduler.
+    /// Events contain the number of the scheduler.
     pub const SCHEDULER_ID: u32 = 1 << 20;
-    /// Flags that say how, or that processes and ports have both.
+    /// Flags that control the form of events, or that apply to both processes and ports.
     pub const BOTH: u32 =
         SILENT | TIMESTAMP | MONOTONIC | STRICT_MONOTONIC | SCHEDULER_ID | RECEIVE | SEND;
     /// Flags of ports.
@@ -76,7 +75,7 @@ pub mod flag {
         | PORTS
         | RUNNING_PORTS
         | SCHEDULER_ID;
-    /// The names; stock lists them from the last to the first.
+    /// The names, from the last to the first in the order of stock's lists.
     pub const NAMES: &[(&str, u32)] = &[
         ("timestamp", TIMESTAMP),
         ("strict_monotonic_timestamp", STRICT_MONOTONIC),
@@ -102,7 +101,7 @@ pub mod flag {
     ];
 }
 
-/// The events about the states of processes and schedulers.
+/// Events about the states of processes and schedulers.
 pub mod profile {
     pub(crate) const RUNNABLE_PORTS: u32 = 1;
     pub const RUNNABLE_PROCS: u32 = 1 << 1;
@@ -117,18 +116,18 @@ pub mod profile {
     ];
 }
 
-/// The receiver of events. Where there is none, the methods do nothing.
+/// The receiver of events. The default methods do nothing.
 pub trait Sink: Sync {
-    /// The links or names of a traced process change, which the caller owns.
+    /// The links or names of a traced process, which the caller owns, change.
     #[inline]
     fn tied(&self, _p: &mut Process, _what: Tie, _other: Term) {}
-    /// The receive of a traced process has ended by its timeout.
+    /// The receive of a traced process has timed out.
     #[inline]
     fn timed_out(&self, _p: &mut Process) {}
     /// A traced process ends.
     #[inline]
     fn exited(&self, _p: &mut Process, _reason: Term) {}
-    /// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
+    /// A process is spawned: handles inheritance and the events of both processes.
     ///
     /// # Safety
     /// `parent` is null or owned by the caller, and so is `child`.
@@ -141,46 +140,51 @@ pub trait Sink: Sync {
         _mfa: [Term; 3],
     ) {
     }
-    /// A process that the caller owns starts to run (`true`) or stops. `pc`: where.
+    /// A process that the caller owns starts to run (`true`) or stops, at `pc`.
     #[inline]
     fn scheduled(&self, _p: &mut Process, _starts: bool, _pc: *const u64) {}
-    /// The process in the context was collected, in so many nanoseconds. `info`: what [`gc_info`] says of the heap before and
-    /// afterwards. `shown`: tracers and monitors are to be told.
+    /// The process in the context was collected. `info` is the result of [`gc_info`] before and
+    /// afterwards. `shown` says whether tracers and monitors are notified.
     #[inline]
     fn collected(&self, _cx: &mut Cx, _info: (Term, Term), _nanoseconds: i64, _shown: bool) {}
-    /// The running process, which is traced, sends.
+    /// The running process, which is traced, sends a message.
     #[inline]
     fn sending(&self, _cx: &mut Cx, _to: Term, _msg: Term) {}
-    /// A message has come to the running process, which is traced. `from`: the process, or the part of the runtime, that
-    /// it is from, if the message carries it.
+    /// A message has reached the running process, which is traced. `from` is the sending process or
+    /// part of the runtime, if the message carries it.
     #[inline]
     fn received(&self, _cx: &mut Cx, _from: Option<Term>, _msg: Term) {}
-    /// A token of sequential tracing goes with something from a process to another, or is printed.
+    /// Something with a token of sequential tracing passes from one process to another, or is
+    /// printed.
     #[inline]
     fn sequential(&self, _token: &Token, _what: Term, _to: Term, _msg: Term) {}
-    /// A process has run for so many nanoseconds without a break.
+    /// A process has run for this many nanoseconds without a break.
     #[inline]
     fn ran(&self, _pid: Term, _nanoseconds: i64) {}
-    /// A port's driver has run for so many nanoseconds, for what `op` names (`timeout`, `input`, `output`).
+    /// A port's driver has run for this many nanoseconds. `op` names the operation (`timeout`,
+    /// `input`, `output`).
     #[inline]
     fn port_ran(&self, _port: Term, _op: &'static str, _nanoseconds: i64) {}
-    /// A process that the caller owns has a queue of messages that may be long, or that may not be so any more.
+    /// The message queue of a process that the caller owns may have become long, or may no longer
+    /// be long.
     #[inline]
     fn queue_changed(&self, _p: &mut Process) {}
-    /// A process waits because a port takes no more.
+    /// A process waits because a port accepts no more.
     #[inline]
     fn waits_for_port(&self, _pid: Term, _port: Term) {}
-    /// A process waits because the connection to another node, over that port or process, takes no more.
+    /// A process waits because the connection to another node, over that port or process, accepts
+    /// no more.
     #[inline]
     fn waits_for_connection(&self, _pid: Term, _controller: Term) {}
-    /// A process that the caller owns gets ready to run, or not any more; `pc` says where it is, unless it has ended.
+    /// A process that the caller owns becomes ready, or is no longer ready. `pc` is its address,
+    /// unless it has ended.
     #[inline]
     fn process_is(&self, _p: &Process, _active: bool, _pc: Option<*const u64>) {}
-    /// A scheduler (from 1) has nothing to run any more, or again; so many have.
+    /// A scheduler (numbered from 1) becomes idle or busy; `count` schedulers are busy.
     #[inline]
     fn scheduler_is(&self, _number: usize, _busy: bool, _count: usize) {}
-    /// An event of a port, one of those that `wanted` stands for. `flags`: those that the port is traced with. False: there is no
-    /// tracer any more.
+    /// An event of a port, one of those in `wanted`. `flags` are the trace flags of the port.
+    /// Returns false if the tracer no longer exists.
     #[inline]
     fn port_event(
         &self,
@@ -192,33 +196,37 @@ pub trait Sink: Sync {
     ) -> bool {
         false
     }
-    /// Such an event in the external format, for a tracer that is a port.
+    /// Returns such an event in the external format, for a tracer that is a port.
     #[inline]
     fn event_of_port(&self, _flags: u32, _port: Term, _items: &[Term]) -> Vec<u8> {
         Vec::new()
     }
-    /// Whether those who trace a port, by a session or without, are told of what it sends.
+    /// Whether the tracer of a port, in a session or without, receives what the port sends.
     #[inline]
     fn tells_of_sent(&self, _session: Option<&Arc<Session>>) -> bool {
         true
     }
-    /// Whether a tracer module is there, and wants to be told of that process or port (`undefined`: of none in particular).
+    /// Whether a tracer module exists and wants events of that process or port (`undefined`: of
+    /// any).
     #[inline]
     fn tracer_lives(&self, _tracer: &OfModule, _tracee: Term) -> bool {
         false
     }
-    /// Whether what a process with a token of sequential tracing sends has a number of its own.
+    /// Whether messages of a process with a token of sequential tracing have serial numbers of
+    /// their own.
     #[inline]
     fn counts_sequence(&self, _pid: Term) -> bool {
         true
     }
-    /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
+    /// A call returns `value`, or ends by an exception of class `class`. `frame` is the trace frame
+    /// without its address.
     #[inline]
     fn returned(&self, _cx: &mut Cx, _frame: [Term; 5], _class: Option<Term>, _value: Term) {}
-    /// A call that was measured has ended; `frame`: the words behind the address.
+    /// A measured call has ended. `frame` is the trace frame without its address.
     #[inline]
     fn measured(&self, _cx: &mut Cx, _frame: [Term; 2]) {}
-    /// The process goes on at `pc` after a call whose end is to be told; `whom`: the last word of the frame.
+    /// The process continues at `pc` after a call whose end is reported. `whom` is the last word of
+    /// the frame.
     #[inline]
     fn returned_to(&self, _cx: &mut Cx, _whom: Term, _pc: *const u64) {}
 }
@@ -228,19 +236,19 @@ impl Sink for Nobody {}
 
 static SINK: OnceLock<&'static dyn Sink> = OnceLock::new();
 
-/// Says who is told. Only the first call does.
+/// Installs the receiver of events. Only the first call has an effect.
 #[inline]
 pub fn set_sink(who: &'static dyn Sink) {
     let _ = SINK.set(who);
 }
 
-/// The installed receiver of events. To be asked for behind a flag.
+/// The installed receiver of events. Called only behind a flag.
 #[cold]
 pub fn sink() -> &'static dyn Sink {
     SINK.get().copied().unwrap_or(&Nobody)
 }
 
-/// Whether `t` is a local process or port that is there.
+/// Whether `t` is a local process or port that exists.
 #[inline]
 pub fn lives(t: Term) -> bool {
     if t.is_local_pid() {
@@ -251,7 +259,7 @@ pub fn lives(t: Term) -> bool {
 }
 
 impl Tracer {
-    /// Whether it is there, and wants to be told of that process or port at all.
+    /// Whether the tracer exists and wants any events of that process or port.
     pub fn lives(&self, tracee: Term) -> bool {
         match self {
             Tracer::Nobody => false,
@@ -261,15 +269,16 @@ impl Tracer {
     }
 }
 
-/// Flags and tracer that what is made from now on gets; 0 flags if none. The tracer is changed under the lock only.
+/// Default flags and tracer of new processes or ports; no flags if 0. The tracer changes only under
+/// the lock.
 pub struct Defaults {
     flags: AtomicU32,
     tracer: Mutex<Tracer>,
 }
 
-/// Those of new processes.
+/// The defaults of new processes.
 pub static NEW_PROCESSES: Defaults = Defaults::new();
-/// Those of new ports.
+/// The defaults of new ports.
 pub static NEW_PORTS: Defaults = Defaults::new();
 
 impl Defaults {
@@ -284,7 +293,7 @@ impl Defaults {
     pub fn any(&self) -> bool {
         self.flags.load(Ordering::Relaxed) != 0
     }
-    /// Flags and tracer.
+    /// Returns flags and tracer.
     pub fn get(&self) -> (u32, Tracer) {
         if !self.any() {
             return (0, Tracer::Nobody);
@@ -293,7 +302,7 @@ impl Defaults {
             let t = self.tracer.lock();
             (self.flags.load(Ordering::Relaxed), t.clone())
         };
-        // A tracer module is asked, which may take its time.
+        // This calls a tracer module, which may take its time; so the lock is not held.
         if tracer.is_nobody() || tracer.lives(am::UNDEFINED) {
             return (flags, tracer);
         }
@@ -304,7 +313,7 @@ impl Defaults {
         }
         (0, Tracer::Nobody)
     }
-    /// Sets flags, or takes them away.
+    /// Sets or clears flags.
     pub fn change(&self, on: bool, flags: u32, tracer: Tracer) {
         let mut t = self.tracer.lock();
         let before = self.flags.load(Ordering::Relaxed);
@@ -318,7 +327,7 @@ impl Defaults {
     }
 }
 
-/// The receive of a process that the caller owns has ended by its timeout.
+/// Called when the receive of a process that the caller owns has timed out.
 #[inline]
 pub(crate) fn timed_out(p: &mut Process) {
     if p.has(TRACED | SAVES) {
@@ -342,7 +351,7 @@ pub(crate) fn watches_spawn(parent: Option<&Process>) -> bool {
     NEW_PROCESSES.any() || any_new(Made::Process) || parent.is_some_and(|p| p.has(TRACED))
 }
 
-/// Tells of changes to links and names of a process that the caller owns.
+/// Changes to links and names of a process that the caller owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tie {
     Link,
@@ -353,7 +362,7 @@ pub enum Tie {
     Unregister,
 }
 
-/// See [`Tie`]. `other` is the pid, port or name.
+/// Reports a [`Tie`]. `other` is the pid, port or name.
 #[inline]
 pub fn tie(p: &mut Process, what: Tie, other: Term) {
     if p.has(TRACED) {
@@ -361,12 +370,13 @@ pub fn tie(p: &mut Process, what: Tie, other: Term) {
     }
 }
 
-/// Not 0: collections are of interest.
+/// Not 0 if anyone wants to know of collections.
 pub static WATCHES_GC: AtomicU32 = AtomicU32::new(0);
-/// Milliseconds that a time slice may take; 0: of no interest.
+/// Time limit of a time slice in milliseconds; 0 if nobody wants to know.
 pub static LONG_SCHEDULE: AtomicU64 = AtomicU64::new(0);
 
-/// A driver runs for a port, for what `op` names: somebody may want to know how long.
+/// Runs a driver's function for a port, and reports its time if anyone wants to know. `op` names
+/// the operation.
 #[inline]
 pub fn port_runs<R>(port: Term, op: &'static str, f: impl FnOnce() -> R) -> R {
     if LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
@@ -378,10 +388,11 @@ pub fn port_runs<R>(port: Term, op: &'static str, f: impl FnOnce() -> R) -> R {
     r
 }
 
-/// So many messages in the queue of a process are of interest; the largest number: none are.
+/// Queue length from which on it is reported; the largest number if nobody wants to know.
 pub static LONG_QUEUE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Messages have come to a process that the caller owns: so many are in its queue now.
+/// Called when messages have reached a process that the caller owns; its queue length is now
+/// `queued`.
 #[inline(always)]
 pub(crate) fn came(p: &mut Process, queued: usize) {
     if queued >= LONG_QUEUE.load(Ordering::Relaxed) {
@@ -389,34 +400,36 @@ pub(crate) fn came(p: &mut Process, queued: usize) {
     }
 }
 
-/// The queue of a process that the caller owns has got longer or shorter, and somebody may want to know.
+/// Called when the queue of a process that the caller owns has changed its length and someone may
+/// want to know.
 #[cold]
 pub(crate) fn queue_changed(p: &mut Process) {
     sink().queue_changed(p);
-    let watched = p.ext().is_some_and(|e| !e.long_queue_told.is_empty());
+    let watched = p.ext().is_some_and(|e| !e.long_queue_notified.is_empty());
     // SAFETY: null or the mailbox of this process, which the caller owns.
     if let Some(m) = unsafe { p.mailbox.as_mut() } {
         m.watched = watched;
     }
 }
 
-/// The figures before a collection of the process in the context, if anybody wants to know.
+/// The figures before a collection of the process in the context.
 pub(crate) struct Collecting {
     info: Term,
     frag: Fragment,
-    /// Words of all that was there.
+    /// Words of everything that was there.
     words: usize,
     began: i64,
-    /// Tracers and monitors are told. They aren't of what no process of stock does: that its heap grows while all that it has, and needs,
-    /// would have room in the least heap that is reported.
+    /// Whether tracers and monitors are notified. They are not if the heap grows although all live
+    /// data, and what is needed, would fit into the smallest heap that is reported: no process of
+    /// stock does that.
     shown: bool,
     _state: msacc::Within,
 }
 
-/// Milliseconds that collections which somebody watches take longer than they need, for trying what is told of them.
+/// Delay in milliseconds that is added to watched collections, to test reports of long ones.
 pub static GC_SLEEP_MS: AtomicU32 = AtomicU32::new(0);
 
-/// A collection begins, to have room for so many words; 0: for another reason.
+/// Called before a collection that makes room for `need` words; 0 for another reason.
 #[inline]
 pub(crate) fn gc_begin(cx: &mut Cx, need: usize) -> Option<Collecting> {
     if WATCHES_GC.load(Ordering::Relaxed) == 0
@@ -453,7 +466,7 @@ fn gc_note(cx: &mut Cx, need: usize) -> Option<Collecting> {
     })
 }
 
-/// The collection is over.
+/// Called after the collection.
 #[cold]
 pub(crate) fn gc_end(cx: &mut Cx, c: Collecting) {
     let took = clock::elapsed() - c.began;
@@ -467,7 +480,7 @@ pub(crate) fn gc_end(cx: &mut Cx, c: Collecting) {
 
 static BY_SENDER: AtomicBool = AtomicBool::new(false);
 
-/// Messages are to carry their sender from now on, or not any more.
+/// Sets whether messages carry their sender.
 #[inline]
 pub fn set_by_sender(on: bool) {
     BY_SENDER.store(on, Ordering::Relaxed);
@@ -479,16 +492,16 @@ pub fn by_sender() -> bool {
     BY_SENDER.load(Ordering::Relaxed)
 }
 
-/// The flags of the profile, for those who would tell.
+/// The flags of [`profile`] that someone asks for.
 pub static PROFILED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether any of these events of [`profile`] is told.
+/// Whether any of these events of [`profile`] is asked for.
 #[inline(always)]
 pub fn wants(flags: u32) -> bool {
     PROFILED.load(Ordering::Relaxed) & flags != 0
 }
 
-/// A time slice of a process begins: if it waited before, or is new, it is active.
+/// Called when a time slice begins. A process that waited before, or is new, becomes active.
 #[inline(always)]
 pub fn begins(p: &mut Process) {
     if p.has(INACTIVE) || wants(profile::RUNNABLE_PROCS) {
@@ -505,7 +518,7 @@ fn begins_slow(p: &mut Process) {
     }
 }
 
-/// A process is about to wait.
+/// Called before a process waits.
 #[inline(always)]
 pub fn waits(p: &mut Process) {
     if wants(profile::RUNNABLE_PROCS) {
@@ -514,7 +527,7 @@ pub fn waits(p: &mut Process) {
     }
 }
 
-/// A process ends.
+/// Called when a process ends.
 #[inline(always)]
 pub fn ends(p: &mut Process) {
     if wants(profile::RUNNABLE_PROCS) {
@@ -522,7 +535,7 @@ pub fn ends(p: &mut Process) {
     }
 }
 
-/// A scheduler (from 1) has nothing to run any more, or again; so many have.
+/// Called when a scheduler (numbered from 1) becomes idle or busy; `count` schedulers are busy.
 #[inline(always)]
 pub(crate) fn scheduler_is(number: usize, busy: bool, count: usize) {
     if wants(profile::SCHEDULER) {

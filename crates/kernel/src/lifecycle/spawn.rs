@@ -1,4 +1,4 @@
-//! Making processes.
+//! Spawning processes.
 
 use crate::code;
 use crate::code::breakpoint;
@@ -21,11 +21,11 @@ lazy_atoms! {
     erts_internal = "erts_internal"; spawn_init = "spawn_init";
 }
 
-/// How a new process is to be made.
+/// Options of a new process.
 #[derive(Default)]
 pub struct Options {
     pub link: bool,
-    /// Reference, alias mode and tag of the monitor that the parent gets.
+    /// Reference, alias mode and tag of the parent's monitor.
     pub monitor: Option<(RefKey, AliasMode, Option<Box<OwnedTerm>>)>,
     pub priority: Option<Priority>,
     pub settings: Settings,
@@ -33,19 +33,19 @@ pub struct Options {
     pub off_heap_queue: bool,
     /// `{async_dist, Bool}`
     pub async_dist: Option<bool>,
-    /// Number of the only scheduler that runs it; 0: any may.
+    /// Number of the only scheduler that may run it; 0 for any.
     pub scheduler: usize,
     pub system: bool,
     /// `{thread, own}`
     pub own_thread: bool,
-    /// Where the parent gets a reply by a message, or has a token of sequential tracing.
+    /// Set if the parent gets a reply by a message, or has a token of sequential tracing.
     pub request: Option<Box<Request>>,
 }
 
-/// Why there is no new process.
+/// The reason why a process could not be spawned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpawnError {
-    /// The process table is full, or the system has no thread for it.
+    /// The process table is full, or the system cannot start a thread for it.
     SystemLimit,
 }
 
@@ -58,7 +58,7 @@ impl Alloc for Block {
     #[inline]
     fn alloc(&mut self, words: usize) -> *mut Term {
         let p = self.at;
-        // SAFETY: the block was sized for all that is made in it.
+        // SAFETY: the block was sized for everything that is allocated in it.
         self.at = unsafe { p.add(words) };
         p
     }
@@ -67,14 +67,14 @@ impl Alloc for Block {
     }
 }
 
-/// Registers that a process starts with, at most; more arguments come as a list.
+/// Maximum number of registers that a process starts with; more arguments are passed as a list.
 const ARGS: usize = 6;
 
-const _: () = assert!(crate::code::entry::APPLY_LIVE <= ARGS);
+const _: () = assert!(crate::code::start::APPLY_LIVE <= ARGS);
 
-/// Where the process starts, and with which registers.
+/// Returns the start address, and fills the registers.
 fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, usize) {
-    // A fun, or a function, is called without the list of its arguments, which would take room.
+    // Call a fun directly: the list of its arguments would take memory.
     if m == am::ERLANG
         && f == am::APPLY
         && let Some((fun, rest)) = args.as_cons()
@@ -84,7 +84,8 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     {
         regs[0] = fun;
         regs[1] = a;
-        // The call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
+        // Report the call where `erlang:apply/2` is traced. Calls that are instructions are not
+        // reported.
         let start = breakpoint::traced_apply().unwrap_or(code::stubs().apply_fun.as_ptr());
         return (start, 2);
     }
@@ -92,13 +93,13 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     let mut it = args.list_iter();
     for a in it.by_ref() {
         if n == ARGS {
-            // With many arguments the list is the smaller part.
+            // With many arguments the list is smaller.
             regs[0] = m;
             regs[1] = f;
             regs[2] = args;
             return (
-                crate::code::entry::apply_start(),
-                crate::code::entry::APPLY_LIVE,
+                crate::code::start::apply_start(),
+                crate::code::start::APPLY_LIVE,
             );
         }
         regs[n] = a;
@@ -108,8 +109,8 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     (e.address(), n)
 }
 
-/// A new process that calls `m:f` with `args` (two atoms and a proper list): its pid, and the words that were copied for it. `parent` is the control
-/// block of the process that spawns it, if there is one.
+/// Spawns a process that calls `m:f` with `args` (two atoms and a proper list). Returns its pid and
+/// the number of words copied for it. `parent` is the spawning process, if there is one.
 ///
 /// # Safety
 /// `parent` is null or owned by the caller.
@@ -124,21 +125,28 @@ pub unsafe fn spawn(
         .reserve(take_spare())
         .map_err(|_| SpawnError::SystemLimit)?;
     if o.own_thread && !crate::sched::own::start(table().index(p)) {
-        table().withdraw(p, None);
-        table().release(p);
+        // SAFETY: the reserved cell is this thread's, and nobody has seen it.
+        unsafe {
+            table().withdraw(p, None);
+            table().release(p);
+        }
         return Err(SpawnError::SystemLimit);
     }
     crate::timer::make_room(table().index(p));
     crate::sched::count_spawn();
-    let (gl, parent_data) = match parent.as_ref() {
+    // SAFETY: null or owned by the caller.
+    let (gl, parent_data) = match unsafe { parent.as_ref() } {
         Some(q) => (q.group_leader, q.pid().pid_data()),
         None => (pid, pid.pid_data()),
     };
-    Process::init(p, gl, parent_data);
-    let me = &mut *p;
+    // SAFETY: the reserved cell is this thread's until the process is published.
+    let me = unsafe {
+        Process::init(p, gl, parent_data);
+        &mut *p
+    };
     if gl == am::UNDEFINED {
-        let copy = (*parent)
-            .ext()
+        // SAFETY: without a parent the group leader is a pid; the caller owns the parent.
+        let copy = unsafe { (*parent).ext() }
             .and_then(|e| e.group_leader.as_ref())
             .map(|t| Box::new(OwnedTerm::copy_of(t.term())));
         me.ext_mut().group_leader = copy;
@@ -148,26 +156,22 @@ pub unsafe fn spawn(
     let (pc, live) = entry(m, f, args, &mut regs);
     let arity = args.list_iter().count();
     me.initial_call = code::export(m, f, arity as u32);
-    let words = fill(me, pc, &regs[..live], &o);
+    // SAFETY: the process is new, and the arguments stay for the call.
+    let words = unsafe { fill(me, pc, &regs[..live], &o) };
     if o.system {
         me.flags |= SYSTEM;
     }
-    // Who is told of the process may send it something at once.
+    // A process that is notified of the new one may send to it at once.
     me.in_transit.open();
-    if events::watches_spawn(parent.as_ref()) {
-        let mut place = Fragment::new();
-        let mfa = match &o.request {
-            // A process that a request asks for begins in a function of stock's own.
-            Some(r) if r.reply != Reply::Call => {
-                let mfa = place.tuple(&[m, f, args]);
-                [erts_internal(), spawn_init(), place.list(&[mfa])]
-            }
-            _ => [m, f, args],
-        };
-        events::sink().spawned(parent, me, o.link, mfa);
+    // SAFETY: the parent is null or owned by the caller, and the new process is this thread's.
+    unsafe {
+        if events::watches_spawn(parent.as_ref()) {
+            report(parent, me, [m, f, args], &o);
+        }
     }
     let mut token = None;
-    if let Some(q) = parent.as_mut().filter(|q| q.has(SEQUENTIAL)) {
+    // SAFETY: null or owned by the caller.
+    if let Some(q) = unsafe { parent.as_mut() }.filter(|q| q.has(SEQUENTIAL)) {
         token::inherit(q, me);
         if let Some(r) = &o.request {
             token = token::spawned(q, me, [m, f, args], r);
@@ -182,35 +186,22 @@ pub unsafe fn spawn(
     if o.scheduler != 0 {
         crate::sched::bind(p, o.scheduler);
     }
-    if let Some(q) = parent.as_mut() {
-        if o.link {
-            me.ext_mut()
-                .links
-                .insert(Peer::of(q.pid()), Link { unlinking: 0 });
-            q.ext_mut()
-                .links
-                .insert(Peer::of(pid), Link { unlinking: 0 });
-        }
-        if let Some((k, alias, tag)) = o.monitor.take() {
-            me.ext_mut()
-                .watchers
-                .insert(k, Watcher::new(q.pid(), purlin_term::NIL));
-            q.ext_mut()
-                .monitors
-                .insert(k, Monitor::new(Target::Local(pid), alias, tag));
-        }
+    // SAFETY: null or owned by the caller.
+    if let Some(q) = unsafe { parent.as_mut() } {
+        tie(q, me, pid, &mut o);
     }
     if o.max_heap.is_some() {
         me.ext_mut().max_heap = o.max_heap;
     }
-    if let (Some(q), Some(r)) = (parent.as_ref(), &o.request)
+    // SAFETY: null or owned by the caller.
+    if let (Some(q), Some(r)) = (unsafe { parent.as_ref() }, &o.request)
         && r.reply == Reply::Message
     {
         reply(q.pid(), r, pid, token);
     }
     let prio = o.priority.unwrap_or(Priority::Normal);
-    // A purge that began before the queue was open may have taken this process for one that had ended. From then on it is asked like
-    // all others whether it would run old code.
+    // A purge that began before the queue was open may have taken this process for one that had
+    // ended. Later purges ask it like all others whether it would run old code.
     if !code::purge::BEGUN.unchanged(purges) {
         me.pc = entry(m, f, args, &mut regs).0;
     }
@@ -219,7 +210,49 @@ pub unsafe fn spawn(
     Ok((pid, words))
 }
 
-/// Tells the parent by a message that there is a new process.
+/// Reports the spawn to those who trace the parent or new processes.
+///
+/// # Safety
+/// `parent` is null or owned by the caller, who also owns `me`.
+#[cold]
+unsafe fn report(parent: *mut Process, me: &mut Process, mfa: [Term; 3], o: &Options) {
+    let mut place = Fragment::new();
+    let mfa = match &o.request {
+        // A process spawned by a request starts in an internal function of stock's.
+        Some(r) if r.reply != Reply::Call => {
+            let mfa = place.tuple(&mfa);
+            [erts_internal(), spawn_init(), place.list(&[mfa])]
+        }
+        _ => mfa,
+    };
+    // SAFETY: by the contract of this function.
+    unsafe { events::sink().spawned(parent, me, o.link, mfa) };
+}
+
+/// Links the parent to the new process, and makes its monitor, if the options ask for them.
+#[inline]
+fn tie(parent: &mut Process, me: &mut Process, pid: Term, o: &mut Options) {
+    if o.link {
+        me.ext_mut()
+            .links
+            .insert(Peer::of(parent.pid()), Link { unlinking: 0 });
+        parent
+            .ext_mut()
+            .links
+            .insert(Peer::of(pid), Link { unlinking: 0 });
+    }
+    if let Some((k, alias, tag)) = o.monitor.take() {
+        me.ext_mut()
+            .watchers
+            .insert(k, Watcher::new(parent.pid(), purlin_term::NIL));
+        parent
+            .ext_mut()
+            .monitors
+            .insert(k, Monitor::new(Target::Local(pid), alias, tag));
+    }
+}
+
+/// Sends the parent the reply that the process exists.
 fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     let mut f = Fragment::new();
     let tag = copy::copy(r.tag.term(), &mut f);
@@ -230,7 +263,7 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
         Some(t) => Signal::with_token(None, t, None, msg.term()),
         None => Signal::copy_of(Kind::Message, msg.term()),
     };
-    // SAFETY: a fresh signal.
+    // SAFETY: a new signal.
     unsafe {
         if token.is_none() {
             (*s).sequel = Sequel::Ends;
@@ -239,14 +272,15 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     }
 }
 
-/// Makes the heap with the registers' terms, and the bottom of the stack. Gives the words of the terms.
+/// Makes the heap with the terms of the registers, and the bottom of the stack. Returns the number
+/// of words of the terms.
 ///
 /// # Safety
-/// `me` is a new process, whose queue is not open and which has no heap yet; `regs` are at most [`ARGS`] terms, whole while this
-/// runs.
+/// `me` is a new process, whose queue is not open and which has no heap yet. `regs` are at most
+/// [`ARGS`] terms, which stay valid for the duration of the call.
 unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> usize {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
-    let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;
+    let need = words + regs.len() + crate::code::start::BOTTOM_WORDS;
     let s = &o.settings;
     let custom =
         s.min_heap_words.is_some() || s.min_vheap_words.is_some() || s.fullsweep_after.is_some();
@@ -259,7 +293,7 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> 
             .load(purlin_term::sync::Ordering::Relaxed)
     }) as usize;
     let (mut block, mut size) = (me.inline_words(), INLINE_WORDS);
-    // With a fence no heap is in a cell, which is used again.
+    // With the fence on, no heap lies in a cell, since cells are reused.
     let inline = need <= INLINE_WORDS && least <= INLINE_WORDS && !purlin_term::fence::on();
     if !inline {
         size = gc::heap_size_for(need.max(least));
@@ -274,12 +308,17 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> 
         *c = copy::copy(t, &mut b);
     }
     for (i, c) in copies[..regs.len()].iter().enumerate() {
-        b.at.add(i).write(*c);
+        // SAFETY: the block has room for the terms and the registers behind them.
+        unsafe { b.at.add(i).write(*c) };
     }
-    let stop = block.add(size - crate::code::entry::BOTTOM_WORDS);
-    (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
     me.live = regs.len() as u16;
     me.pc = pc;
-    me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+    // SAFETY: the block has `size` words, the last of which are free for the bottom of the stack,
+    // and the process has no other heap.
+    unsafe {
+        let stop = block.add(size - crate::code::start::BOTTOM_WORDS);
+        (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
+        me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+    }
     words
 }

@@ -1,11 +1,12 @@
-//! Blocks of signals.
+//! Allocation of the blocks of signals.
 //!
-//! A message is made by one thread and freed by another, which the C library's allocator is slow at. So schedulers keep
-//! the small blocks that they free, by size; who has more than it needs leaves a [`batch`] of them where others find it.
-//! Each block is a plain allocation of just its size, so that it may as well become a fragment of a heap, and what is
-//! beyond [`SHELF_BYTES`] goes back to where it came from.
+//! One thread allocates a message and another frees it, which is slow with the C library's
+//! allocator. So schedulers keep the small blocks that they free, by size. A scheduler with more
+//! than it needs puts a [`batch`] of them on a shelf, where others find it. Each block is a plain
+//! allocation of exactly its size, so that it may become a fragment of a heap; blocks beyond
+//! [`SHELF_BYTES`] are deallocated.
 //!
-//! With a fence (`purlin_term::fence`) no thread keeps blocks: then each is allocated and freed there.
+//! With a fence (`purlin_term::fence`) no thread keeps blocks: each is allocated and freed there.
 
 use super::queue::prefetch;
 use super::{HEAD_WORDS, Signal};
@@ -15,25 +16,27 @@ use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Signals of more words than this are left to the C library.
+/// Maximum number of words of a signal whose block is kept. Larger ones are left to the C library.
 const LARGEST: usize = 128;
-/// Blocks of a size that change hands at a time; a scheduler keeps less than twice as many.
+/// Number of blocks of a size that change hands at a time. A scheduler keeps less than twice as
+/// many.
 const fn batch(words: usize) -> u32 {
     if words <= 32 { 64 } else { 16 }
 }
-/// Most bytes of blocks that lie ready for all.
+/// Maximum number of bytes of blocks on all shelves.
 const SHELF_BYTES: usize = 16 << 20;
 
-/// A free block: its first word leads to the next, except in the last of a list, whose length says that it is the last.
+/// A free block. Its first word points to the next, except in the last of a list; the list's length
+/// tells which is the last.
 struct Free {
     next: *mut Free,
 }
 
-/// The free blocks of one size that a scheduler has.
+/// The free blocks of one size that a scheduler keeps.
 #[derive(Clone, Copy)]
 struct List {
     first: *mut Free,
-    /// The last [`batch`] of a list of more than so many start here.
+    /// Start of the last [`batch`] of a list that is longer than one.
     second_batch: *mut Free,
     len: u32,
 }
@@ -47,17 +50,21 @@ thread_local! {
     static CACHE: UnsafeCell<Cache> = const {
         UnsafeCell::new(Cache {
             active: false,
-            lists: [List { first: std::ptr::null_mut(), second_batch: std::ptr::null_mut(), len: 0 }; LARGEST + 1],
+            lists: [List {
+                first: std::ptr::null_mut(),
+                second_batch: std::ptr::null_mut(),
+                len: 0,
+            }; LARGEST + 1],
         })
     };
 }
 
-/// Batches of free blocks, by size.
+/// Batches of free blocks of one size.
 struct Shelf {
     batches: Vec<*mut Free>,
 }
 
-// SAFETY: the blocks on a shelf belong to it.
+// SAFETY: the shelf owns its blocks.
 unsafe impl Send for Shelf {}
 
 static SHELVES: [Mutex<Shelf>; LARGEST + 1] = [const {
@@ -65,7 +72,7 @@ static SHELVES: [Mutex<Shelf>; LARGEST + 1] = [const {
         batches: Vec::new(),
     })
 }; LARGEST + 1];
-/// Batches on each shelf, to be seen without its lock.
+/// Number of batches on each shelf, readable without its lock.
 static FILLED: [AtomicUsize; LARGEST + 1] = [const { AtomicUsize::new(0) }; LARGEST + 1];
 /// Bytes on all shelves.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -81,19 +88,21 @@ fn batch_bytes(words: usize) -> usize {
     (HEAD_WORDS + words) * 8 * batch(words) as usize
 }
 
-/// This thread keeps blocks from now on. For threads that live as long as the runtime: nobody empties what they keep.
+/// Makes this thread keep blocks. Only for threads that live as long as the runtime: nobody empties
+/// their lists.
 #[inline]
 pub fn keep() {
-    // SAFETY: of this thread, and not in use otherwise.
+    // SAFETY: it belongs to this thread, and is not in use otherwise.
     CACHE.with(|c| unsafe { (*c.get()).active = !fence::on() });
 }
 
-/// A block for a signal of so many words, not initialised.
+/// Allocates an uninitialised block for a signal of so many words.
 #[inline]
 pub fn alloc(words: usize) -> *mut Signal {
     if words <= LARGEST {
         let kept = CACHE.with(|c| {
-            // SAFETY: of this thread; nothing called here comes back. Blocks in a list are free, and lead to the next.
+            // SAFETY: it belongs to this thread, and nothing called here comes back. Blocks in a
+            // list are free and point to the next.
             unsafe {
                 let l = &mut (&mut (*c.get()).lists)[words];
                 if l.len == 0 {
@@ -102,7 +111,7 @@ pub fn alloc(words: usize) -> *mut Signal {
                 let b = l.first;
                 l.first = (*b).next;
                 l.len -= 1;
-                // Another processor may have had it last.
+                // Another processor may have used it last.
                 prefetch(l.first as *const u8);
                 b
             }
@@ -147,7 +156,8 @@ fn fresh(words: usize) -> *mut Signal {
     p as *mut Signal
 }
 
-/// A value in a block of its own, to be freed by [`unbox`]. Of what every other process has one.
+/// Moves a value into a block, to be freed by [`unbox`]. For types of which every other process has
+/// one.
 #[inline]
 pub(crate) fn boxed<T>(t: T) -> *mut T {
     let words = const { words_for::<T>() };
@@ -164,17 +174,20 @@ const fn words_for<T>() -> usize {
     size_of::<T>() / 8 - HEAD_WORDS
 }
 
-/// Drops what [`boxed`] made.
+/// Drops and frees what [`boxed`] made.
 ///
 /// # Safety
-/// It is not used afterwards.
+/// `p` is not used afterwards.
 #[inline]
 pub(crate) unsafe fn unbox<T>(p: *mut T) {
-    std::ptr::drop_in_place(p);
-    free(p as *mut Signal, const { words_for::<T>() });
+    // SAFETY: by the contract, `p` is from `boxed`, which took a block of so many words.
+    unsafe {
+        std::ptr::drop_in_place(p);
+        free(p as *mut Signal, const { words_for::<T>() });
+    }
 }
 
-/// Frees a block of a signal of so many words.
+/// Frees the block of a signal of so many words.
 ///
 /// # Safety
 /// It came from [`alloc`] for so many words, and is not used afterwards.
@@ -182,21 +195,25 @@ pub(crate) unsafe fn unbox<T>(p: *mut T) {
 #[track_caller]
 pub unsafe fn free(s: *mut Signal, words: usize) {
     if words <= LARGEST {
-        // With a fence no list is active, so that what follows is all there is.
+        // With a fence no list is active, so only the last line runs.
         let done = CACHE.with(|c| {
-            let c = &mut *c.get();
+            // SAFETY: it belongs to this thread, and nothing called here comes back.
+            let c = unsafe { &mut *c.get() };
             if !c.active {
                 return false;
             }
             let l = &mut c.lists[words];
             let b = s as *mut Free;
-            (*b).next = l.first;
+            let next = l.first;
+            // SAFETY: the block is the caller's to free, and no smaller than a head.
+            unsafe { (*b).next = next };
             l.first = b;
             l.len += 1;
             if l.len == batch(words) + 1 {
-                l.second_batch = (*b).next;
+                l.second_batch = next;
             } else if l.len == 2 * batch(words) {
-                leave(l, words);
+                // SAFETY: it has just got its second batch.
+                unsafe { leave(l, words) };
             }
             true
         });
@@ -204,13 +221,15 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
             return;
         }
     }
-    fence::deallocate(s as *mut u8, layout(words));
+    // SAFETY: by the contract, from `alloc` with this layout.
+    unsafe { fence::deallocate(s as *mut u8, layout(words)) };
 }
 
-/// Puts all but the last batch of a list on the shelf, or gives them back.
+/// Puts all but the last batch of a list on the shelf, or deallocates them.
 ///
 /// # Safety
-/// `l` is this thread's list of free blocks of so many words, and has two batches, chained one behind the other.
+/// `l` is this thread's list of free blocks of so many words, and has two batches, chained one
+/// behind the other.
 #[cold]
 #[inline(never)]
 unsafe fn leave(l: &mut List, words: usize) {
@@ -224,13 +243,16 @@ unsafe fn leave(l: &mut List, words: usize) {
         return;
     }
     for _ in 0..batch(words) {
-        let next = (*b).next;
-        std::alloc::dealloc(b as *mut u8, layout(words));
-        b = next;
+        // SAFETY: by the contract, a chain of so many free blocks of this size.
+        unsafe {
+            let next = (*b).next;
+            std::alloc::dealloc(b as *mut u8, layout(words));
+            b = next;
+        }
     }
 }
 
-/// Gives back what lies ready.
+/// Deallocates the blocks on all shelves.
 pub fn clear() {
     for (words, shelf) in SHELVES.iter().enumerate() {
         let all = {
@@ -240,7 +262,8 @@ pub fn clear() {
         };
         BYTES.fetch_sub(all.len() * batch_bytes(words), Ordering::Relaxed);
         for mut b in all {
-            // SAFETY: a batch is a chain of `batch(words)` free blocks of this size, which nobody else knows.
+            // SAFETY: a batch is a chain of `batch(words)` free blocks of this size, which nobody
+            // else knows.
             unsafe {
                 for _ in 0..batch(words) {
                     let next = (*b).next;

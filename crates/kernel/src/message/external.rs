@@ -1,66 +1,68 @@
-//! Messages of other nodes that nobody has looked at.
+//! Messages of other nodes that are not decoded yet.
 //!
-//! They wait in the mailbox as the bytes in which they came. The receiver decodes them, for as long as its turn lasts at a time,
-//! so nobody else pays for that, and a message that is never looked at costs nothing. One that is no term is dropped
-//! when it is looked at, and its connection ends.
+//! They wait in the mailbox as the bytes in which they arrived. The receiver decodes them, a time
+//! slice at a time, so no other process pays for that, and a message that is never examined costs
+//! nothing. One that is not a valid term is dropped when it is examined, and its connection ends.
 //!
-//! A mailbox counts those that it has, so that a receive which walks a queue without any looks at no more than the count.
+//! A mailbox counts its undecoded messages, so that a receive which walks a queue without any only
+//! looks at the count.
 
 use super::token::Token;
 use super::{Kind, Sequel, Signal};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{NIL, Term};
 
-/// How far decoding has come.
+/// Progress of decoding.
 pub enum Step {
     /// There is more to do.
     More,
-    /// The message.
+    /// The decoded message.
     Whole(Term),
-    /// It is no term.
+    /// The bytes are not a valid term.
     Bad,
 }
 
 /// The bytes of a message, and how far they are decoded.
 pub trait Undecoded: Send {
-    /// Goes on for up to `budget` terms, which are made in `to`: the same each time. Behind [`Step::Whole`] and [`Step::Bad`] it
-    /// is not called again. Tells how many bytes that were, too.
+    /// Decodes up to `budget` more terms into `to`, the same fragment each time. Returns the number
+    /// of bytes, too. Not called again after [`Step::Whole`] or [`Step::Bad`].
     fn step(&mut self, to: &mut Fragment, budget: usize) -> (Step, usize);
-    /// The name of the node that it is from.
+    /// Returns the name of the node that it is from.
     fn node(&self) -> Term;
-    /// It was no term, and has been dropped.
+    /// Reports that it was not a valid term and has been dropped.
     fn refused(&self);
 }
 
 /// The data that a signal of [`Kind::External`] owns.
 pub(crate) struct External {
-    /// None: it is decoded.
+    /// `None` once it is decoded.
     undecoded: Option<Box<dyn Undecoded>>,
-    /// The term decoded from it.
+    /// The decoded term.
     place: Fragment,
-    /// The token that came with it, and as a term in `place`.
+    /// The token that came with it, and the token as a term in `place`.
     token: Option<Token>,
     token_term: Term,
-    /// By which alias it was sent, until that is looked at.
+    /// The alias that it was sent to, until that is checked.
     alias: Option<OwnedTerm>,
     /// Whether it was sent with priority.
     urgent: bool,
-    /// Words that the mailbox counts for it: those of its term. Bytes that are not decoded yet are told as binaries.
+    /// Words that the mailbox counts for it: those of its term. Undecoded bytes are counted as
+    /// binaries.
     words: usize,
 }
 
 impl Drop for External {
     fn drop(&mut self) {
-        // It frees what the terms own.
+        // Frees what the terms own.
         drop(OwnedTerm::from_parts(NIL, std::mem::take(&mut self.place)));
     }
 }
 
-/// Bytes that are decoded for a reduction.
+/// Bytes decoded per reduction.
 const REDUCTION_BYTES: usize = 64;
 
 impl Signal {
-    /// A message that is decoded by its receiver.
+    /// Returns a message that its receiver decodes.
     pub fn external(
         undecoded: Box<dyn Undecoded>,
         alias: Option<OwnedTerm>,
@@ -76,14 +78,14 @@ impl Signal {
             words: 0,
         });
         let s = Signal::build(Kind::External, 0, |_| NIL);
-        // SAFETY: a fresh signal. The kind says what the pointer leads to.
+        // SAFETY: a fresh signal. The kind says what the pointer points to.
         unsafe {
             (*s).off_heap = Box::into_raw(e) as *mut Term;
             (*s).sequel = Sequel::Ends;
         }
         s
     }
-    /// The data that a signal of [`Kind::External`] owns; None of any other.
+    /// Returns the data that a signal of [`Kind::External`] owns; `None` for any other kind.
     #[inline]
     pub(crate) fn as_external(&self) -> Option<&External> {
         // SAFETY: such a signal owns the box until it is freed.
@@ -94,12 +96,12 @@ impl Signal {
         // SAFETY: as above.
         (self.kind == Kind::External).then(|| unsafe { &mut *(self.off_heap as *mut External) })
     }
-    /// Whether nobody has looked at it yet.
+    /// Whether it is not decoded yet.
     #[inline]
     pub fn is_undecoded(&self) -> bool {
         self.as_external().is_some_and(|e| e.undecoded.is_some())
     }
-    /// Says that a message by an alias is sent with priority.
+    /// Gives priority to a message to an alias.
     pub fn set_urgent(&mut self) {
         if self.kind == Kind::AliasMessage {
             self.kind = Kind::UrgentMessage;
@@ -110,16 +112,16 @@ impl Signal {
     pub(crate) fn is_urgent(&self) -> bool {
         self.as_external().is_some_and(|e| e.urgent)
     }
-    /// The node that it is from, as long as it is not decoded.
+    /// Returns the node that it is from, as long as it is not decoded.
     pub(crate) fn origin(&self) -> Option<Term> {
         let u = self.as_external()?.undecoded.as_ref();
         u.map(|u| u.node())
     }
-    /// The alias that it was sent by; None from then on.
+    /// Takes the alias that it was sent to.
     pub(crate) fn take_alias(&mut self) -> Option<OwnedTerm> {
         self.as_external_mut()?.alias.take()
     }
-    /// Decodes some of it. Afterwards, if all of it is there, its term is the message. The reductions that it took are told, too.
+    /// Decodes some of it, and sets its term once it is complete. Returns the reductions used, too.
     pub(crate) fn decode(&mut self, budget: usize) -> (Step, usize) {
         let Some(e) = self.as_external_mut() else {
             return (Step::Whole(self.term), 0);
@@ -141,11 +143,12 @@ impl Signal {
         }
         (step, 1 + bytes / REDUCTION_BYTES)
     }
-    /// The decoder of a message that is to be dropped: it is told that afterwards.
+    /// Takes the decoder of a message that is to be dropped. The caller reports the refusal
+    /// afterwards.
     pub(crate) fn take_undecoded(&mut self) -> Option<Box<dyn Undecoded>> {
         self.as_external_mut()?.undecoded.take()
     }
-    /// Where the term lies of a message that was decoded. It belongs to the caller, and the signal can be freed.
+    /// Takes the fragment of a decoded term. The signal can then be freed.
     pub(crate) fn take_place(&mut self) -> Option<Fragment> {
         let e = self.as_external_mut()?;
         Some(std::mem::take(&mut e.place))
@@ -153,7 +156,7 @@ impl Signal {
 }
 
 impl External {
-    /// The token that came with it.
+    /// Returns the token that came with it.
     pub(super) fn token(&self) -> Term {
         self.token_term
     }
@@ -161,7 +164,7 @@ impl External {
     pub(super) fn words(&self) -> usize {
         self.words
     }
-    /// Words that it counts from now on: those of the term.
+    /// Updates the count to the words of the decoded term, and returns it.
     pub(super) fn recount(&mut self) -> usize {
         self.words = self.place.used_words();
         self.words

@@ -1,16 +1,18 @@
-//! The mailbox: messages that the process has fetched and not received, in order of arrival. How they are received is in
-//! [`crate::signal::receive`].
+//! The mailbox: messages that the process has fetched and not received, in order of arrival.
+//! [`crate::signal::receive`] receives them.
 //!
-//! Messages stay in the blocks they came in, so no collection walks them, however many there are. What the current
-//! message is, is a pointer to the link that leads to it, so that removing is O(1).
+//! Messages stay in the blocks in which they arrived, so no collection scans them, however many
+//! there are. The current message is a pointer to the link that leads to it, so removal takes
+//! constant time.
 //!
 //! # Markers
-//! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
-//! reference.
+//! A marker records the end of the queue at the time when a reference was made: no message before
+//! it can hold the reference.
 //!
 //! # Messages with priority
-//! They go behind those of their kind and before all others. A receive that has looked at what is behind them looks at them,
-//! and at that, again; and so does one with a marker, since what it waits for may have come with priority.
+//! They go behind those of their kind and before all others. A receive that has already examined
+//! what is behind them goes back to them; so does one with a marker, since its message may have
+//! come with priority.
 
 use super::external::{External, Step, Undecoded};
 use super::queue::Link;
@@ -27,49 +29,49 @@ pub(crate) struct Marker {
     pub(crate) at: *mut *mut Link,
 }
 
-/// See the module head. Boxed, since `first` is pointed to.
+/// See the module docs. Boxed, since other fields point to `first`.
 pub struct Mailbox {
     pub(crate) first: *mut Link,
-    /// The link that the next message is hung on.
+    /// The link that gets the next message.
     pub(crate) last: *mut *mut Link,
     /// The link that leads to the current message.
     pub(crate) save: *mut *mut Link,
-    /// The link that the next message with priority is hung on; null: the first.
+    /// The link that gets the next message with priority; null for the first link.
     urgent_end: *mut *mut Link,
     len: usize,
-    /// The current message was copied to the heap, whose top was this afterwards; else null.
+    /// The top of the heap after the current message was copied there; null if it was not.
     pub(crate) copied_end: *mut Term,
     /// Words of that copy.
     pub(crate) copied_words: u32,
-    /// Collections of the heap until then. After another one `copied_end` is an address and no more: the block may have
-    /// come back to it.
+    /// Number of collections of the heap at that time. After another one, `copied_end` may be equal
+    /// by chance: the block may have come back to the address.
     pub(crate) copied_at: u32,
     /// Words of the blocks of the messages.
     words: usize,
-    /// Messages of other nodes that nobody has looked at.
+    /// Number of undecoded messages of other nodes.
     undecoded: usize,
-    /// `save` was taken from a marker, and what it leads to was not looked at yet.
+    /// Whether `save` was taken from a marker, and its message was not examined yet.
     pub(crate) at_marker: bool,
-    /// Somebody is to hear when fewer messages are left.
+    /// Whether a monitor is to be notified when fewer messages are left.
     pub(crate) watched: bool,
-    /// Null until the process uses markers.
+    /// `None` until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
 }
 
 /// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
-    /// There is more to do; so many reductions were used.
+    /// There is more to do. It used so many reductions.
     More(usize),
-    /// It is a term; as above.
+    /// It is complete. It used so many reductions.
     Whole(usize),
-    /// It was no term, and isn't in the queue any more. The process that has decoded it is to hear of that.
+    /// It was not a valid term, and is no longer in the queue. The caller must report the refusal.
     Dropped(Option<Box<dyn Undecoded>>),
 }
 
 #[derive(Default)]
 pub(crate) struct Markers {
     pub(crate) list: Vec<Marker>,
-    /// The last number that was given.
+    /// The last number that was given to a marker.
     pub(crate) last: i64,
 }
 
@@ -89,7 +91,7 @@ pub const fn places(mailbox: usize) -> Mail {
 }
 
 impl Mailbox {
-    /// An empty mailbox.
+    /// Returns an empty mailbox.
     pub(crate) fn boxed() -> *mut Mailbox {
         let b = blocks::boxed(Mailbox {
             first: std::ptr::null_mut(),
@@ -113,7 +115,7 @@ impl Mailbox {
         }
         b
     }
-    /// Whether it says no more than no mailbox would.
+    /// Whether it is equivalent to having no mailbox.
     #[inline]
     pub(crate) fn is_unused(&self) -> bool {
         self.len == 0 && self.markers.as_ref().is_none_or(|m| m.list.is_empty())
@@ -122,46 +124,51 @@ impl Mailbox {
     pub(crate) fn markers(&mut self) -> &mut [Marker] {
         self.markers.as_deref_mut().map_or(&mut [], |m| &mut m.list)
     }
-    /// Messages in it.
+    /// Number of messages.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there are none.
+    /// Whether there are no messages.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Puts a message at the end.
+    /// Appends a message.
     ///
     /// # Safety
     /// `s` is a message owned by the caller.
     #[inline]
     pub(crate) unsafe fn append(&mut self, s: *mut Signal) {
-        (*s).link.next = std::ptr::null_mut();
-        *self.last = &mut (*s).link;
-        self.last = &mut (*s).link.next;
+        // SAFETY: the message is the caller's, and `last` is the address of `first` or of the last
+        // message's link.
+        unsafe {
+            (*s).link.next = std::ptr::null_mut();
+            *self.last = &mut (*s).link;
+            self.last = &mut (*s).link.next;
+            self.words += HEAD_WORDS + (*s).words();
+        }
         self.len += 1;
-        self.words += HEAD_WORDS + (*s).words();
     }
-    /// Puts a message behind those that have priority.
+    /// Inserts a message behind those with priority.
     ///
     /// # Safety
-    /// `s` is a message owned by the caller, and no message is being looked at.
+    /// `s` is a message owned by the caller, and no message is being examined.
     pub(crate) unsafe fn put_first(&mut self, s: *mut Signal) {
         let first: *mut *mut Link = &mut self.first;
         let at = match self.urgent_end {
             end if end.is_null() => first,
             end => end,
         };
-        // Whether a reader that stands at `place` will still come to the new message.
+        // Whether a reader at `place` will still come to the new message.
         let before = |place: *mut *mut Link| {
             let mut p = first;
             while p != at {
                 if p == place {
                     return true;
                 }
-                p = &mut (**p).next;
+                // SAFETY: from `first` links lead to `at`, so `p` leads to a message here.
+                p = unsafe { &mut (**p).next };
             }
             false
         };
@@ -179,22 +186,25 @@ impl Mailbox {
                 m.at = at;
             }
         }
-        let next: *mut *mut Link = &mut (*s).link.next;
-        (*s).link.next = *at;
-        *at = &mut (*s).link;
+        // SAFETY: the message is the caller's, and `at` is a link of the queue.
+        let next: *mut *mut Link = unsafe {
+            (*s).link.next = *at;
+            *at = &mut (*s).link;
+            self.words += HEAD_WORDS + (*s).words();
+            &mut (*s).link.next
+        };
         if self.last == at {
             self.last = next;
         }
         self.urgent_end = next;
         self.len += 1;
-        self.words += HEAD_WORDS + (*s).words();
     }
-    /// A message of another node has been put in.
+    /// Counts the words of a message of another node that was put in.
     pub(crate) fn count_external(&mut self, s: &Signal) {
         self.words += s.as_external().map_or(0, External::words);
         self.undecoded += usize::from(s.is_undecoded());
     }
-    /// Whether all messages are terms.
+    /// Whether all messages are decoded.
     #[inline]
     pub(crate) fn is_decoded(&self) -> bool {
         self.undecoded == 0
@@ -202,40 +212,43 @@ impl Mailbox {
     /// Decodes up to `budget` terms of the message that the link `at` leads to.
     ///
     /// # Safety
-    /// It is a link of the queue, and there is a message.
+    /// `at` is a link of the queue, and leads to a message.
     pub(crate) unsafe fn decode(&mut self, at: *mut *mut Link, budget: usize) -> Decoded {
-        let s = *at as *mut Signal;
-        let (step, cost) = (*s).decode(budget);
+        // SAFETY: by the contract, the link leads to a message of this mailbox.
+        let s = unsafe { &mut *(*at as *mut Signal) };
+        let (step, cost) = s.decode(budget);
         match step {
             Step::More => Decoded::More(cost),
             Step::Whole(_) => {
                 self.undecoded -= 1;
-                if let Some(e) = (*s).as_external_mut() {
+                if let Some(e) = s.as_external_mut() {
                     self.words -= e.words();
                     self.words += e.recount();
                 }
                 Decoded::Whole(cost)
             }
-            Step::Bad => {
+            // SAFETY: as above. The message is ours once it is removed.
+            Step::Bad => unsafe {
                 let s = self.remove(at);
                 let u = (*s).take_undecoded();
                 Signal::free(s);
                 Decoded::Dropped(u)
-            }
+            },
         }
     }
-    /// Whether messages are there that the current receive has not looked at.
+    /// Whether there are messages that the current receive has not examined.
     #[inline]
     pub(crate) fn has_current(&self) -> bool {
         // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
         unsafe { !(*self.save).is_null() }
     }
-    /// All messages, oldest first.
+    /// Iterates over all messages, oldest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Signal> + '_ {
         let mut p = self.first;
         std::iter::from_fn(move || {
-            // SAFETY: links of messages in the queue; a link is the first word of its signal.
+            // SAFETY: these are links of messages in the queue; a link is the first word of its
+            // signal.
             let s = unsafe { (p as *const Signal).as_ref() }?;
             p = s.link.next;
             Some(s)
@@ -252,33 +265,40 @@ impl Mailbox {
     /// `m` came from [`Mailbox::boxed`] and is not used afterwards.
     #[inline]
     pub unsafe fn destroy(m: *mut Mailbox) {
-        let mut p = (*m).first;
-        while !p.is_null() {
-            let next = (*p).next;
-            Signal::free(p as *mut Signal);
-            p = next;
+        // SAFETY: by the contract, nobody uses the mailbox or its messages any more.
+        unsafe {
+            let mut p = (*m).first;
+            while !p.is_null() {
+                let next = (*p).next;
+                Signal::free(p as *mut Signal);
+                p = next;
+            }
+            blocks::unbox(m);
         }
-        blocks::unbox(m);
     }
-    /// Takes the current message out of the queue; the next receive starts at the first.
+    /// Removes the current message. The next receive starts at the first one.
     ///
     /// # Safety
-    /// There is a current message. It is the caller's afterwards.
+    /// There is a current message. The caller owns it afterwards.
     #[inline]
     pub(crate) unsafe fn unlink_current(&mut self) -> *mut Signal {
-        let s = self.remove(self.save);
+        // SAFETY: by the contract, `save` leads to a message.
+        let s = unsafe { self.remove(self.save) };
         self.save = &mut self.first;
         s
     }
-    /// Takes the message out of the queue that the link `at` leads to.
+    /// Removes the message that the link `at` leads to.
     ///
     /// # Safety
-    /// It is a link of the queue, and there is a message. That is the caller's afterwards.
+    /// `at` is a link of the queue, and leads to a message. The caller owns that afterwards.
     #[inline]
     unsafe fn remove(&mut self, at: *mut *mut Link) -> *mut Signal {
-        let s = *at;
-        let next: *mut *mut Link = &mut (*s).next;
-        *at = (*s).next;
+        // SAFETY: by the contract, `at` is a link of the queue and leads to a message.
+        let (s, next): (*mut Link, *mut *mut Link) = unsafe {
+            let s = *at;
+            *at = (*s).next;
+            (s, &mut (*s).next)
+        };
         if self.last == next {
             self.last = at;
         }
@@ -294,11 +314,13 @@ impl Mailbox {
             }
         }
         let s = s as *mut Signal;
+        // SAFETY: a link is the first word of its signal, which is out of the queue now.
+        let message = unsafe { &*s };
         self.len -= 1;
-        self.words -= HEAD_WORDS + (*s).words();
-        if let Some(e) = (*s).as_external() {
+        self.words -= HEAD_WORDS + message.words();
+        if let Some(e) = message.as_external() {
             self.words -= e.words();
-            self.undecoded -= usize::from((*s).is_undecoded());
+            self.undecoded -= usize::from(message.is_undecoded());
         }
         s
     }

@@ -1,13 +1,17 @@
-//! Signals as they lie in memory, and where they wait: in transit, and in mailboxes. Everything that one process does to another
-//! is a signal; what is done with them is in [`crate::signal`].
+//! Signals in memory, and the queues in which they wait: in transit, and in mailboxes. Every effect
+//! of one process on another is a signal; [`crate::signal`] handles them.
 //!
 //! # A signal in memory
-//! One block: a head, then the words of its terms. Its root term points into the block, or into regions, or is an
-//! immediate. Senders build it, push it on the receiver's queue in transit, and forget it. The receiver takes the whole
-//! queue, puts messages into its mailbox as they are (the block is the message) and acts on the others.
+//! A signal is one block: a head, then the words of its terms. Its root term points into the block
+//! or into regions, or is an immediate. Senders build it, push it on the receiver's queue in
+//! transit, and no longer use it. The receiver takes the whole queue, moves messages into its
+//! mailbox as they are (the block is the message) and handles the others.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod blocks;
 pub mod external;
+pub mod keys;
 pub mod mailbox;
 pub mod queue;
 #[cfg(test)]
@@ -25,7 +29,7 @@ use queue::Link;
 use smallvec::SmallVec;
 use token::Token;
 
-/// The kind of a signal.
+/// The kind of a signal, and its term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -33,7 +37,7 @@ pub enum Kind {
     Message,
     /// Term: `[Reference | Message]`; a message only if the reference is an active alias.
     AliasMessage,
-    /// The same; it has priority if the alias has.
+    /// As `AliasMessage`; it has priority if the alias has.
     UrgentMessage,
     /// Term: `{'EXIT', From, Reason}`; the link to From broke.
     LinkExit,
@@ -41,24 +45,24 @@ pub enum Kind {
     Exit,
     /// Term: pid or port that links.
     Link,
-    /// Term: `{From, Id}`
+    /// Term: `{From, Id}`.
     Unlink,
-    /// Term: `{From, Id}`
+    /// Term: `{From, Id}`.
     UnlinkAck,
-    /// Term: `{Reference, From, Name}`; From starts watching.
+    /// Term: `{Reference, From, Name}`; From starts monitoring.
     Monitor,
-    /// Term: `{Reference, From}`
+    /// Term: `{Reference, From}`.
     Demonitor,
-    /// Term: `{'DOWN', Reference, Type, Object, Reason}`
+    /// Term: `{'DOWN', Reference, Type, Object, Reason}`.
     Down,
     /// A task to run in the receiver: see [`crate::process::task`].
     Run,
-    /// A message of another node, which its receiver decodes: see [`external`].
+    /// A message of another node, which its receiver decodes; see [`external`].
     External,
 }
 
 impl Kind {
-    /// It is put into the mailbox, if anything is done about it.
+    /// Whether its only effect is that it may go into the mailbox.
     #[inline]
     pub(crate) fn is_message(self) -> bool {
         matches!(
@@ -68,15 +72,15 @@ impl Kind {
     }
 }
 
-/// The role of a message in sequential tracing.
+/// The effect of a message on sequential tracing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Sequel {
-    /// No process sent it: who receives it keeps its token.
+    /// No process sent it: the receiver keeps its token.
     None,
-    /// It was sent without a token.
+    /// It was sent without a token: the receiver loses its token.
     Ends,
-    /// The first words of the block are a cell: `[Token | Message]`.
+    /// The first words of the block are a cons cell: `[Token | Message]`.
     Token,
 }
 
@@ -85,29 +89,31 @@ pub enum Sequel {
 pub struct Signal {
     pub link: Link,
     pub kind: Kind,
-    /// The term of a message is `[Sender | Message]`, for those who trace what is received by its sender.
+    /// Whether the term of a message is `[Sender | Message]`, for tracing by sender.
     pub sent_by: bool,
-    /// For messages: see [`Sequel`].
+    /// For messages; see [`Sequel`].
     pub sequel: Sequel,
-    /// Whether the words are a [`Flat`], of which `off_heap` says what is to be known ([`FLAT`]); and above that the upper bits
-    /// of how many words follow.
+    /// [`FLAT`] if the words were made from a [`Flat`], which `off_heap` describes; above that bit,
+    /// the upper bits of the number of words that follow.
     form: u8,
-    /// The lower bits of that.
+    /// The lower bits of the number of words.
     words: u32,
     pub term: Term,
-    /// First of the objects in it that own something. Of what is flat and owns nothing: which words point into the block
-    /// (32 bits), and the first and the end of the words that the message takes (8 bits each). Of [`Kind::External`]: what it is.
+    /// First object of the off-heap list. In a flat signal, which owns nothing: a mask of the words
+    /// that point into the block (32 bits), and the first and the end of the message's words (8
+    /// bits each). In a [`Kind::External`]: its box.
     off_heap: *mut Term,
-    /// Regions that it points into.
+    /// Regions that its terms point into.
     regions: RegionSet,
 }
 
 /// See [`Signal::form`].
 const FLAT: u8 = 1;
-/// Most words of a signal, as many as [`Signal::form`] and [`Signal::words`] can say: terabytes.
+/// Maximum number of words of a signal, as [`Signal::form`] and [`Signal::words`] can express:
+/// terabytes.
 const MOST_WORDS: usize = (1 << 39) - 1;
 
-/// Words in the form in which a head has them.
+/// Splits a number of words into the fields of a head.
 #[inline]
 fn split(words: usize) -> (u8, u32) {
     (((words >> 32) << 1) as u8, words as u32)
@@ -146,17 +152,17 @@ impl Alloc for Builder {
 }
 
 impl Signal {
-    /// A signal with room for `words` words, whose term is what `f` builds in it.
+    /// Returns a signal with room for `words` words, whose term is what `f` builds in it.
     #[inline]
     pub fn build(kind: Kind, words: usize, f: impl FnOnce(&mut dyn Alloc) -> Term) -> *mut Signal {
         Self::build_with(kind, words, |b| f(b))
     }
     fn build_with(kind: Kind, words: usize, f: impl FnOnce(&mut Builder) -> Term) -> *mut Signal {
         if words > MOST_WORDS {
-            // No memory holds it.
+            // No memory can hold it.
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<Signal>());
         }
-        // SAFETY: the head is written whole.
+        // SAFETY: the whole head is written.
         unsafe {
             let p = blocks::alloc(words);
             let at = (p as *mut Term).add(HEAD_WORDS);
@@ -183,7 +189,7 @@ impl Signal {
             p
         }
     }
-    /// A signal that holds a copy of `t`.
+    /// Returns a signal that holds a copy of `t`.
     #[inline]
     pub fn copy_of(kind: Kind, t: Term) -> *mut Signal {
         if t.is_immed() {
@@ -191,7 +197,8 @@ impl Signal {
         }
         Self::copy_sized(kind, t, copy::size_of(t), RegionSet::default())
     }
-    /// A signal that holds what was gathered; `part`: the words that are of the message.
+    /// Returns a signal that holds what was gathered. `part` is the range of words that belong to
+    /// the message.
     #[inline]
     pub(crate) fn of_flat(
         kind: Kind,
@@ -200,7 +207,7 @@ impl Signal {
         part: (usize, usize),
     ) -> *mut Signal {
         let info = f.inside() as usize | part.0 << 32 | part.1 << 40;
-        // SAFETY: the head is written whole, and the words are those of the block.
+        // SAFETY: the whole head is written, and the words are those of the block.
         unsafe {
             let p = blocks::alloc(f.len());
             let term = f.put((p as *mut Term).add(HEAD_WORDS));
@@ -220,10 +227,10 @@ impl Signal {
             p
         }
     }
-    /// A message that is an immediate.
+    /// Returns a message that is an immediate.
     #[inline]
     pub(crate) fn of_immed(sequel: Sequel, term: Term) -> *mut Signal {
-        // SAFETY: the head is written whole.
+        // SAFETY: the whole head is written.
         unsafe {
             let p = blocks::alloc(0);
             p.write(Signal {
@@ -242,7 +249,7 @@ impl Signal {
             p
         }
     }
-    /// The message made anew at `to`, with the words that it took, if it is flat.
+    /// Copies the message to `to`, if it is flat. Returns the term and the words that it takes.
     ///
     /// # Safety
     /// There is room for [`Signal::words`] words.
@@ -257,11 +264,16 @@ impl Signal {
         }
         let info = self.off_heap.addr();
         let (first, end) = (info >> 32 & 0xFF, info >> 40 & 0xFF);
-        let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
-        let t = copy::move_flat(t, words, (first, end), info as u32, to);
+        // SAFETY: the words of a flat signal follow its head, and `info` describes them; there is
+        // room at `to`.
+        let t = unsafe {
+            let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
+            copy::move_flat(t, words, (first, end), info as u32, to)
+        };
         Some((t, end - first))
     }
-    /// A signal that holds a copy of `t`, which takes `n` words. The counts of `held`, regions that the term refers to, are the signal's.
+    /// Returns a signal that holds a copy of `t`, which takes `n` words. It takes over the counts
+    /// of `held`, regions that the term refers to.
     #[inline]
     pub(crate) fn copy_sized(kind: Kind, t: Term, n: usize, held: RegionSet) -> *mut Signal {
         sharing::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
@@ -270,7 +282,8 @@ impl Signal {
             copy::copy(t, b)
         })
     }
-    /// As [`Signal::pair_of`], where it is known that `d` takes `n` words, and with regions as of [`Signal::copy_sized`].
+    /// As [`Signal::pair_of`], where `d` is known to take `n` words, and with regions as for
+    /// [`Signal::copy_sized`].
     #[inline]
     pub(crate) fn pair_sized(
         kind: Kind,
@@ -285,7 +298,7 @@ impl Signal {
             b.cons(a, d)
         })
     }
-    /// A tuple of copies of `items`.
+    /// Returns a signal with a tuple of copies of `items`.
     pub fn tuple_of(kind: Kind, items: &[Term]) -> *mut Signal {
         let mut f = Flat::new();
         if !sharing::as_if_large() && f.set_tuple(items) {
@@ -297,7 +310,7 @@ impl Signal {
             b.tuple(&v)
         })
     }
-    /// A cons cell of copies.
+    /// Returns a signal with a cons cell of copies.
     #[inline]
     pub fn pair_of(kind: Kind, a: Term, d: Term) -> *mut Signal {
         let n = copy::size_of(a) + copy::size_of(d) + 2;
@@ -306,7 +319,7 @@ impl Signal {
             b.cons(a, d)
         })
     }
-    /// A message of which its sender is known, behind the reference of an alias if there is one.
+    /// Returns a message with its sender, behind the reference of an alias if there is one.
     pub fn sent(alias: Option<Term>, from: Term, msg: Term) -> *mut Signal {
         let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
         let n = copy::size_of(msg) + 2 + alias.map_or(0, |r| copy::size_of(r) + 2);
@@ -325,7 +338,7 @@ impl Signal {
         unsafe { (*s).sent_by = true };
         s
     }
-    /// A message that a token goes with; `from`: the message is to say who sent it.
+    /// Returns a message with a token. `from`: the message also has its sender.
     pub fn with_token(
         alias: Option<Term>,
         token: &Token,
@@ -333,14 +346,15 @@ impl Signal {
         msg: Term,
     ) -> *mut Signal {
         let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
-        // As many as are made: the words become a fragment of the receiver's heap, all of which is looked at.
+        // Exactly as many as are built: the words become a fragment of the receiver's heap, all of
+        // which is scanned.
         let n = 2
             + token.words()
             + copy::size_of(msg)
             + from.map_or(0, |_| 2)
             + alias.map_or(0, |r| copy::size_of(r) + 2);
         let s = Self::build_with(kind, n, |b| {
-            // The cell comes first, so that it is found again.
+            // The cell comes first, so that it can be found again.
             let cell = b.alloc(2);
             let token = token.term(b);
             let mut msg = copy::copy(msg, b);
@@ -368,13 +382,14 @@ impl Signal {
         }
         s
     }
-    /// The token that came with a message.
+    /// Returns the token that came with a message.
     #[inline]
     pub fn token(&self) -> Option<Term> {
         if let Some(e) = self.as_external() {
             return (self.sequel == Sequel::Token).then(|| e.token());
         }
-        // SAFETY: the words follow the head, and the first two are a cell.
+        // SAFETY: the words follow the head, and `Sequel::Token` says that the first two are a
+        // cell.
         (self.sequel == Sequel::Token)
             .then(|| unsafe { *(self as *const Signal as *const Term).add(HEAD_WORDS) })
     }
@@ -392,7 +407,7 @@ impl Signal {
     pub fn plain(&self) -> bool {
         self.is_flat() || self.off_heap.is_null() && self.regions.is_empty()
     }
-    /// Whether its terms own nothing outside the block, but for regions that they refer to.
+    /// Whether its terms own nothing outside the block except counts of regions.
     #[inline]
     pub(crate) fn refers_only(&self) -> bool {
         self.is_flat() || self.off_heap.is_null()
@@ -407,7 +422,7 @@ impl Signal {
             regions: std::mem::take(&mut self.regions),
         }
     }
-    /// The regions that it points into, taken from it.
+    /// Takes the regions that its terms point into.
     #[inline]
     pub(crate) fn take_regions(&mut self) -> RegionSet {
         std::mem::take(&mut self.regions)
@@ -415,37 +430,47 @@ impl Signal {
     /// Frees it with what its terms own.
     ///
     /// # Safety
-    /// `s` is owned by the caller and is no [`Kind::Run`]; its terms are not used afterwards.
+    /// The caller owns `s`, which is not a [`Kind::Run`]. Its terms are not used afterwards.
     #[inline]
     pub unsafe fn free(s: *mut Signal) {
-        if !(*s).plain() {
-            Self::release(s);
+        // SAFETY: by the contract, the signal is the caller's, and its block has so many words.
+        unsafe {
+            if !(*s).plain() {
+                Self::release(s);
+            }
+            blocks::free(s, (*s).words());
         }
-        blocks::free(s, (*s).words());
     }
-    /// Gives back what a signal holds outside its block.
+    /// Releases what a signal owns outside its block.
     ///
     /// # Safety
     /// As for [`Signal::free`], once.
     unsafe fn release(s: *mut Signal) {
-        if (*s).kind == Kind::External {
-            drop(Box::from_raw((*s).off_heap as *mut external::External));
-        } else {
-            gc::release_off_heap(&mut (*s).take_off_heap());
+        // SAFETY: the signal is the caller's. The kind says what `off_heap` is.
+        unsafe {
+            if (*s).kind == Kind::External {
+                drop(Box::from_raw((*s).off_heap as *mut external::External));
+            } else {
+                gc::release_off_heap(&mut (*s).take_off_heap());
+            }
         }
     }
     /// Turns it into a fragment that holds its term.
     ///
     /// # Safety
-    /// `s` is owned by the caller and is neither a [`Kind::Run`] nor a [`Kind::External`].
+    /// The caller owns `s`, which is neither a [`Kind::Run`] nor a [`Kind::External`].
     #[inline]
     pub(crate) unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
-        let term = (*s).term;
-        let words = (*s).words();
-        let mut o = (*s).take_off_heap();
-        o.bytes = gc::off_heap_bytes(&o);
-        let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
-        (term, f)
+        // SAFETY: by the contract, the signal is the caller's. Its block has as many words, and the
+        // terms in them own what its off-heap list has.
+        unsafe {
+            let term = (*s).term;
+            let words = (*s).words();
+            let mut o = (*s).take_off_heap();
+            o.bytes = gc::off_heap_bytes(&o);
+            let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
+            (term, f)
+        }
     }
     /// Turns it into an owned term.
     ///
@@ -453,7 +478,8 @@ impl Signal {
     /// As for [`Signal::into_fragment`].
     #[inline]
     pub unsafe fn into_owned(s: *mut Signal) -> OwnedTerm {
-        let (t, f) = Self::into_fragment(s);
+        // SAFETY: the contract is the same.
+        let (t, f) = unsafe { Self::into_fragment(s) };
         OwnedTerm::from_parts(t, f)
     }
 }
@@ -463,7 +489,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_beyond_32_bits_are_told() {
+    fn words_beyond_32_bits_are_kept() {
         for n in [0, 1, u32::MAX as usize, 1 << 32, (5 << 32) | 7, MOST_WORDS] {
             let (form, low) = split(n);
             assert_eq!(joined(form, low), n);

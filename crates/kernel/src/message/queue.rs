@@ -1,14 +1,16 @@
 //! The queue of signals in transit: many senders, one receiver, one word in the cell.
 //!
-//! The word holds the newest signal (48 bits of address), and above it 16 bits that change whenever the cell changes
-//! hands, or `closed`. Senders push with compare-and-swap; the receiver takes everything with one swap and reverses
-//! it, so that signals of one sender come out in the order in which they were sent.
+//! The word holds the address of the newest signal (48 bits), or `closed`, and above it an epoch of
+//! 16 bits that changes whenever the cell changes hands. Senders push with compare-and-swap; the
+//! receiver takes everything with one swap and reverses it, so that signals of one sender come out
+//! in the order in which they were sent.
 //!
 //! # Cells are reused
-//! A sender looks a pid up, finds a cell, loads this word, then reads the cell's id. If the id still is the one it
-//! wants, the word belongs to that process's time; should the process end before the push, the epoch in the word has
-//! changed and the compare-and-swap fails. So a signal never reaches a process it wasn't meant for, without locks and
-//! without counting senders. Cells are never unmapped.
+//! A sender looks a pid up, finds a cell, loads this word, then reads the cell's id. If the id
+//! still is the intended one, the word belongs to the time of that process. Should the process end
+//! before the push, the epoch in the word has changed and the compare-and-swap fails. So a signal
+//! never reaches a process that it wasn't meant for, without locks and without a count of senders.
+//! Cells are never unmapped.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -21,39 +23,40 @@ pub struct Link {
 const PTR_BITS: u32 = 48;
 const PTR_MASK: u64 = (1 << PTR_BITS) - 1;
 const EPOCH: u64 = 1 << PTR_BITS;
-/// In place of an address: nobody receives here.
+/// Stands in place of an address: nobody receives here.
 const CLOSED: u64 = 1;
 
-/// The epoch that zeroed cells start with, in its place in the word.
+/// The epoch that zeroed cells start with, shifted into place.
 static FIRST_EPOCH: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// To be called before the memory of free cells is given back: cells that start anew get epochs that they have not
-/// had lately, so that a sender which has slept since then fails as it would have before.
+/// Changes the first epoch. Must be called before the memory of free cells is given back: cells
+/// that start anew get epochs that they have not had lately, so that a sender which has slept since
+/// then still fails.
 #[inline]
 pub(crate) fn forget_epochs() {
-    // An odd number of epochs, far from the few that a cell gets through in the meantime.
+    // An odd number of epochs, far from the few that a cell goes through meanwhile.
     FIRST_EPOCH.fetch_add(EPOCH.wrapping_mul(0x2F35), Ordering::Relaxed);
 }
 
-/// See the module head.
+/// See the module docs.
 pub struct InTransit(AtomicU64);
 
-/// Why a push was refused: the process has ended.
+/// The reason for which a push was refused: the process has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
 
 impl InTransit {
-    /// A queue that nobody receives from yet.
+    /// Returns a queue that nobody receives from yet.
     #[inline]
     pub fn closed() -> InTransit {
         InTransit(AtomicU64::new(CLOSED))
     }
-    /// As it is in memory fresh from the system.
+    /// Returns a queue as it is in memory fresh from the system.
     #[inline]
     pub fn zeroed() -> InTransit {
         InTransit(AtomicU64::new(0))
     }
-    /// Spawner: opens the queue for a new process in the cell.
+    /// Opens the queue for a new process in the cell. Called by the spawner.
     #[inline]
     pub fn open(&self) {
         let w = self.0.load(Ordering::Relaxed);
@@ -61,8 +64,9 @@ impl InTransit {
         self.0
             .store((w & !PTR_MASK).wrapping_add(EPOCH), Ordering::Release);
     }
-    /// Spawner, before the cell has an id: what was never used, or whose memory was given back, is zeroed, and would look
-    /// open to whoever finds the id.
+    /// Closes the queue of a zeroed cell. The spawner calls it before the cell has an id: a cell
+    /// that was never used, or whose memory was given back, would look open to a thread that finds
+    /// the id.
     #[inline]
     pub(crate) fn close_if_zeroed(&self) {
         if self.0.load(Ordering::Relaxed) == 0 {
@@ -70,8 +74,8 @@ impl InTransit {
             self.0.store(epoch | CLOSED, Ordering::Relaxed);
         }
     }
-    /// Sender: pushes `sig`, provided that `is_target` (which reads the cell's id) holds in the epoch of the push.
-    /// On success the queue owns the signal.
+    /// Pushes `sig`, provided that `is_target` (which reads the cell's id) holds in the epoch of
+    /// the push. Called by senders. On success the queue owns the signal.
     ///
     /// # Safety
     /// `sig` is a signal's first word, owned by the caller, at an 8-aligned address below 2^48.
@@ -82,7 +86,8 @@ impl InTransit {
             if w & PTR_MASK == CLOSED || !is_target() {
                 return Err(Closed);
             }
-            (*sig).next = (w & PTR_MASK) as *mut Link;
+            // SAFETY: the signal is the caller's until the exchange succeeds.
+            unsafe { (*sig).next = (w & PTR_MASK) as *mut Link };
             match self.0.compare_exchange_weak(
                 w,
                 (w & !PTR_MASK) | sig as u64,
@@ -94,15 +99,15 @@ impl InTransit {
             }
         }
     }
-    /// Whether something is there to take.
+    /// Whether there is nothing to take.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.load(Ordering::Acquire) & PTR_MASK <= CLOSED
     }
-    /// Receiver: takes all signals, oldest first, as a chain.
+    /// Takes all signals, oldest first, as a chain. Called by the receiver.
     pub fn take(&self) -> *mut Link {
-        // The epoch changes, and the queue is closed, by the hand of the receiver alone: so it may be read first. What
-        // follows is an exchange even where there seems to be nothing, see `State::wake`.
+        // Only the receiver changes the epoch and closes the queue, so the word may be read first.
+        // The exchange that follows is needed even if there seems to be nothing; see `State::wake`.
         let w = self.0.load(Ordering::Relaxed);
         if w & PTR_MASK == CLOSED {
             return std::ptr::null_mut();
@@ -111,7 +116,7 @@ impl InTransit {
         // SAFETY: the chain was taken whole; its links were written by senders before their pushes.
         unsafe { reverse((w & PTR_MASK) as *mut Link) }
     }
-    /// Receiver: closes the queue for good and takes what is left, oldest first.
+    /// Closes the queue for good and takes what is left, oldest first. Called by the receiver.
     pub(crate) fn close(&self) -> *mut Link {
         let mut w = self.0.load(Ordering::Relaxed);
         loop {
@@ -134,7 +139,7 @@ impl InTransit {
     }
 }
 
-/// Has the processor fetch what will be read soon; any address may be given.
+/// Prefetches what will be read soon. Any address may be given.
 #[inline]
 pub(crate) fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -148,20 +153,22 @@ pub(crate) fn prefetch(p: *const u8) {
     let _ = p;
 }
 
-/// Turns a chain round.
+/// Reverses a chain.
 ///
 /// # Safety
-/// A chain that ends in null and belongs to the caller.
+/// The chain ends in null and belongs to the caller.
 unsafe fn reverse(mut p: *mut Link) -> *mut Link {
     let mut out: *mut Link = std::ptr::null_mut();
     while !p.is_null() {
-        let next = (*p).next;
-        // Most lie in another processor's cache, one behind another where one sender made them.
+        // SAFETY: by the contract, `p` is a link of the chain.
+        let next = unsafe { (*p).next };
+        // Most signals lie in another processor's cache, adjacent if one sender made them.
         let stride = (next as isize).wrapping_sub(p as isize);
         if (-1024..=1024).contains(&stride) {
             prefetch((next as *const u8).wrapping_offset(stride * 8));
         }
-        (*p).next = out;
+        // SAFETY: as above.
+        unsafe { (*p).next = out };
         out = p;
         p = next;
     }

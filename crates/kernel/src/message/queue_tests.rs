@@ -1,4 +1,5 @@
-//! Tests of [`super::queue`], on threads of the system. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::queue`], on threads of the system. `crates/models` compiles the same file for
+//! its models.
 
 use super::queue::*;
 use std::sync::Arc;

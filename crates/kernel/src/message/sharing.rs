@@ -1,21 +1,23 @@
-//! Whether what is sent is copied or shared, and how much of it was: see [`crate::signal::share`].
+//! Settings and counters of copying and sharing; see [`crate::signal::share`].
 
 use purlin_term::gc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Words from which on a part of a term is shared. `usize::MAX`: never. [`VARIES`]: another number each time.
+/// Minimum number of words of a shared part. `usize::MAX`: nothing is shared. [`VARIES`]: a
+/// different number each time.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
-/// In the stress mode whatever is sent or stored may be copied or shared, however large it is.
+/// Used in stress mode: whatever is sent or stored may be copied or shared, whatever its size.
 const VARIES: usize = 0;
-/// The setting of [`THRESHOLD`].
+/// The setting of [`THRESHOLD`] that was requested.
 static ASKED: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 
-/// Words from which on a part of a term is shared, as was asked for. `usize::MAX`: never.
+/// Minimum number of words of a shared part, as requested. `usize::MAX`: nothing is shared.
 pub fn asked_threshold() -> usize {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Sets [`asked_threshold`]: words; 0 and `usize::MAX` are for never. Gives what it was.
+/// Sets [`asked_threshold`] in words; 0 and `usize::MAX` disable sharing. Returns the previous
+/// value.
 pub fn set_threshold(words: usize) -> usize {
     let n = if words == 0 { usize::MAX } else { words };
     let varies = gc::stress() && n != usize::MAX;
@@ -23,7 +25,7 @@ pub fn set_threshold(words: usize) -> usize {
     ASKED.swap(n, Ordering::Relaxed)
 }
 
-/// Words from which on a part of the term in hand is shared.
+/// Minimum number of words of a shared part, for the term at hand.
 #[inline]
 pub(crate) fn threshold() -> usize {
     match THRESHOLD.load(Ordering::Relaxed) {
@@ -36,28 +38,29 @@ pub(crate) fn threshold() -> usize {
 fn varied() -> usize {
     match gc::stress_below(4) {
         0 => asked_threshold(),
-        // Not never: what is reached again and again takes no end of room as a tree.
+        // Not disabled: a term with much internal sharing has no bounded size as a tree.
         1 => asked_threshold().max(DEFAULT_THRESHOLD),
         2 => 1,
         _ => 1 + gc::stress_below(64),
     }
 }
 
-/// Whether a message of so many words at most is copied, without a look at what was sent before.
+/// Whether a message of at most so many words is copied, without a look at what was sent before.
 #[inline]
 pub fn copies(words: usize) -> bool {
     let n = THRESHOLD.load(Ordering::Relaxed);
     n > words || (n == VARIES && asked_threshold() > words && gc::stress_roll(2))
 }
 
-/// Whether a signal that could be a [`purlin_term::copy::Flat`] is to be as large ones are.
+/// Whether a signal that could be a [`purlin_term::copy::Flat`] is to be built like large ones.
 #[inline]
 pub(crate) fn as_if_large() -> bool {
     THRESHOLD.load(Ordering::Relaxed) == VARIES && gc::stress_roll(2)
 }
 
-/// 256 KiB. To find out what is reached twice, and to make a region, takes ten microseconds more than a copy, which shows
-/// beside the copying of less: a tenth at 80 kilobytes, for terms that are sent once.
+/// 256 KiB. To find what is reached twice, and to make a region, takes ten microseconds more than a
+/// copy. For smaller terms that is noticeable: a tenth at 80 kilobytes, for terms that are sent
+/// once.
 pub const DEFAULT_THRESHOLD: usize = 32_768;
 
 /// Words that were copied from process to process, and words that were shared instead.
@@ -67,8 +70,9 @@ pub static SHARED: AtomicU64 = AtomicU64::new(0);
 /// Words that were copied to regions, which is done once.
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Words that one process had copied from it, copied to regions, and shared without a copy. Copied words are counted from
-/// its first message of [`COUNTED_WORDS`] on: what sends but little takes no memory for it.
+/// Words of one process that were copied to others, copied to regions, and shared without a copy.
+/// Copied words count from its first message of at least `COUNTED_WORDS` on: a process that sends
+/// little needs no memory for this.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     pub copied: u64,
@@ -77,7 +81,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing.
+    /// All counters at zero.
     pub const NONE: Tally = Tally {
         copied: 0,
         moved: 0,
@@ -89,7 +93,7 @@ impl Tally {
         self.moved += words as u64;
         MOVED.fetch_add(words as u64, Ordering::Relaxed);
     }
-    /// Counts words that were not copied, being there.
+    /// Counts words that were shared without a copy.
     #[inline]
     pub(crate) fn count_shared(&mut self, words: usize) {
         self.shared += words as u64;

@@ -1,4 +1,4 @@
-//! Tokens of sequential tracing, as they go with messages.
+//! Sequential trace tokens, as they travel with messages.
 
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, Term, copy};
@@ -25,25 +25,25 @@ pub mod token_flag {
 /// The sequential tracing state of a process.
 #[derive(Default)]
 pub struct Sequence {
-    /// Counts what it sends.
+    /// Counter of what it sends.
     pub clock: i64,
     /// The serial number that it received last.
     pub last: i64,
     pub token: Option<Token>,
 }
 
-/// The token that goes with messages, see [`crate::signal::token`].
+/// The token that travels with messages; see [`crate::signal::token`].
 pub struct Token {
     pub label: OwnedTerm,
     pub flags: u32,
     pub serial: i64,
-    /// The pid of the process that sent it, maybe one of another node.
+    /// The pid of the sending process, possibly on another node.
     pub from: OwnedTerm,
     pub previous: i64,
 }
 
 impl Token {
-    /// The same token once more.
+    /// Returns a copy of the token.
     pub fn duplicate(&self) -> Token {
         Token {
             label: OwnedTerm::copy_of(self.label.term()),
@@ -51,7 +51,7 @@ impl Token {
             ..*self
         }
     }
-    /// `{Flags, Label, Serial, From, Previous}`
+    /// Returns `{Flags, Label, Serial, From, Previous}`.
     pub fn term(&self, a: &mut (impl Alloc + ?Sized)) -> Term {
         let label = copy::copy(self.label.term(), a);
         let (serial, previous) = (Term::small(self.serial), Term::small(self.previous));
@@ -68,7 +68,7 @@ impl Token {
     pub fn words(&self) -> usize {
         6 + copy::size_of(self.label.term()) + copy::size_of(self.from.term())
     }
-    /// The token of a term that [`Token::term`] made; None of any other term.
+    /// Returns the token of a term that [`Token::term`] made; `None` for any other term.
     pub fn of_term(t: Term) -> Option<Token> {
         let &[flags, label, serial, from, previous] = t.as_tuple()? else {
             return None;

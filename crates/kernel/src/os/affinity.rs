@@ -1,5 +1,6 @@
-//! The processors that the threads of the runtime may run on. Schedulers may be bound to one each ([`crate::sched::binding`]); a thread
-//! or a process of the system that a bound one starts would be bound as well, and is freed here.
+//! The processors that the threads of the runtime may run on. Each scheduler may be bound to one
+//! ([`crate::sched::binding`]). Threads and system processes that a bound scheduler starts would
+//! inherit the binding; they are unbound here.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::sync::OnceLock;
@@ -8,10 +9,10 @@ use std::sync::OnceLock;
 mod here {
     use std::mem::{size_of, zeroed};
 
-    /// Processors that this thread may run on.
+    /// Returns the processors that this thread may run on.
     pub(crate) fn now() -> Vec<usize> {
-        // SAFETY: cpu_set_t is plain bits, for which zero is a value; the call writes at most the size that it is told, and the bits
-        // asked for are those of the set.
+        // SAFETY: cpu_set_t is plain bits, for which zero is a valid value; the call writes at most
+        // the given size, and the bits read lie within the set.
         unsafe {
             let mut may: libc::cpu_set_t = zeroed();
             if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut may) != 0 {
@@ -22,10 +23,11 @@ mod here {
         }
     }
 
-    /// Has this thread run on those processors only. Where the system refuses, it runs where it might.
+    /// Binds this thread to those processors. If the system refuses, nothing changes.
     pub(crate) fn bind(to: &[usize]) {
         let bits = 8 * size_of::<libc::cpu_set_t>();
-        // SAFETY: as above; the bits set are within the set, which the call reads; 0 is this thread.
+        // SAFETY: as above; the bits set lie within the set, which the call reads; 0 is this
+        // thread.
         unsafe {
             let mut mask: libc::cpu_set_t = zeroed();
             to.iter()
@@ -50,27 +52,28 @@ use here::now;
 /// Whether a thread has ever been bound.
 static EVER_BOUND: AtomicBool = AtomicBool::new(false);
 
-/// Threads will be bound from now on. The first call comes before the first is.
+/// Announces that threads will be bound. The first call precedes the first binding.
 pub(crate) fn begin_binding() {
     allowed();
     purlin_term::background_free::begin_with(begin_unbound);
     EVER_BOUND.store(true, Ordering::Release);
 }
 
-/// Where threads might run before any was bound.
+/// The processors that threads might use before any was bound.
 pub(crate) fn allowed() -> &'static [usize] {
     static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
     ALLOWED.get_or_init(now)
 }
 
-/// The thread that calls may run where a thread might that no scheduler has started.
+/// Unbinds the calling thread, which a bound scheduler may have started.
 pub fn begin_unbound() {
     if EVER_BOUND.load(Ordering::Relaxed) {
         bind(allowed());
     }
 }
 
-/// Does what makes a process of the system, which runs where its maker may: where threads might before any was bound.
+/// Runs `make`, which starts a system process, with the calling thread unbound, since the new
+/// process inherits its processors.
 pub fn unbound<R>(make: impl FnOnce() -> R) -> R {
     if !EVER_BOUND.load(Ordering::Relaxed) {
         return make();

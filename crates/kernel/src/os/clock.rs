@@ -1,23 +1,32 @@
-//! The time for programs, and the rules of local time: whatever Erlang code is told of time comes from here, and so do the
-//! deadlines of timers. (How long something took that only the runtime itself asks for, some others measure with the standard
-//! library's `Instant`.)
+//! The clocks of Erlang programs, and the rules of local time. All times that Erlang code sees come
+//! from here, and so do the deadlines of timers. (Durations that only the runtime itself uses are
+//! partly measured with the standard library's `Instant`.)
 //!
-//! Three clocks, all in nanoseconds (the runtime's native time unit):
+//! There are three clocks, all in nanoseconds (the runtime's native time unit):
 //! * OS system time: the wall clock as it is, which may leap.
-//! * Erlang monotonic time: counts from [`START`] when the runtime starts, never goes back.
+//! * Erlang monotonic time: counts from [`START`] when the runtime starts, and never goes back.
 //! * Erlang system time: Erlang monotonic time plus [`offset`].
 //!
-//! The offset is settled when the runtime starts and stays, as in time warp mode `no_time_warp`; in mode `single_time_warp` a
-//! program may have it settled once more ([`settle`]). The monotonic clock is the operating system's, which it disciplines
-//! itself; its frequency is not corrected here.
+//! The offset is fixed when the runtime starts, as in time warp mode `no_time_warp`. In mode
+//! `single_time_warp` a program may set it once more ([`settle`]). The monotonic clock is the
+//! operating system's, which disciplines it; its frequency is not corrected here.
+//!
+//! # Orderings
+//! `SETTLED` is stored with release after `SHIFT`, and read with acquire by [`is_settled`]. So a
+//! program that has seen the offset as final reads the final offset. The last value of `now_micros`
+//! is one word, which each call replaces by a greater one. Its results therefore differ and grow in
+//! the order of the replacements; no other memory depends on it, and the stronger ordering is not
+//! needed.
 
+use crate::sync::Mutex;
 use purlin_term::release::{self, SUMMER_IF_THERE_IS};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Native time units in a second.
 pub const UNIT: i64 = 1_000_000_000;
-/// Erlang monotonic time at the start of the runtime: whole seconds, near the least small integer.
+/// Erlang monotonic time at the start of the runtime: whole seconds, near the smallest small
+/// integer.
 pub const START: i64 = -576_460_752 * UNIT;
 
 struct Base {
@@ -32,7 +41,7 @@ fn read(clock: libc::clockid_t) -> i64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `t` is a valid place for the result; both clocks exist everywhere this builds.
+    // SAFETY: `t` is valid for the result; both clocks exist on all supported systems.
     unsafe { libc::clock_gettime(clock, &mut t) };
     (t.tv_sec as i64)
         .saturating_mul(UNIT)
@@ -51,13 +60,14 @@ fn base() -> &'static Base {
     })
 }
 
-/// Starts Erlang monotonic time. Called when the runtime starts; the first reading does it otherwise.
+/// Starts Erlang monotonic time. Called when the runtime starts; otherwise the first reading does
+/// it.
 #[inline]
 pub fn init() {
     base();
 }
 
-/// Nanoseconds since the runtime started: what timers count in.
+/// Nanoseconds since the runtime started: the time of timers.
 #[inline]
 pub fn elapsed() -> i64 {
     if crate::os::single::on() {
@@ -73,9 +83,11 @@ pub fn monotonic() -> i64 {
     START + elapsed()
 }
 
-/// Nanoseconds that are added to the offset of the start.
+/// Nanoseconds added to the initial offset.
 static SHIFT: AtomicI64 = AtomicI64::new(0);
 static SETTLED: AtomicBool = AtomicBool::new(false);
+/// Lets one thread settle the offset at a time.
+static SETTLING: Mutex<()> = Mutex::new(());
 
 /// Erlang system time minus Erlang monotonic time.
 #[inline]
@@ -83,14 +95,16 @@ pub fn offset() -> i64 {
     base().offset + SHIFT.load(Ordering::Relaxed)
 }
 
-/// Makes Erlang system time what the wall clock says now, to the microsecond; the new offset. Only the first call does: None
-/// otherwise.
+/// Sets Erlang system time to the wall clock, to the microsecond, and returns the new offset. Only
+/// the first call has an effect; later ones return None.
 pub fn settle() -> Option<i64> {
-    if SETTLED.swap(true, Ordering::AcqRel) {
+    let _one = SETTLING.lock();
+    if SETTLED.load(Ordering::Relaxed) {
         return None;
     }
     let offset = (os_system() - monotonic()).div_euclid(1000) * 1000;
     SHIFT.store(offset - base().offset, Ordering::Relaxed);
+    SETTLED.store(true, Ordering::Release);
     Some(offset)
 }
 
@@ -114,7 +128,7 @@ pub fn os_system() -> i64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// A counter of high resolution, in [`UNIT`]s a second, without any relation to the other clocks.
+/// A high-resolution counter, in [`UNIT`]s a second, unrelated to the other clocks.
 #[inline]
 pub fn perf_counter() -> i64 {
     if crate::os::single::on() {
@@ -132,13 +146,14 @@ pub fn cpu_time() -> i64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// What this thread has computed, in nanoseconds.
+/// Processor time of this thread, in nanoseconds.
 pub fn thread_time() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Erlang system time in microseconds, greater than at any call before (`erlang:now/0`).
-#[allow(deprecated)] // `fetch_update` is called `try_update` in later releases of Rust than the least that is supported.
+// Later releases of Rust than the oldest supported one call `fetch_update` `try_update`.
+#[allow(deprecated)]
 pub fn now_micros() -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = system().div_euclid(1000);
@@ -187,12 +202,13 @@ impl DateTime {
             && (0..60).contains(&self.second)
     }
 
-    /// The universal time at `seconds` since 1970. Years start in March inside, so that the leap day comes last.
+    /// Returns the universal time at `seconds` since 1970. Internally years start in March, so that
+    /// the leap day comes last.
     pub fn from_posix(seconds: i64) -> DateTime {
         let of_day = seconds.rem_euclid(DAY_SECONDS);
         let days = seconds.div_euclid(DAY_SECONDS) + EPOCH_DAYS;
         let before = |y: i64| 365 * y + y / 4 - y / 100 + y / 400;
-        // Divisions truncate on purpose: that is what stock gives for dates before the year 0.
+        // The divisions truncate on purpose: so do stock's for dates before the year 0.
         let mut year = (10_000 * days + 14_780) / 3_652_425;
         if days - before(year) < 0 {
             year -= 1;
@@ -209,9 +225,10 @@ impl DateTime {
         }
     }
 
-    /// Seconds since 1970 of this universal time. The date must be valid and not lie before 1600.
+    /// Returns the seconds since 1970 of this universal time. The date must be valid and not before
+    /// 1600.
     pub fn to_posix(&self) -> i64 {
-        // March-based years again.
+        // Years start in March here too.
         let (y, m) = if self.month > 2 {
             (self.year, self.month - 3)
         } else {
@@ -239,14 +256,14 @@ impl DateTime {
         DateTime::from_posix(os_system().div_euclid(UNIT))
     }
 
-    /// The local time now; universal time if the zone's data can't say.
+    /// The local time now; universal time if there is no data on the zone.
     #[inline]
     pub fn local_now() -> DateTime {
         let seconds = os_system().div_euclid(UNIT);
         DateTime::local(seconds).unwrap_or_else(|| DateTime::from_posix(seconds))
     }
 
-    /// The local time at `seconds` since 1970; None where it has no representation.
+    /// Returns the local time at `seconds` since 1970; None if it cannot be represented.
     #[inline]
     pub fn local(seconds: i64) -> Option<DateTime> {
         read_zone();
@@ -256,15 +273,15 @@ impl DateTime {
         ok.then(|| DateTime::from_tm(&tm))
     }
 
-    /// The universal time of this local time. `dst`: 1 for daylight saving time, 0 for not, -1 for whichever holds.
-    /// None if there is no such time.
+    /// Returns the universal time of this local time. `dst`: 1 for daylight saving time, 0 for
+    /// standard time, -1 for whichever applies. None if there is no such time.
     pub fn local_to_universal(&self, dst: i32) -> Option<DateTime> {
         let dst = match release::has(SUMMER_IF_THERE_IS) && !has_summer_time() {
             true => 0,
             false => dst,
         };
         let seconds = self.mktime(dst).or_else(|| {
-            // A zone without daylight saving time may refuse it; then the flag says nothing.
+            // A zone without daylight saving time may refuse the flag; then try without it.
             if dst != 0 { self.mktime(0) } else { None }
         })?;
         let mut tm = empty_tm();
@@ -287,7 +304,7 @@ impl DateTime {
             Some(unsafe { libc::mktime(&mut tm) })
         };
         match try_at(self.second)? {
-            // -1 is failure, or the last second of 1969: the second before tells which.
+            // -1 means failure, or the last second of 1969; the second before tells which.
             -1 if try_at(self.second - 1)? != -2 => None,
             t => Some(t),
         }
@@ -306,18 +323,20 @@ fn has_summer_time() -> bool {
         static daylight: libc::c_int;
     }
     read_zone();
-    // SAFETY: an integer of the C library's, which is written when the zone is read: once, before.
+    // SAFETY: an integer of the C library that is written once, when the zone is read, which is
+    // done above.
     unsafe { daylight != 0 }
 }
 
-/// `localtime_r` need not look at the zone setting itself.
+/// Reads the zone once: `localtime_r` need not do it itself.
 #[inline]
 fn read_zone() {
     unsafe extern "C" {
         fn tzset();
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: reads the environment, which the runtime never changes (its variables are kept apart).
+    // SAFETY: reads the environment, which the runtime never changes (it keeps its variables
+    // elsewhere).
     ONCE.call_once(|| unsafe { tzset() });
 }
 

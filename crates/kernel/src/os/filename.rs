@@ -1,7 +1,7 @@
 //! File names and environment strings between Erlang and the operating system.
 //!
-//! The native encoding is settled once, when the runtime starts: by the flag `+fn`, else by the locale. A name that
-//! the encoding can't say travels as a raw binary.
+//! The native encoding is fixed when the runtime starts: by the flag `+fn`, otherwise by the
+//! locale. A name that the encoding cannot represent is passed as a raw binary.
 
 use crate::options::{FilenameEncoding, FilenameWarning};
 use purlin_term::{Alloc, Term, atom};
@@ -41,7 +41,8 @@ fn resolve(e: FilenameEncoding) -> Encoding {
 
 /// Whether the character set of the user's locale is UTF-8.
 pub fn locale_is_utf8() -> bool {
-    // SAFETY: the locale object is made, asked and freed here; the answer is read before that.
+    // SAFETY: the locale object is made, used and freed here; the answer is read before it is
+    // freed.
     unsafe {
         let l = libc::newlocale(libc::LC_CTYPE_MASK, c"".as_ptr(), std::ptr::null_mut());
         if l.is_null() {
@@ -54,7 +55,7 @@ pub fn locale_is_utf8() -> bool {
     }
 }
 
-/// Settles the encoding. Called once, before any name is converted; later calls change nothing.
+/// Sets the encoding. Called once, before any name is converted; later calls have no effect.
 pub fn configure(encoding: FilenameEncoding, warning: FilenameWarning) {
     SETTING.get_or_init(|| Setting {
         encoding: resolve(encoding),
@@ -67,13 +68,14 @@ pub fn encoding() -> Encoding {
     setting().encoding
 }
 
-/// The treatment of names that the encoding can't say.
+/// The treatment of names that the encoding cannot represent.
 pub fn warning() -> FilenameWarning {
     setting().warning
 }
 
-/// The native form of a name: a (deep) list of characters, or an atom. None if `t` is neither, or has a character
-/// that the encoding does not have, or the null character. Binaries are not taken: they are native already.
+/// Returns the native form of a name: a (deep) list of characters, or an atom. None if `t` is
+/// neither, or contains a null character or one that the encoding does not have. Binaries are not
+/// accepted, since they are native already.
 pub fn to_native(t: Term) -> Option<Vec<u8>> {
     let enc = encoding();
     let mut out = Vec::new();
@@ -121,8 +123,8 @@ fn push(out: &mut Vec<u8>, c: i64, enc: Encoding) -> Option<()> {
     Some(())
 }
 
-/// The native form of a file name argument as natives other than `prim_file` take it: as [`to_native`], and binaries
-/// as they are. Of a bit string the whole bytes count, as in stock.
+/// Returns the native form of a file name for natives other than those of `prim_file`: as
+/// [`to_native`], and binaries unchanged. A bit string counts by its whole bytes, as in stock.
 pub fn any_to_native(t: Term) -> Option<Vec<u8>> {
     let Some(bits) = t.as_bits() else {
         return to_native(t);
@@ -132,7 +134,7 @@ pub fn any_to_native(t: Term) -> Option<Vec<u8>> {
     (!name.contains(&0)).then_some(name)
 }
 
-/// The list of characters that these native bytes are; None if they are not properly encoded.
+/// Decodes native bytes to a list of characters; None if they are not valid in the encoding.
 pub fn from_native<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8]) -> Option<Term> {
     match encoding() {
         Encoding::Latin1 => Some(a.byte_list(bytes, purlin_term::NIL)),
@@ -140,7 +142,8 @@ pub fn from_native<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8]) -> Option<Term> {
     }
 }
 
-/// The list of characters that these native bytes are; one of bytes if they are not properly encoded.
+/// Decodes native bytes to a list of characters; to a list of bytes if they are not valid in the
+/// encoding.
 pub fn from_native_lossy<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8]) -> Term {
     match from_native(a, bytes) {
         Some(t) => t,

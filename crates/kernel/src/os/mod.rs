@@ -1,7 +1,9 @@
-//! The operating system as programs see it: time, names of files and of errors, the environment, processors.
+//! The operating system as programs see it: time, names of files and errors, the environment,
+//! processors.
 //!
 //! # Invariant
-//! Nothing here knows a process.
+//! Nothing here knows of processes.
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod affinity;
 pub mod clock;

@@ -1,5 +1,6 @@
-//! The environment variables that Erlang programs see. Kept apart from those of this operating-system process, which
-//! no thread may change while others run; programs that are started get these.
+//! The environment variables of Erlang programs. They are kept apart from those of the
+//! operating-system process, which no thread may change while others run. External programs inherit
+//! these.
 
 use crate::sync::RwLock;
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ fn from_os(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Variables {
         .collect()
 }
 
-/// Sets all variables. Called once, when the runtime starts; without, they are those of the operating-system process.
+/// Sets all variables. Called once, when the runtime starts; otherwise they are those of the
+/// operating-system process.
 pub fn init(vars: impl IntoIterator<Item = (OsString, OsString)>) {
     VARIABLES.get_or_init(|| RwLock::new(from_os(vars)));
 }
@@ -32,13 +34,14 @@ pub fn get(name: &[u8]) -> Option<Vec<u8>> {
     v.get(name).cloned()
 }
 
-/// Calls `f` with what gives the value of a variable; None while somebody changes one.
+/// Calls `f` with a function that returns the value of a variable. Returns None while a variable is
+/// being changed.
 pub fn try_read<R>(f: impl FnOnce(&dyn Fn(&[u8]) -> Option<Vec<u8>>) -> R) -> Option<R> {
     let v = variables().try_read()?;
     Some(f(&|name| v.get(name).cloned()))
 }
 
-/// Sets a variable, or takes it away.
+/// Sets or removes a variable.
 pub fn set(name: Vec<u8>, value: Option<Vec<u8>>) {
     let mut v = variables().write();
     match value {

@@ -1,9 +1,9 @@
-//! Threads that the runtime can't do without.
+//! Threads that the runtime cannot do without.
 
 use std::io;
 
-/// Starts a thread. Where the system has none left (`RLIMIT_NPROC`, `pids.max`) the runtime ends with a line that says so: there
-/// would be something that nobody does.
+/// Starts a thread. If the system refuses (`RLIMIT_NPROC`, `pids.max`), the runtime ends with a
+/// message, since some of its work would never be done.
 pub fn start(
     name: &str,
     stack_bytes: usize,
@@ -19,7 +19,7 @@ pub fn start(
     }
 }
 
-/// There can't be that thread.
+/// Ends the runtime because that thread cannot be started.
 pub fn refused(name: &str, e: &io::Error) -> ! {
     purlin_term::say!("purlin: cannot start the thread \"{name}\": {e}");
     std::process::exit(1)

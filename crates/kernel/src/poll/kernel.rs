@@ -1,8 +1,9 @@
-//! How the operating system is asked which descriptors are ready: by epoll on Linux, or by poll(2) where that is refused (a filter of
-//! system calls does so), elsewhere by crate `polling`. A descriptor is reported once for each time that something is wanted of it.
+//! The interface to the operating system: epoll on Linux, or poll(2) where that is refused (a
+//! filter of system calls may do so); elsewhere crate `polling`. A descriptor is reported once for
+//! each time that something is wanted of it.
 //!
-//! Crate `polling` isn't used for epoll: it makes five system calls of each wait, where one does, and lets one thread wait
-//! at a time.
+//! Crate `polling` isn't used for epoll: each of its waits takes five system calls instead of one,
+//! and only one thread can wait at a time.
 
 #[cfg(not(target_os = "linux"))]
 pub use other::{Events, Kernel, Waiter};
@@ -12,7 +13,7 @@ pub use with_epoll::{Events, Kernel, Waiter};
 /// A registration, and whether it is readable, is writable, and has an error or urgent data.
 pub type Report = (usize, (bool, bool, bool));
 
-/// Reports that [`Kernel::wait_beside`] gives at most.
+/// Maximum number of reports of [`Kernel::wait_beside`].
 pub const FEW: usize = 16;
 
 #[cfg(target_os = "linux")]
@@ -29,14 +30,15 @@ mod with_epoll {
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
     /// The events of errors and urgent data.
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
-    /// The number by which the descriptor that ends a wait of the poll thread is known.
+    /// Key of the descriptor that ends a wait of the poll thread.
     const NOTIFY: u64 = u64::MAX;
-    /// The signal that ends a wait beside it. It is one that nothing else is done with, and that debuggers pass on without a word.
+    /// The signal that ends a wait beside it. Nothing else uses it, and debuggers pass it on
+    /// silently.
     const RING: i32 = libc::SIGURG;
-    /// Reports that one wait gives at most.
+    /// Maximum number of reports of one wait.
     const MANY: usize = 1024;
 
-    /// Room for what a wait reports.
+    /// Room for the reports of a wait.
     pub struct Events(Vec<libc::epoll_event>);
 
     impl Events {
@@ -45,32 +47,35 @@ mod with_epoll {
         }
     }
 
-    /// See the module head.
+    /// See the module docs.
     pub struct Kernel {
         set: Set,
         notify: Bell,
     }
 
-    /// Who knows which descriptors are waited for.
+    /// The set of descriptors that are waited for.
     enum Set {
         Epoll(OwnedFd),
         Here(Listed),
     }
 
-    /// A descriptor that can be made readable, and others by which that is done.
+    /// A descriptor that can be made readable, and the one to write to.
     struct Bell {
-        ear: OwnedFd,
-        /// None: it is the same.
-        hand: Option<OwnedFd>,
+        read_end: OwnedFd,
+        /// `None` if it is the same.
+        write_end: Option<OwnedFd>,
     }
 
     impl Bell {
-        /// An event descriptor, or a pipe where those are refused.
+        /// Returns an event descriptor, or a pipe where those are refused.
         fn new() -> io::Result<Bell> {
             // SAFETY: a plain call.
             let made = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-            if let Ok(ear) = owned(made) {
-                return Ok(Bell { ear, hand: None });
+            if let Ok(read_end) = owned(made) {
+                return Ok(Bell {
+                    read_end,
+                    write_end: None,
+                });
             }
             let mut ends = [-1; 2];
             // SAFETY: room for two numbers.
@@ -79,27 +84,34 @@ mod with_epoll {
                 return Err(io::Error::last_os_error());
             }
             Ok(Bell {
-                ear: owned(ends[0])?,
-                hand: Some(owned(ends[1])?),
+                read_end: owned(ends[0])?,
+                write_end: Some(owned(ends[1])?),
             })
         }
         fn ring(&self) {
             let one = 1u64.to_ne_bytes();
-            let hand = self.hand.as_ref().unwrap_or(&self.ear);
-            // SAFETY: eight bytes that are good for the call. Where there is no room for more it has been rung.
-            unsafe { libc::write(hand.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            let write_end = self.write_end.as_ref().unwrap_or(&self.read_end);
+            // SAFETY: eight bytes that live during the call. If there is no room for more, it has
+            // been rung already.
+            unsafe { libc::write(write_end.as_raw_fd(), one.as_ptr().cast(), one.len()) };
         }
-        /// Has it be heard no more, until it is rung again.
-        fn quiet(&self) {
+        /// Makes it unreadable until it is rung again.
+        fn drain(&self) {
             let mut some = [0u8; 4096];
             // SAFETY: room for so many bytes; the call doesn't block.
-            while unsafe { libc::read(self.ear.as_raw_fd(), some.as_mut_ptr().cast(), some.len()) }
-                == some.len() as isize
+            while unsafe {
+                libc::read(
+                    self.read_end.as_raw_fd(),
+                    some.as_mut_ptr().cast(),
+                    some.len(),
+                )
+            } == some.len() as isize
             {}
         }
     }
 
-    /// What is wanted of descriptors, where the system doesn't keep it. The flags of poll(2) are those of epoll.
+    /// The wanted events of descriptors, where the system doesn't keep them. The flags of poll(2)
+    /// are those of epoll.
     #[derive(Default)]
     struct Listed(Mutex<HashMap<RawFd, (usize, u32)>>);
 
@@ -112,35 +124,35 @@ mod with_epoll {
             all.insert(fd, (id, 0));
             Ok(())
         }
-        /// Waits, and gives what is ready, of which nothing is wanted from then on.
+        /// Waits, and returns what is ready. Nothing is wanted of that from then on.
         fn wait(&self, bell: &Bell, timeout_ms: i32) -> io::Result<Vec<Report>> {
             let entry = |fd: RawFd, flags: u32| libc::pollfd {
                 fd,
                 events: flags as i16,
                 revents: 0,
             };
-            let mut asked = vec![entry(bell.ear.as_raw_fd(), libc::EPOLLIN as u32)];
-            let mut told = Vec::new();
+            let mut asked = vec![entry(bell.read_end.as_raw_fd(), libc::EPOLLIN as u32)];
+            let mut armed = Vec::new();
             {
                 let all = self.0.lock();
                 for (&fd, &(id, flags)) in all.iter().filter(|(_, e)| e.1 != 0) {
                     asked.push(entry(fd, flags));
-                    told.push((id, flags));
+                    armed.push((id, flags));
                 }
             }
-            // SAFETY: so many entries.
+            // SAFETY: the pointer and the length are those of the vector.
             let n = unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as _, timeout_ms) };
             if n < 0 {
                 return Err(io::Error::last_os_error());
             }
             if asked[0].revents != 0 {
-                bell.quiet();
+                bell.drain();
             }
             let mut all = self.0.lock();
             let mut reports = Vec::new();
-            for (a, told) in asked[1..].iter().zip(told).filter(|(a, _)| a.revents != 0) {
-                // Whatever has changed meanwhile is looked at by the next wait, which the change has rung for.
-                let Some((id, wanted)) = all.get_mut(&a.fd).filter(|e| **e == told) else {
+            for (a, armed) in asked[1..].iter().zip(armed).filter(|(a, _)| a.revents != 0) {
+                // The next wait handles what has changed meanwhile; the change has rung for it.
+                let Some((id, wanted)) = all.get_mut(&a.fd).filter(|e| **e == armed) else {
                     continue;
                 };
                 *wanted = 0;
@@ -158,11 +170,11 @@ mod with_epoll {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: just made, and owned by nobody else.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// The state of a registration that an event tells.
+    /// Returns the report of an event, unless that is the bell's.
     fn report(e: &libc::epoll_event) -> Option<Report> {
         let (key, flags) = (e.u64, e.events);
         (key != NOTIFY).then(|| flagged(key as usize, flags))
@@ -173,14 +185,14 @@ mod with_epoll {
         (id, (is(READ), is(WRITE), is(ERROR)))
     }
 
-    extern "C" fn rung(_: i32) {}
+    extern "C" fn on_ring(_: i32) {}
 
-    /// Has the signal end a call of the system, and nothing else.
-    fn hear() -> io::Result<()> {
+    /// Installs a handler for the signal, which ends a system call and does nothing else.
+    fn install_handler() -> io::Result<()> {
         // SAFETY: zero is a value of these plain bits; the handler does nothing.
         unsafe {
             let mut how: libc::sigaction = std::mem::zeroed();
-            how.sa_sigaction = rung as *const () as usize;
+            how.sa_sigaction = on_ring as *const () as usize;
             match libc::sigaction(RING, &how, std::ptr::null_mut()) {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
@@ -189,10 +201,12 @@ mod with_epoll {
     }
 
     thread_local! {
-        /// The signals that this thread blocks while it waits beside the poll thread: those that it blocks otherwise, but for [`RING`],
-        /// which it blocks from now on whenever it doesn't wait so. Thus one that comes before the wait ends that.
-        static MEANWHILE: libc::sigset_t = {
-            // SAFETY: zero is a value of these plain bits; the calls write the sets that they are told.
+        /// The signal mask of this thread while it waits beside the poll thread: its ordinary mask
+        /// without [`RING`], which it blocks from now on at all other times. So a signal that
+        /// arrives before the wait ends it.
+        static WAIT_MASK: libc::sigset_t = {
+            // SAFETY: zero is a value of these plain bits; the calls write the sets that they are
+            // given.
             unsafe {
                 let (mut ring, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
                 libc::sigemptyset(&mut ring);
@@ -204,27 +218,27 @@ mod with_epoll {
         };
     }
 
-    /// One who waits beside the poll thread, or is about to.
+    /// A thread that waits beside the poll thread, or is about to.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub struct Waiter(libc::pthread_t);
 
     impl Waiter {
-        /// This thread, which does not end.
+        /// Returns the waiter of this thread, which must never end.
         pub fn me() -> Waiter {
-            MEANWHILE.with(|_| ());
+            WAIT_MASK.with(|_| ());
             // SAFETY: a plain call.
             Waiter(unsafe { libc::pthread_self() })
         }
-        /// Ends its wait, or its next.
+        /// Ends its wait, or its next one.
         pub fn ring(self) {
-            // SAFETY: whoever has waited does not end.
+            // SAFETY: threads that have waited do not end.
             unsafe { libc::pthread_kill(self.0, RING) };
         }
-        /// As a number, which is not 0.
+        /// Returns its number, which is not 0.
         pub fn number(self) -> usize {
             self.0 as usize
         }
-        /// The waiter that has this [number](Waiter::number).
+        /// Returns the waiter with that [number](Waiter::number).
         pub fn of(number: usize) -> Waiter {
             Waiter(number as libc::pthread_t)
         }
@@ -232,7 +246,7 @@ mod with_epoll {
 
     fn control(epoll: &OwnedFd, op: i32, fd: RawFd, events: u32, key: u64) -> io::Result<()> {
         let mut e = libc::epoll_event { events, u64: key };
-        // SAFETY: the event is good for the call.
+        // SAFETY: the event lives during the call.
         match unsafe { libc::epoll_ctl(epoll.as_raw_fd(), op, fd, &mut e) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -246,7 +260,7 @@ mod with_epoll {
         blocked: Option<&libc::sigset_t>,
     ) -> io::Result<&'a [libc::epoll_event]> {
         let most = events.len() as i32;
-        // SAFETY: room for so many events; the set is good for the call, or there is none.
+        // SAFETY: room for so many events; the mask lives during the call, or there is none.
         let n = unsafe {
             libc::epoll_pwait(
                 epoll.as_raw_fd(),
@@ -260,7 +274,8 @@ mod with_epoll {
         Ok(&events[..n])
     }
 
-    /// A set in which the bell is waited for. It is reported until it is quiet, which only the poll thread makes it.
+    /// Returns a set that contains the bell. It is reported until it is quiet; only the poll thread
+    /// quiets it.
     fn epoll_with(bell: &Bell) -> io::Result<OwnedFd> {
         // SAFETY: a plain call.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -268,7 +283,7 @@ mod with_epoll {
         control(
             &epoll,
             libc::EPOLL_CTL_ADD,
-            bell.ear.as_raw_fd(),
+            bell.read_end.as_raw_fd(),
             events,
             NOTIFY,
         )?;
@@ -279,7 +294,7 @@ mod with_epoll {
 
     impl Kernel {
         pub fn new() -> io::Result<Kernel> {
-            hear()?;
+            install_handler()?;
             let notify = Bell::new()?;
             match epoll_with(&notify) {
                 Ok(epoll) => Ok(Kernel {
@@ -296,10 +311,10 @@ mod with_epoll {
             }
         }
         /// Whether others may wait beside the poll thread.
-        pub fn beside(&self) -> bool {
+        pub fn allows_beside(&self) -> bool {
             matches!(self.set, Set::Epoll(_))
         }
-        /// Makes a descriptor known, of which nothing is wanted.
+        /// Makes a descriptor known. Nothing is wanted of it yet.
         pub fn add(&self, fd: RawFd, id: usize) -> io::Result<()> {
             match &self.set {
                 Set::Epoll(epoll) => {
@@ -309,8 +324,9 @@ mod with_epoll {
                 Set::Here(all) => all.add(fd, id),
             }
         }
-        /// Says what is wanted of it: that it is readable, is writable, has an error or urgent data. A hang-up, which lasts, is
-        /// reported to who wants nothing but the last as well: once, since only what changes is.
+        /// Sets what is wanted of it: that it is readable, is writable, has an error or urgent
+        /// data. A hang-up, which lasts, is reported even if only the last is wanted: once, since
+        /// only changes are reported then.
         pub fn modify(
             &self,
             fd: RawFd,
@@ -333,7 +349,7 @@ mod with_epoll {
                 }
             }
         }
-        /// Forgets it.
+        /// Removes it.
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
             match &self.set {
                 Set::Epoll(epoll) => control(epoll, libc::EPOLL_CTL_DEL, fd, 0, 0),
@@ -343,12 +359,12 @@ mod with_epoll {
                 }
             }
         }
-        /// Ends the wait of the poll thread that is under way, or the next.
+        /// Ends the current wait of the poll thread, or the next one.
         pub fn notify(&self) -> io::Result<()> {
             self.notify.ring();
             Ok(())
         }
-        /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
+        /// Appends what is ready to `to`, after waiting for something if `wait`.
         pub fn wait(
             &self,
             events: &mut Events,
@@ -357,7 +373,8 @@ mod with_epoll {
         ) -> io::Result<()> {
             self.wait_for(events, if wait { -1 } else { 0 }, to)
         }
-        /// Adds what is ready, after waiting for something for so many milliseconds at most; -1: for as long as it takes.
+        /// Appends what is ready to `to`, after waiting for at most `timeout_ms` milliseconds (-1:
+        /// without limit).
         pub fn wait_for(
             &self,
             events: &mut Events,
@@ -368,7 +385,7 @@ mod with_epoll {
                 Set::Epoll(epoll) => {
                     let got = reports(epoll, &mut events.0, timeout_ms, None)?;
                     if got.iter().any(|e| e.u64 == NOTIFY) {
-                        self.notify.quiet();
+                        self.notify.drain();
                     }
                     to.extend(got.iter().filter_map(report));
                 }
@@ -376,9 +393,9 @@ mod with_epoll {
             }
             Ok(())
         }
-        /// A set of its own, without any registration, in the place of one that another process has too.
+        /// Replaces the set, which another process shares, by a new one without any registration.
         pub fn renew(&self) -> io::Result<()> {
-            self.notify.quiet();
+            self.notify.drain();
             match &self.set {
                 Set::Epoll(epoll) => {
                     let fresh = epoll_with(&self.notify)?;
@@ -395,14 +412,15 @@ mod with_epoll {
                 }
             }
         }
-        /// Adds some of what is ready, after waiting for something beside the poll thread, which stays out of it: of those who
-        /// wait the system tells whoever came last. Ends without where somebody rings this thread's [`Waiter`].
+        /// Appends some of what is ready, after waiting beside the poll thread, which is not woken:
+        /// the system reports to the latest waiter. Ends empty if a thread rings this thread's
+        /// [`Waiter`].
         pub fn wait_beside(&self, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
             let Set::Epoll(epoll) = &self.set else {
                 return;
             };
-            let got = MEANWHILE.with(|blocked| reports(epoll, &mut events, -1, Some(blocked)));
+            let got = WAIT_MASK.with(|blocked| reports(epoll, &mut events, -1, Some(blocked)));
             if let Ok(got) = got {
                 to.extend(got.iter().filter_map(report));
             }
@@ -420,27 +438,27 @@ mod other {
 
     pub use polling::Events;
 
-    /// There is none: see [`Kernel::beside`].
+    /// Placeholder; see [`Kernel::allows_beside`].
     pub struct Waiter(usize);
 
     impl Waiter {
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn me() -> Waiter {
             Waiter(1)
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn ring(self) {}
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn number(self) -> usize {
             self.0
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn of(number: usize) -> Waiter {
             Waiter(number)
         }
     }
 
-    /// See the module head.
+    /// See the module docs.
     pub struct Kernel(Poller);
 
     impl Kernel {
@@ -448,16 +466,15 @@ mod other {
             Poller::new().map(Kernel)
         }
         /// Whether others may wait beside the poll thread.
-        pub fn beside(&self) -> bool {
+        pub fn allows_beside(&self) -> bool {
             false
         }
-        /// Makes a descriptor known, of which nothing is wanted.
+        /// Makes a descriptor known. Nothing is wanted of it yet.
         pub fn add(&self, fd: RawFd, id: usize) -> io::Result<()> {
             // SAFETY: the descriptor is open until it is forgotten, by the contract of `register`.
             unsafe { self.0.add(fd, Event::none(id)) }
         }
-        /// Says what is wanted of it.
-        /// An error counts as input here.
+        /// Sets what is wanted of it. An error counts as input here.
         pub fn modify(
             &self,
             fd: RawFd,
@@ -468,12 +485,13 @@ mod other {
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             self.0.modify(fd, Event::new(id, read || error, write))
         }
-        /// Forgets it.
+        /// Removes it.
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
             // SAFETY: as above.
             self.0.delete(unsafe { BorrowedFd::borrow_raw(fd) })
         }
-        /// Adds what is ready, after waiting for something for so many milliseconds at most; -1: for as long as it takes.
+        /// Appends what is ready to `to`, after waiting for at most `timeout_ms` milliseconds (-1:
+        /// without limit).
         pub fn wait_for(
             &self,
             events: &mut Events,
@@ -490,15 +508,15 @@ mod other {
             );
             Ok(())
         }
-        /// Not here: a set that is shared after a fork can't be replaced.
+        /// Unsupported: a set that is shared after a fork can't be replaced.
         pub fn renew(&self) -> io::Result<()> {
             Err(io::ErrorKind::Unsupported.into())
         }
-        /// Ends the wait that is under way, or the next.
+        /// Ends the current wait, or the next one.
         pub fn notify(&self) -> io::Result<()> {
             self.0.notify()
         }
-        /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
+        /// Appends what is ready to `to`, after waiting for something if `wait`.
         pub fn wait(
             &self,
             events: &mut Events,
@@ -514,7 +532,7 @@ mod other {
             );
             Ok(())
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
     }
 }

@@ -1,19 +1,30 @@
-//! Waiting for descriptors, and telling those who asked. Two kinds of threads wait: a scheduler that has nothing to run, one at a
-//! time (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy.
-//! Both wait in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
-//! process that waits takes one thread to be woken, not two.
+//! Polling: waiting for descriptors and reporting those that are ready. Two kinds of threads wait:
+//! a scheduler that has nothing to run, one at a time (`place.rs`), which then runs the processes
+//! that it wakes; and the poll thread, always, for the time when all schedulers are busy. Both wait
+//! in the same set, and the system reports to the latest waiter, which is the scheduler if one
+//! waits. So input for a waiting process wakes one thread, not two.
 //!
 //! # Protocol
-//! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
-//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
-//! So the receiver of reports must know by itself when it is over, which it does under its own lock. The same holds of what it
-//! waits for: a report may reach a receiver that has stopped waiting since, and that asks its own state, under its own lock, before
-//! it reads anything.
+//! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it
+//! reports: a receiver that wants more says so again. [`forget`] ends the registration: no report
+//! starts afterwards, though one may be in progress on another thread. So the receiver must know by
+//! itself when it is over, under its own lock. The same holds for what it waits for: a report may
+//! reach a receiver that no longer waits, so the receiver checks its own state, under its own lock,
+//! before it reads anything.
 //!
-//! Reports are made without any lock of this module held. Receivers may call anything here from within one.
+//! Reports are made without any lock of this module. Receivers may call anything here from within
+//! one.
 //!
-//! Descriptors that the kernel can't wait for (regular files) count as ready always. A descriptor that is registered
-//! twice is duplicated: both registrations get their reports.
+//! Descriptors that the kernel can't wait for (regular files) always count as ready. A descriptor
+//! that is registered twice is duplicated: both registrations get their reports.
+//!
+//! # Orderings
+//! [`HELD`] is changed with `SeqCst` and loaded `Relaxed` before a report. A thread with a [`Hold`]
+//! only relies on reports that have not begun: a report that misses the store counts as begun. The
+//! waiting itself happens under the lock of [`RELEASED`], under which `HELD` is lowered, so no
+//! notification is lost.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 use crate::msacc::{self, State};
 use crate::os::{tape, thread};
@@ -34,24 +45,26 @@ use kernel::{Kernel, Waiter};
 use place::Place;
 use wish::Wish;
 
-/// The receiver of the news that a descriptor is ready.
+/// The receiver of the reports of a descriptor.
 pub trait Ready: Send + Sync {
-    /// Called on the poll thread or a scheduler: what was wanted of `id` when the report was made can be done now. The receiver may
-    /// have stopped waiting since. An error or hang-up counts as both. Neither: what [`want_or_error`] asked for may be there. Must not block.
+    /// Handles a report: `id` was readable or writable, as wanted, when the report was made. Called
+    /// on the poll thread or a scheduler. The receiver may have stopped waiting since. An error or
+    /// hang-up counts as both. If neither is set, there may be what [`want_or_error`] requested.
+    /// Must not block.
     fn ready(&self, id: Id, readable: bool, writable: bool);
 }
 
-/// A registration. Never given out again.
+/// Identifies a registration. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Id(usize);
 
 struct Entry {
     fd: RawFd,
-    /// Duplicate of `fd`, where it is the duplicate that was registered.
+    /// Duplicate of `fd`, if the duplicate was registered.
     own: Option<OwnedFd>,
     to: Arc<dyn Ready>,
     wish: Wish,
-    /// The kernel has no way to wait for it.
+    /// Whether the kernel has no way to wait for it.
     always: bool,
 }
 
@@ -64,7 +77,7 @@ impl Entry {
 struct Table {
     entries: HashMap<usize, Entry, Hashing>,
     next: usize,
-    /// How many entries are always ready and wanted.
+    /// Number of entries that are always ready and wanted.
     always: usize,
 }
 
@@ -93,7 +106,7 @@ fn service() -> io::Result<&'static Service> {
         .as_ref()
         .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
     STARTED.get_or_init(|| {
-        // The only thread looks by itself.
+        // The only thread polls by itself.
         if crate::os::single::on() {
             return;
         }
@@ -105,7 +118,8 @@ fn service() -> io::Result<&'static Service> {
     Ok(s)
 }
 
-/// Starts the thread, and makes sure that the system can be asked. The first who registers a descriptor does it otherwise.
+/// Starts the thread, and ensures that the system can be asked. Otherwise the first registration
+/// does.
 pub fn start() -> io::Result<()> {
     service().map(|_| ())
 }
@@ -136,7 +150,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
     };
     let mut r = s.kernel.add(fd, id);
     if matches!(&r, Err(x) if x.kind() == io::ErrorKind::AlreadyExists) {
-        // SAFETY: duplicating an open descriptor; the new one is ours.
+        // SAFETY: duplicates an open descriptor; the new one is ours.
         let dup = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
         if dup < 0 {
             return Err(io::Error::last_os_error());
@@ -155,13 +169,14 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
     Ok(Id(id))
 }
 
-/// Waits for `id` to become readable or writable, or both, or (neither) no longer. Replaces what was wanted before.
+/// Waits for `id` to become readable, writable or both, or (neither) stops waiting. Replaces what
+/// was wanted before.
 pub fn want(id: Id, read: bool, write: bool) {
     want_or_error(id, read, write, false);
 }
 
-/// The same. With `error` an error or urgent data is waited for too: if it is the only thing, neither input nor a hang-up ends
-/// the wait.
+/// As [`want`]. With `error`, waits for an error or urgent data too: if it is the only one, neither
+/// input nor a hang-up ends the wait.
 pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
     let Ok(s) = service() else { return };
     let mut t = s.table();
@@ -186,7 +201,8 @@ pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
     }
 }
 
-/// Whether `id` is waited for to become readable, and writable: after a report, whether somebody has asked again.
+/// Whether `id` is waited for to become readable, and writable: after a report, whether that was
+/// requested again.
 pub fn wants(id: Id) -> (bool, bool) {
     let Ok(s) = service() else {
         return (false, false);
@@ -197,7 +213,8 @@ pub fn wants(id: Id) -> (bool, bool) {
         .map_or((false, false), |e| (e.wish.read, e.wish.write))
 }
 
-/// How many descriptors are registered, how many of them are waited for, and bytes that the table takes.
+/// Returns the number of registered descriptors, of those that are waited for, and the bytes of the
+/// table.
 pub fn sizes() -> (usize, usize, usize) {
     let Some(Ok(s)) = SERVICE.get() else {
         return (0, 0, 0);
@@ -256,15 +273,16 @@ fn run(s: &'static Service) {
     }
 }
 
-/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is anything to wait for.
+/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is
+/// anything to wait for.
 pub(crate) fn take_place() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
-    s.kernel.beside() && s.place.take(Waiter::me().number())
+    s.kernel.allows_beside() && s.place.take(Waiter::me().number())
 }
 
-/// Ends the wait of the scheduler that has the place.
+/// Ends the wait of the scheduler in the place.
 pub(crate) fn ring() {
     if let Some(Ok(s)) = SERVICE.get()
         && let Some(n) = s.place.waiter()
@@ -273,11 +291,13 @@ pub(crate) fn ring() {
     }
 }
 
-/// The events that a wait beside the poll thread has found. [`tell`] hands them on; without it nobody hears of them.
+/// The events that a wait beside the poll thread has found. They are lost unless passed to
+/// [`report_all`].
 #[must_use]
 pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
 
-/// Waits until something is ready, or somebody rings, and leaves the place, which the caller has taken.
+/// Waits until something is ready or a thread rings, then leaves the place, which the caller has
+/// taken.
 pub(crate) fn wait_beside() -> Found {
     let mut found = Found(SmallVec::new());
     if let Some(Ok(s)) = SERVICE.get() {
@@ -287,8 +307,8 @@ pub(crate) fn wait_beside() -> Found {
     found
 }
 
-/// Tells of what was found, on this thread.
-pub(crate) fn tell(found: Found) {
+/// Reports what was found, on this thread.
+pub(crate) fn report_all(found: Found) {
     let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
         return;
     };
@@ -298,8 +318,8 @@ pub(crate) fn tell(found: Found) {
     }
 }
 
-/// Tells of what is ready, on this thread, which is the only one; waits for something for so many milliseconds at most (-1: until
-/// there is something). Whether there was anything.
+/// Reports what is ready, on this thread, which is the only one. Waits for at most `timeout_ms`
+/// milliseconds (-1: until there is something). Returns whether there was anything.
 pub(crate) fn look(timeout_ms: i32) -> bool {
     if tape::plays() {
         return look_at_tape(timeout_ms < 0);
@@ -323,7 +343,7 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
         let all = t.entries.iter().filter(|(_, e)| e.always);
         ready.extend(all.map(|(&id, _)| (id, (true, true, false))));
     }
-    // In an order that does not depend on a table of hashes.
+    // The order must not depend on a hash table.
     ready.sort_unstable_by_key(|r| r.0);
     tape::looked(
         ready
@@ -336,7 +356,7 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
     !ready.is_empty()
 }
 
-/// As [`look`]: what was ready when that was recorded.
+/// As [`look`], for what was ready when that was recorded.
 fn look_at_tape(for_ever: bool) -> bool {
     let ready = tape::look(for_ever);
     if let Some(Ok(s)) = SERVICE.get() {
@@ -347,7 +367,7 @@ fn look_at_tape(for_ever: bool) -> bool {
     !ready.is_empty()
 }
 
-/// Whether a descriptor is waited for.
+/// Whether any descriptor is waited for.
 pub(crate) fn awaits() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
@@ -356,7 +376,8 @@ pub(crate) fn awaits() -> bool {
     t.entries.values().any(|e| e.wish.any())
 }
 
-/// The emulator was forked, and this is the child, whose only thread calls it: what the system has for both is made anew.
+/// Rebuilds what the system shares between parent and child. Called after a fork of the emulator,
+/// by the only thread of the child.
 pub(crate) fn after_fork() {
     let Some(Ok(s)) = SERVICE.get() else {
         return;
@@ -378,15 +399,15 @@ pub(crate) fn after_fork() {
     t.always = always;
 }
 
-/// How many have reports wait.
+/// Number of [`Hold`]s.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static RELEASED: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
-/// Reports that have not begun wait until this is dropped.
+/// Keeps reports from beginning until it is dropped.
 #[must_use]
 pub struct Hold(());
 
-/// Has reports wait.
+/// Keeps reports from beginning.
 pub fn hold() -> Hold {
     HELD.fetch_add(1, Ordering::SeqCst);
     Hold(())
@@ -474,8 +495,8 @@ mod tests {
         forget(id);
     }
 
-    /// A receiver that waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time
-    /// meanwhile.
+    /// A receiver that waits for errors only gets neither input nor a hang-up, and meanwhile no
+    /// thread spins on them.
     #[test]
     #[cfg(target_os = "linux")]
     fn errors_alone_are_waited_for() {
@@ -491,7 +512,7 @@ mod tests {
         assert!(got.recv_timeout(SHORT).is_err());
         forget(id);
 
-        // A pipe that nobody reads any more has an error.
+        // A pipe without a reader has an error.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let (t, got) = teller();
         let id = register(writer.as_raw_fd(), t).expect("registered");
@@ -520,10 +541,11 @@ mod tests {
         forget(id);
     }
 
-    /// A thread waits beside the poll thread, as a scheduler does, and is rung while descriptors are reported to either.
+    /// A thread waits beside the poll thread, as a scheduler does, and is rung while descriptors
+    /// are reported to either.
     #[test]
     #[cfg(target_os = "linux")]
-    fn who_waits_beside_is_rung() {
+    fn a_waiter_beside_the_poll_thread_is_rung() {
         let (a, mut b) = UnixStream::pair().expect("a pair");
         let (t, got) = teller();
         let id = register(a.as_raw_fd(), t).expect("registered");
@@ -535,11 +557,11 @@ mod tests {
                     while !*over.lock() {
                         assert!(take_place());
                         assert!(!take_place());
-                        // A ring from before the place was taken is heard of here.
+                        // A ring from before the place was taken counts here.
                         if *over.lock() {
                             break;
                         }
-                        tell(wait_beside());
+                        report_all(wait_beside());
                     }
                     service().expect("is there").place.leave();
                 });

@@ -1,22 +1,25 @@
-//! The place of the scheduler that waits for descriptors itself: one at a time, beside the poll thread, in the same set.
+//! The place of the scheduler that polls itself: one at a time, beside the poll thread, in the same
+//! set.
 //!
 //! # Protocol
-//! A scheduler with nothing to run takes the place, says where others look that it waits there ([`crate::sched::queues`]), and
-//! waits. A thread that has work for it rings, which ends its wait, or its next if it has not begun. Whoever has left by then
-//! looks for work anyway, and a ring that meets the next one in the place ends that one's wait without need.
+//! A scheduler with nothing to run takes the place, publishes that it waits there
+//! ([`crate::sched::queues`]), and waits. A thread that has work for it rings, which ends its wait,
+//! or its next one if it has not begun. A scheduler that has left by then looks for work anyway. A
+//! ring that meets the next scheduler in the place ends its wait unnecessarily.
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// See the module head. Holds the number of the one who waits, or is about to; 0: nobody does.
+/// See the module docs. Holds the number of the waiter, if one waits or is about to; otherwise 0.
 pub struct Place(AtomicUsize);
 
 impl Place {
-    /// Nobody's.
+    /// Returns a free place.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Place {
         Place(AtomicUsize::new(0))
     }
-    /// Whether it was free; then it is that of `waiter`, a number other than 0, until it [leaves](Place::leave).
+    /// Takes the place for `waiter`, a number other than 0, until it [leaves](Place::leave).
+    /// Returns false if the place is not free.
     pub fn take(&self, waiter: usize) -> bool {
         self.0.load(Ordering::Relaxed) == 0
             && self
@@ -24,11 +27,11 @@ impl Place {
                 .compare_exchange(0, waiter, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     }
-    /// The one in it waits no longer.
+    /// Frees the place. Called by the waiter in it.
     pub fn leave(&self) {
         self.0.store(0, Ordering::Release);
     }
-    /// The number of the waiter that is to be rung, if one is there.
+    /// Returns the number of the waiter to ring, if one is there.
     pub fn waiter(&self) -> Option<usize> {
         Some(self.0.load(Ordering::Acquire)).filter(|&n| n != 0)
     }

@@ -1,25 +1,26 @@
-//! The events that the receiver of reports waits for, from one report to the next.
+//! The events that a receiver of reports waits for, from one report to the next.
 //!
 //! # Protocol
-//! A report takes what it tells out of the wish, under the table's lock, and reaches the receiver after that without the lock.
-//! The receiver decides by its own state what a report still means, and says again what it waits for. The kernel reports a
-//! descriptor once for each time that it is asked, so it is asked again where the wish has changed, or where a report leaves
-//! something to wait for.
+//! A report removes the reported events from the wish, under the table's lock, and reaches the
+//! receiver later, without the lock. The receiver decides by its own state what a report still
+//! means, and says again what it waits for. The kernel reports a descriptor once per request, so it
+//! is asked again if the wish has changed, or if a report leaves events to wait for.
 
 /// Whether a descriptor is readable, is writable, and has an error or urgent data.
 pub type Events = (bool, bool, bool);
 
-/// See the module head.
+/// See the module docs.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wish {
     pub read: bool,
     pub write: bool,
-    /// Errors and urgent data are waited for, whether or not anything else is.
+    /// Whether errors and urgent data are waited for, on their own or with others.
     pub error: bool,
 }
 
 impl Wish {
-    /// Waits for these events in place of those before. Whether the kernel is to be asked again.
+    /// Waits for these events instead of the previous ones. Returns whether the kernel must be
+    /// asked again.
     pub fn replace(&mut self, (read, write, error): Events) -> bool {
         let before = std::mem::replace(self, Wish { read, write, error });
         before != *self
@@ -28,18 +29,19 @@ impl Wish {
     pub fn any(&self) -> bool {
         self.read || self.write
     }
-    /// Takes out what the kernel has reported: the part of it that was waited for, and whether the kernel is to be asked for the
-    /// rest. A receiver that waits for errors only is not asked for again by what was no error: see `kernel.rs`.
+    /// Removes what the kernel has reported. Returns the part of it that was waited for, and
+    /// whether the kernel must be asked for the rest. A receiver that waits for errors only is not
+    /// asked for again after an event that was no error; see `kernel.rs`.
     pub fn take(&mut self, (readable, writable, failed): Events) -> (Events, bool) {
-        let told = (
+        let reported = (
             readable && self.read,
             writable && self.write,
             failed && self.error,
         );
-        self.read &= !told.0;
-        self.write &= !told.1;
-        self.error &= !told.2;
-        let again = self.any() || (self.error && (told.0 || told.1));
-        (told, again)
+        self.read &= !reported.0;
+        self.write &= !reported.1;
+        self.error &= !reported.2;
+        let again = self.any() || (self.error && (reported.0 || reported.1));
+        (reported, again)
     }
 }

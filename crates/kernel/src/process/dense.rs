@@ -1,16 +1,19 @@
-//! A map for very many small entries: the entries without gaps in a vector, and a table of where each is.
+//! A map for very many small entries: a vector of entries without gaps, and a table of their
+//! indices.
 //!
-//! A table that held the entries themselves would have a gap for each of them just after it has grown, and would be
-//! there twice while it grows. Here a gap is four bytes, and a vector of megabytes grows without being copied.
+//! A table that held the entries themselves would have a gap for each entry right after growing,
+//! and would exist twice while it grows. Here a gap costs four bytes, and a vector of megabytes
+//! grows without being copied.
 //!
-//! Invariant: every entry has exactly one slot of the table, which no empty slot parts from the one that its key asks for.
+//! Invariant: every entry has exactly one slot, and no empty slot lies between the home slot of its
+//! key and that slot.
 
 use std::hash::{Hash, Hasher};
 
-/// See the module head. `H` hashes keys that nobody can choose.
+/// See the module docs. `H` may be unkeyed: nobody outside chooses the keys.
 pub(crate) struct Dense<K, V, H> {
     entries: Vec<(K, V)>,
-    /// A power of two, at most three quarters full: index of an entry, or [`EMPTY`].
+    /// Power of two, at most three quarters full. Each slot is the index of an entry, or [`EMPTY`].
     slots: Vec<u32>,
     hasher: std::marker::PhantomData<H>,
 }
@@ -19,7 +22,7 @@ const EMPTY: u32 = u32::MAX;
 const LEAST_SLOTS: usize = 32;
 
 impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
-    /// A map of these entries, whose keys differ.
+    /// Returns a map of these entries, whose keys must differ.
     #[inline]
     pub(crate) fn from_entries(entries: Vec<(K, V)>) -> Self {
         let mut d = Dense {
@@ -30,7 +33,7 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         d.enter_all();
         d
     }
-    /// Makes the table anew, half full at most.
+    /// Rebuilds the table, at most half full.
     fn enter_all(&mut self) {
         let n = (self.entries.len() * 2)
             .next_power_of_two()
@@ -49,10 +52,10 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         let mut h = H::default();
         k.hash(&mut h);
         let bits = self.slots.len().trailing_zeros();
-        // The upper bits are the well mixed ones.
+        // The upper bits are mixed best.
         ((h.finish() as u32) >> (32 - bits)) as usize
     }
-    /// The slot that leads to `k`, or the empty one where it would.
+    /// Returns the slot of `k`, or the empty slot where it would go.
     #[inline]
     fn probe(&self, k: &K) -> usize {
         let mask = self.slots.len() - 1;
@@ -62,13 +65,13 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         }
         at
     }
-    /// The value of `k`.
+    /// Returns the value of `k`.
     #[inline]
     pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
         let at = self.slots[self.probe(k)];
         (at != EMPTY).then(|| &mut self.entries[at as usize].1)
     }
-    /// Adds an entry whose key is not there.
+    /// Adds an entry whose key is not in the map.
     pub(crate) fn insert_new(&mut self, k: K, v: V) {
         debug_assert!(self.get_mut(&k).is_none());
         self.entries.push((k, v));
@@ -79,7 +82,7 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         let at = self.probe_end(&k);
         self.slots[at] = self.entries.len() as u32 - 1;
     }
-    /// The first empty slot for `k`, which has none yet.
+    /// Returns the first empty slot for `k`, which has none yet.
     #[inline]
     fn probe_end(&self, k: &K) -> usize {
         let mask = self.slots.len() - 1;
@@ -89,7 +92,7 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         }
         at
     }
-    /// Takes the entry of `k` out; the last one takes its place.
+    /// Removes `k` and returns its value. The last entry takes its place.
     pub fn remove(&mut self, k: &K) -> Option<V> {
         let at = self.probe(k);
         let i = self.slots[at];
@@ -109,7 +112,7 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         }
         Some(v)
     }
-    /// Empties a slot so that no search ends too early.
+    /// Empties a slot, moving later ones so that no search ends too early.
     fn close_gap(&mut self, mut hole: usize) {
         let mask = self.slots.len() - 1;
         let mut j = hole;
@@ -127,27 +130,28 @@ impl<K: Eq + Hash + Copy, V, H: Hasher + Default> Dense<K, V, H> {
         }
         self.slots[hole] = EMPTY;
     }
-    /// Entries.
+    /// Number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// Whether there are none.
+    /// Whether the map is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// The entries, oldest first as long as none was removed.
+    /// Iterates over the entries, oldest first as long as none was removed.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> + '_ {
         self.entries.iter().map(|e| (&e.0, &e.1))
     }
-    /// All entries.
+    /// Returns all entries.
     #[inline]
     pub(crate) fn into_entries(self) -> Vec<(K, V)> {
         self.entries
     }
-    /// Bytes that it takes outside itself; the unused end of its vector is untouched memory.
+    /// Bytes allocated outside of the value. The unused end of the vector is untouched memory and
+    /// doesn't count.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.entries.len() * size_of::<(K, V)>() + self.slots.len() * 4

@@ -1,26 +1,28 @@
-//! The process dictionary: key, value pairs whose terms live on the process's heap.
+//! The process dictionary: pairs of key and value whose terms live on the process's heap.
 //!
-//! The pairs are one slice of terms, so that the collector takes them as roots. Up to [`FEW`] pairs lie there without
-//! gaps and are searched in order: a process made by `proc_lib` has three, and a million of those must stay small. More
-//! are an open-addressing table of a power of two of pairs, in which a pair whose key is [`Term::NON_VALUE`] is empty.
-//! Keys are hashed by `phash2`, which does not depend on addresses.
+//! The pairs form one slice of terms, which the collector takes as roots. Up to [`FEW`] pairs lie
+//! without gaps and are searched in order: a process made by `proc_lib` has three, and a million of
+//! those must stay small. More form an open-addressing table of a power of two of pairs, in which a
+//! pair with the key [`Term::NON_VALUE`] is empty. Keys are hashed by `phash2`, which does not
+//! depend on addresses.
 //!
-//! The slice is a block of its own, or lies in words that somebody lends ([`Dict::settle`]): the cell of a process whose
-//! heap has left it has room for a few pairs.
+//! The slice is a block of its own, or lies in lent words ([`Dict::settle`]): the cell of a process
+//! whose heap has left it has room for a few pairs.
 
 use purlin_term::compare::eq_exact;
 use purlin_term::{Term, hash};
 
-/// Most pairs that are searched in order.
+/// Maximum number of pairs that are searched in order.
 const FEW: usize = 8;
 
-/// See the module head.
+/// See the module docs.
 pub struct Dict {
-    /// Key, value, key, value … behind a [`Head`], in a block of their own or lent; null where there are none.
+    /// Key, value, key, value … behind a [`Head`], in a block of its own or lent; null if empty.
     at: *mut Term,
 }
 
-/// The word before the pairs: how many of them are in use, above that how many there are, and in the highest bit [`LENT`].
+/// The word before the pairs: the number of pairs in use, above it the number of places, and
+/// [`LENT`] in the highest bit.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Head(u64);
@@ -28,15 +30,16 @@ struct Head(u64);
 const HEAD_WORDS: usize = size_of::<Head>() / size_of::<Term>();
 const _: () = assert!(HEAD_WORDS == 1);
 
-/// The words are not the dictionary's to free.
+/// Set if the dictionary does not own the words.
 const LENT: u64 = 1 << 63;
-/// Position of the number of pairs in a [`Head`]. A few are told as they are, a table of them by how often [`FEW`] is doubled.
+/// Position of the number of places in a [`Head`]. Up to [`FEW`] are stored as they are; a table is
+/// stored as the number of times that [`FEW`] is doubled.
 const SIZE_SHIFT: u32 = 56;
 const SIZE: u64 = 0x7F << SIZE_SHIFT;
 const LEN: u64 = (1 << SIZE_SHIFT) - 1;
 
 impl Head {
-    /// The head of a slice of so many pairs, which are few or a table.
+    /// Returns the head of a slice with `pairs` places, which are at most [`FEW`] or a table.
     fn new(pairs: usize, len: usize) -> Head {
         let size = match pairs {
             0..=FEW => pairs,
@@ -91,10 +94,11 @@ impl Dict {
         if self.at.is_null() {
             return &[];
         }
-        // SAFETY: so many words lie there, initialised, until `self` is told otherwise.
+        // SAFETY: that many initialised words lie there until `set_slots` or `settle` replaces
+        // them.
         unsafe { std::slice::from_raw_parts(self.at, self.words()) }
     }
-    /// The terms that the collector updates.
+    /// Returns the terms that the collector updates.
     pub(crate) fn slots_mut(&mut self) -> &mut [Term] {
         if self.at.is_null() {
             return &mut [];
@@ -118,7 +122,7 @@ impl Dict {
                 .write(self.head().with_len(len))
         };
     }
-    /// Puts other slots in place of those that are there.
+    /// Replaces the slots.
     fn set_slots(&mut self, v: &[Term]) {
         let (old, head) = (self.at, self.head());
         self.at = std::ptr::null_mut();
@@ -136,42 +140,47 @@ impl Dict {
         }
         if !old.is_null() && !head.is_lent() {
             let words = HEAD_WORDS + head.words();
-            // SAFETY: an earlier call has made a box of so many words.
+            // SAFETY: an earlier call has made a box of that many words.
             unsafe {
                 let p = old.sub(HEAD_WORDS) as *mut std::mem::MaybeUninit<Term>;
                 drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, words)));
             }
         }
     }
-    /// Moves into the `room` words at `to`, if it has a block of its own that fits.
+    /// Moves into the `room` words at `to`, if it has a block of its own and fits.
     ///
     /// # Safety
-    /// The words stay the dictionary's for as long as it lives.
+    /// The dictionary may use the words for as long as it lives.
     pub unsafe fn settle(&mut self, to: *mut Term, room: usize) {
         let head = self.head();
         let words = head.words();
         if words == 0 || head.is_lent() || HEAD_WORDS + words > room || !self.few() {
             return;
         }
-        (to as *mut Head).write(head.lent());
-        let to = to.add(HEAD_WORDS);
-        std::ptr::copy_nonoverlapping(self.at, to, words);
+        // SAFETY: by the contract, there is room for the head and as many words, which are not
+        // those of the block.
+        let to = unsafe {
+            (to as *mut Head).write(head.lent());
+            let to = to.add(HEAD_WORDS);
+            std::ptr::copy_nonoverlapping(self.at, to, words);
+            to
+        };
         self.set_slots(&[]);
         self.at = to;
     }
-    /// Entries.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.head().len()
     }
-    /// Whether it has no entries.
+    /// Whether the dictionary is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Words that the table itself takes.
+    /// Words of all places.
     pub fn words(&self) -> usize {
         self.head().words()
     }
-    /// Bytes of its block, if it has one.
+    /// Bytes of its own block, if it has one.
     pub fn bytes(&self) -> usize {
         match self.head() {
             h if h.pairs() == 0 || h.is_lent() => 0,
@@ -196,7 +205,7 @@ impl Dict {
         let s = self.slots()[2 * i];
         s == k || (!k.is_immed() && !s.is_immed() && eq_exact(s, k))
     }
-    /// The pair of a table that holds `k`, or the empty one where it would go.
+    /// Returns the pair of a table that holds `k`, or the empty one where it would go.
     fn probe(&self, k: Term) -> usize {
         let n = self.pairs();
         let mut i = self.home(k);
@@ -205,7 +214,7 @@ impl Dict {
         }
         i
     }
-    /// The pair that holds `k`.
+    /// Returns the pair that holds `k`.
     fn find(&self, k: Term) -> Option<usize> {
         if self.few() {
             if k.is_immed() {
@@ -215,11 +224,11 @@ impl Dict {
         }
         Some(self.probe(k)).filter(|&i| self.slots()[2 * i] != EMPTY)
     }
-    /// The value of `k`.
+    /// Returns the value of `k`.
     pub fn get(&self, k: Term) -> Option<Term> {
         self.find(k).map(|i| self.slots()[2 * i + 1])
     }
-    /// Sets the value of `k`; the one before is returned.
+    /// Sets the value of `k`. Returns the previous value.
     pub fn put(&mut self, k: Term, v: Term) -> Option<Term> {
         if let Some(i) = self.find(k) {
             return Some(std::mem::replace(&mut self.slots_mut()[2 * i + 1], v));
@@ -246,7 +255,7 @@ impl Dict {
         self.set_len(self.len() + 1);
         None
     }
-    /// Removes `k`; its value is returned.
+    /// Removes `k` and returns its value.
     pub fn erase(&mut self, k: Term) -> Option<Term> {
         let i = self.find(k)?;
         let v = self.slots()[2 * i + 1];
@@ -262,7 +271,7 @@ impl Dict {
         }
         Some(v)
     }
-    /// Empties a pair of a table so that no search ends too early.
+    /// Empties a pair of a table, moving later ones so that no search ends too early.
     fn close_gap(&mut self, i: usize) {
         let n = self.pairs();
         let (mut hole, mut j) = (i, i);
@@ -283,7 +292,7 @@ impl Dict {
         self.slots_mut()[2 * hole] = EMPTY;
         self.slots_mut()[2 * hole + 1] = EMPTY;
     }
-    /// All entries.
+    /// Iterates over all entries.
     pub fn iter(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
         self.slots()
             .chunks(2)

@@ -1,4 +1,4 @@
-//! The parts that a process seldom has. Everything here belongs to the owner of the process.
+//! The rarely used parts of a process. All of them belong to the owner of the process.
 
 use super::dense::Dense;
 use super::dict::Dict;
@@ -24,7 +24,7 @@ pub struct Peer(u32);
 const PORT: u32 = 1 << 31;
 
 impl Peer {
-    /// The key of a local pid or port. Any other term gives one that no set has.
+    /// Returns the key of a local pid or port. Any other term has a key that is in no set.
     #[inline]
     pub fn of(t: Term) -> Peer {
         if t.is_local_pid() {
@@ -35,7 +35,7 @@ impl Peer {
             Peer(u32::MAX)
         }
     }
-    /// Its pid or port.
+    /// Returns its pid or port.
     #[inline]
     pub fn term(self) -> Term {
         match self.0 & PORT {
@@ -45,10 +45,10 @@ impl Peer {
     }
 }
 
-/// Small sets of things, looked up by key: one in place, a vector up to a size, a table beyond.
+/// A small map: no entry or one in place, then a vector up to [`FEW`] entries, then a hash table.
 pub struct Set<K, V>(Repr<K, V>);
 
-// Nearly every process has one link, or one monitor, or none: those cost no block of memory.
+// Nearly every process has at most one link or monitor. Those must not cost a block of memory.
 enum Repr<K, V> {
     None,
     One(K, V),
@@ -56,7 +56,7 @@ enum Repr<K, V> {
     Many(Far<Dense<K, V, Mix>>),
 }
 
-/// A box that is aligned to four bytes only, as what it takes turns with is.
+/// A box that is aligned to four bytes only, so that it doesn't raise the alignment of [`Repr`].
 #[repr(C, packed(4))]
 struct Far<T>(*mut T);
 
@@ -99,7 +99,7 @@ impl<T> Drop for Far<T> {
 
 const FEW: usize = 16;
 
-/// The former content of a [`Set`].
+/// The former entries of a [`Set`].
 pub(crate) type Drained<K, V> = SmallVec<[(K, V); 1]>;
 
 pub use crate::hashing::{Hashing, Mix};
@@ -112,6 +112,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Default for Set<K, V> {
 }
 
 impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
+    #[inline]
     pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
         match &mut self.0 {
             Repr::None => None,
@@ -159,7 +160,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
                     _ => None,
                 }
             }
-            // The order of what is left is kept: it shows in process_info.
+            // Removal keeps the order of the rest, which process_info shows.
             Repr::Few(f) => {
                 let f = f.get_mut();
                 let i = f.iter().position(|e| e.0 == *k)?;
@@ -201,7 +202,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
             Repr::Many(m) => Box::new(m.get().iter()),
         }
     }
-    /// Empties it.
+    /// Removes and returns all entries.
     #[inline]
     pub fn drain(&mut self) -> Drained<K, V> {
         match std::mem::replace(&mut self.0, Repr::None) {
@@ -211,7 +212,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
             Repr::Many(m) => Drained::from_vec(m.take().into_entries()),
         }
     }
-    /// Bytes that it takes outside itself.
+    /// Bytes allocated outside of the value itself.
     #[inline]
     pub fn bytes(&self) -> usize {
         let entry = size_of::<(K, V)>();
@@ -223,7 +224,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
     }
 }
 
-/// A [`Set`] behind a pointer, for what is large or hardly ever there.
+/// A [`Set`] behind a pointer, for large or very rare ones.
 pub struct Lazy<K, V>(Option<Box<Set<K, V>>>);
 
 impl<K, V> Default for Lazy<K, V> {
@@ -258,19 +259,19 @@ impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> + '_ {
         self.0.iter().flat_map(|s| s.iter())
     }
-    /// Empties it.
+    /// Removes and returns all entries.
     #[inline]
     pub fn drain(&mut self) -> Drained<K, V> {
         self.0.take().map_or_else(Drained::new, |mut s| s.drain())
     }
-    /// Bytes that it takes outside itself.
+    /// Bytes allocated outside of the value itself.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0
             .as_ref()
             .map_or(0, |s| size_of::<Set<K, V>>() + s.bytes())
     }
-    /// Gives back what it takes where it is empty.
+    /// Frees its memory if it is empty.
     #[inline]
     pub(crate) fn compact(&mut self) {
         if self.is_empty() {
@@ -279,10 +280,10 @@ impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
     }
 }
 
-/// A link as one end sees it.
+/// One end of a link.
 #[derive(Clone, Copy)]
 pub struct Link {
-    /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
+    /// Number of the unlink operation whose acknowledgement this end awaits; 0 for none.
     pub unlinking: u32,
 }
 
@@ -291,31 +292,31 @@ pub struct Link {
 pub enum Target {
     /// A local process or port.
     Local(Term),
-    /// The same, monitored by that name.
+    /// A local process or port, monitored by name.
     Named(Term, Term),
-    /// `time_offset`
+    /// `time_offset`.
     Clock,
-    /// A peer that was not there: the message that says so is on its way.
+    /// A target that did not exist. The message that says so is in transit.
     Gone,
-    /// On another node: see [`Monitor::watched`].
+    /// On another node; see [`Monitor::watched`].
     Remote,
 }
 
-/// A monitor as the watching end sees it. A process may have a million of them: packed, so that an entry of the set takes
-/// 20 bytes.
+/// The monitoring end of a monitor. A process may have a million of them, so the struct is packed:
+/// an entry of the set takes 20 bytes.
 #[repr(C, packed(4))]
 pub struct Monitor {
-    /// Data of the pid or port, what kind of thing it is ([`KIND`]), and the [`AliasMode`].
+    /// Data bits of the pid or port, its kind ([`KIND`]) and the [`AliasMode`].
     what: u32,
     /// Null, or from `Box::into_raw`.
     more: *mut More,
 }
 
-/// The parts that most monitors don't have.
+/// Parts that most monitors don't have.
 struct More {
     /// `{tag, T}`
     tag: Option<Box<OwnedTerm>>,
-    /// Index of the atom that it is monitored by, or [`NO_NAME`].
+    /// Index of the registered name that it monitors by, or [`NO_NAME`].
     name: u32,
     /// The target, if it is on another node.
     watched: Option<Box<Watched>>,
@@ -324,11 +325,11 @@ struct More {
 /// Index of no atom.
 const NO_NAME: u32 = u32::MAX;
 
-// Of `Monitor::what`: pids and ports have 28 bits.
+// Fields of `Monitor::what`. Pids and ports have 28 data bits.
 const DATA: u32 = (1 << 28) - 1;
 const KIND: u32 = 3 << 28;
 const KIND_PORT: u32 = 1 << 28;
-/// The clock; or, with [`GONE`] as data, what was not there.
+/// The clock or, with [`GONE`] as data, a target that did not exist.
 const KIND_OTHER: u32 = 2 << 28;
 const GONE: u32 = 1;
 const KIND_REMOTE: u32 = 3 << 28;
@@ -337,7 +338,7 @@ const ALIAS_SHIFT: u32 = 30;
 const _: () = assert!(size_of::<(RefKey, Monitor)>() == 20);
 
 impl Monitor {
-    /// A monitor of `target`.
+    /// Returns a monitor of a local target.
     pub fn new(target: Target, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
         let (object, name) = match target {
             Target::Local(t) => (t, NO_NAME),
@@ -362,7 +363,7 @@ impl Monitor {
         m.set_alias(alias);
         m
     }
-    /// A monitor of what is on another node.
+    /// Returns a monitor of a target on another node.
     pub fn remote(watched: Watched, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
         let more = More {
             tag,
@@ -376,7 +377,7 @@ impl Monitor {
         m.set_alias(alias);
         m
     }
-    /// Its target on another node.
+    /// Returns its target on another node.
     #[inline]
     pub fn watched(&self) -> Option<&Watched> {
         self.more()?.watched.as_deref()
@@ -387,7 +388,7 @@ impl Monitor {
         // SAFETY: null or a box that belongs to this monitor.
         unsafe { more.as_ref() }
     }
-    /// Its target.
+    /// Returns its target.
     pub fn target(&self) -> Target {
         let object = match self.what & KIND {
             0 => Term::pid(self.what & DATA),
@@ -401,7 +402,7 @@ impl Monitor {
             n => Target::Named(object, Term::atom(n)),
         }
     }
-    /// How its reference serves as an alias.
+    /// Returns how its reference serves as an alias.
     #[inline]
     pub fn alias(&self) -> AliasMode {
         match self.what >> ALIAS_SHIFT {
@@ -411,12 +412,12 @@ impl Monitor {
             _ => AliasMode::ReplyDemonitor,
         }
     }
-    /// Has its reference serve as an alias in another way.
+    /// Sets how its reference serves as an alias.
     #[inline]
     pub fn set_alias(&mut self, alias: AliasMode) {
         self.what = self.what & (DATA | KIND) | (alias as u32) << ALIAS_SHIFT;
     }
-    /// The tag of the message that it ends with, if it has one.
+    /// Returns the tag of its down message, if it has one.
     #[inline]
     pub fn tag(&self) -> Option<Term> {
         self.more()?.tag.as_ref().map(|t| t.term())
@@ -434,20 +435,21 @@ impl Drop for Monitor {
     }
 }
 
-/// [`Watcher::by`] of what is no process: no pid has this data.
+/// [`Watcher::by`] of a watcher that is no process. No pid has this data.
 const OUTSIDE: u32 = u32::MAX;
 
-/// A monitor as the watched end sees it.
+/// The monitored end of a monitor.
 #[derive(Clone, Copy)]
 pub struct Watcher {
-    /// Data of the pid of who watches.
+    /// Data bits of the watching process's pid.
     by: u32,
-    /// Index of the atom that it watches by, or [`NO_NAME`].
+    /// Index of the registered name that it monitors by, or [`NO_NAME`].
     name: u32,
 }
 
 impl Watcher {
-    /// The local process `by` watches, by the name `name` or nil. Nil in place of a process: something outside does, see
+    /// Returns a watcher: the local process `by`, which monitors by `name` or nil. A nil `by`
+    /// stands for something outside of processes; see
     /// [`Outside::watched_down`](crate::outside::Outside::watched_down).
     pub fn new(by: Term, name: Term) -> Watcher {
         debug_assert!(by.is_local_pid() || by.is_nil());
@@ -460,7 +462,7 @@ impl Watcher {
             },
         }
     }
-    /// Pid of who watches; nil: something outside.
+    /// Returns the watching pid; nil for something outside of processes.
     #[inline]
     pub fn by(&self) -> Term {
         match self.by {
@@ -468,7 +470,7 @@ impl Watcher {
             data => Term::pid(data),
         }
     }
-    /// The name it watches by, or nil.
+    /// Returns the name that it monitors by, or nil.
     #[inline]
     pub fn name(&self) -> Term {
         match self.name {
@@ -478,7 +480,7 @@ impl Watcher {
     }
 }
 
-/// Settings that differ from the runtime's.
+/// Settings that differ from the defaults of the runtime.
 #[derive(Clone, Copy, Default)]
 pub struct Settings {
     pub min_heap_words: Option<u32>,
@@ -486,122 +488,125 @@ pub struct Settings {
     pub fullsweep_after: Option<u32>,
 }
 
-/// `max_heap_size`
+/// `max_heap_size`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MaxHeap {
-    /// Words; 0 is no limit.
+    /// Words; 0 means no limit.
     pub words: usize,
     pub kill: bool,
     pub error_logger: bool,
     pub include_shared_binaries: bool,
 }
 
-/// See the module head. The parts that are seldom even here are in [`Rare`], whose fields read as those of this structure;
-/// writing to one makes the block.
+/// See the module docs. The rarest parts are in [`Rare`]: their fields read like fields of this
+/// struct, and writing to one allocates the block.
 #[derive(Default)]
 pub struct Ext {
     pub dict: Dict,
     pub links: Set<Peer, Link>,
-    /// By reference.
+    /// Monitors by reference.
     pub monitors: Lazy<RefKey, Monitor>,
     pub watchers: Set<RefKey, Watcher>,
     rare: Option<Box<Rare>>,
 }
 
-/// A function whose time, or memory, is being measured.
+/// A call whose time or memory is being measured.
 #[derive(Clone, Copy)]
 pub struct Timed {
-    /// The measured quantity and its session, as those who measure number them.
+    /// Number of the measured quantity and its session, as the tracing code numbers them.
     pub number: i64,
     pub entry: usize,
-    /// The reading of the measure when it began; 0: the process doesn't run.
+    /// Reading of the measure at the start; 0 if the process doesn't run.
     pub since: i64,
 }
 
-/// The remains of a process that has ended within a function of a library.
+/// State of a process that has ended within a NIF.
 pub struct Gone {
     /// The pid that it had.
     pub pid: Term,
-    /// The module of the function, which keeps code and library as long as it runs.
+    /// The module of the function. It keeps code and library loaded while the function runs.
     pub(crate) _keeps: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// The parts that hardly any process has.
+/// Parts that hardly any process has.
 pub struct Rare {
     pub regs: Vec<Term>,
-    /// Aliases that are not monitors; true: ends with the first message.
+    /// Aliases that are not monitors; true if the first message ends the alias.
     pub aliases: Set<RefKey, bool>,
     /// Registered name, or nil.
     pub name: Term,
-    /// A group leader of another node.
+    /// Group leader on another node.
     pub group_leader: Option<Box<OwnedTerm>>,
-    /// Where `undefined_function` is called; nil: `error_handler`.
+    /// Module whose `undefined_function` is called; nil for `error_handler`.
     pub error_handler: Term,
     pub settings: Settings,
     pub max_heap: Option<MaxHeap>,
-    /// Why a signal has ended it.
+    /// Reason for which a signal has ended it.
     pub exit_reason: Option<Box<OwnedTerm>>,
-    /// It has ended within a function of a library, which goes on.
+    /// Set when it has ended within a NIF that still runs.
     pub gone: Option<Box<Gone>>,
-    /// Signals that arrived behind the one that ends it. They are answered when nobody finds it any more; its end takes them.
-    pub(crate) behind_end: Vec<*mut Signal>,
+    /// Signals behind the one that ends it. The exit answers them, once nobody finds the process
+    /// any more.
+    pub(crate) after_end: Vec<*mut Signal>,
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
-    /// How many times it is suspended, by whom.
+    /// Suspending processes, and how many times each has suspended it.
     pub suspended: Set<Peer, u32>,
-    /// The processes that it has suspended, how many times, and whether they have heard of it.
+    /// Suspended processes: how many times each, and whether it has been notified.
     pub suspending: Set<Peer, (u32, Arc<AtomicBool>)>,
-    /// Priority as set: what the state word has.
+    /// Priority as set; the state word holds the same.
     pub priority: Priority,
-    /// The tracer without a session.
+    /// Tracer without a session.
     pub tracer: crate::tracer::Tracer,
     pub trace_flags: u32,
-    /// The flags and tracers of the sessions that trace it.
+    /// Flags and tracers of the sessions that trace it.
     pub sessions: Vec<super::session::Tracing>,
-    /// The monitors that have been told that its queue of messages is long, and not yet that it isn't any more: numbers of
-    /// sessions, and -1 for `system_monitor` without one.
-    pub long_queue_told: Vec<i64>,
-    /// The functions whose time, or memory, is being measured, for those who measure.
+    /// Monitors that were notified of its long message queue, and not yet of its end. They are
+    /// session numbers, or -1 for `system_monitor` without a session.
+    pub long_queue_notified: Vec<i64>,
+    /// Calls whose time or memory is being measured.
     pub call_time: Vec<Timed>,
-    /// Words that collections have taken from its heap while something was measured.
+    /// Words that collections have freed from its heap during a measurement.
     pub words_made: i64,
-    /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
+    /// Entry of a traced native that waits and will be called again: its call has been traced
+    /// already. 0 for none.
     pub passed: usize,
     pub gc_count: u64,
-    /// Words of its heap after it was compacted for the last time.
+    /// Words of its heap after the last compaction.
     pub compacted_words: usize,
     pub hibernation: Hibernation,
-    /// Work to be done between time slices, when the live registers are known.
+    /// Work for the end of the time slice, when the live registers are known.
     pub deferred: Vec<(Priority, Task)>,
-    /// Others can't have it collect for now, for trying what waits for that; and what they asked.
+    /// Collection requests of others, held back while the process has collections disabled
+    /// (`gc_state` in `erts_debug`, for tests). `None` if they are not held back.
     pub collections_held: Option<Vec<(Priority, Task)>>,
-    /// Its state of sequential tracing.
+    /// State of sequential tracing.
     pub sequence: Option<Box<Sequence>>,
     /// Its last calls, if it saves them.
     pub saved: Option<Box<super::saved::Saved>>,
-    /// Its counts of sent words.
+    /// Counters of sent words.
     pub tally: Tally,
-    /// Whether it goes on at once when it has sent to a busy connection; None: as is the default.
+    /// Whether it continues at once after sending to a busy connection; `None` for the default.
     pub async_dist: Option<bool>,
-    /// The call of a native library's function that is to be made next: the process is at it.
+    /// NIF call that `enif_schedule_nif` has scheduled and that the process makes next.
     pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
-    /// Its ties to other nodes.
+    /// Links, monitors and requests across nodes.
     pub remote: Option<Box<Remote>>,
-    /// Its aliases, monitors and links with priority.
+    /// Aliases, monitors and links with priority.
     pub urgent: Option<Box<super::urgent::Urgent>>,
 }
 
-/// How far a process is that hibernates with a large heap: see [`crate::collect::compact::hibernates`].
+/// Progress of hibernation with a large heap; see [`crate::collect::compact::hibernates`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hibernation {
     Not,
-    /// Others have their turn before it is compacted.
+    /// Other processes run before it is compacted.
     GivesWay,
-    /// It waits since then ([`crate::clock::elapsed`]), and was not compacted for that.
+    /// Waits since that time ([`crate::clock::elapsed`]), not compacted.
     Uncompacted {
         since: i64,
     },
-    /// It waits, and its large heap was compacted for that.
+    /// Waits, and its large heap was compacted for that.
     Compacted,
 }
 
@@ -621,7 +626,7 @@ impl Rare {
             max_heap: None,
             exit_reason: None,
             gone: None,
-            behind_end: Vec::new(),
+            after_end: Vec::new(),
             bif_state: None,
             suspended: Set(Repr::None),
             suspending: Set(Repr::None),
@@ -629,7 +634,7 @@ impl Rare {
             tracer: crate::tracer::Tracer::Nobody,
             trace_flags: 0,
             sessions: Vec::new(),
-            long_queue_told: Vec::new(),
+            long_queue_notified: Vec::new(),
             call_time: Vec::new(),
             words_made: 0,
             passed: 0,
@@ -649,7 +654,7 @@ impl Rare {
     }
 }
 
-/// The values that a process without a [`Rare`] reads.
+/// Values that a process without a [`Rare`] reads.
 struct Nothing(Rare);
 // SAFETY: it holds no closures and no boxes, and is never written to.
 unsafe impl Sync for Nothing {}
@@ -669,16 +674,17 @@ impl std::ops::DerefMut for Ext {
     }
 }
 
-// A million tasks have a million of these: with what the C library adds they are a multiple of 16 bytes.
+// A million tasks have a million of these. With the C library's overhead they are a multiple of 16
+// bytes.
 const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {
-    /// The parts that are seldom even here, if there are any.
+    /// Returns the rarest parts, if there are any.
     #[inline]
     pub fn rare(&mut self) -> Option<&mut Rare> {
         self.rare.as_deref_mut()
     }
-    /// Bytes that it takes with all that hangs off it, heaps excepted.
+    /// Bytes of the struct and all that hangs off it, except heaps.
     pub fn bytes(&self) -> usize {
         let mut n = size_of::<Ext>()
             + self.links.bytes()
@@ -721,7 +727,7 @@ mod tests {
             r = r
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
-            // Grows past every form, and shrinks again.
+            // Grows past every representation, and shrinks again.
             let most = if (i / 5000) % 2 == 0 { 3 } else { 40 };
             let k = (r >> 40) % most;
             if r & 3 == 0 {

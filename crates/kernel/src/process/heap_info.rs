@@ -1,11 +1,12 @@
-//! Figures of the heap of a process.
+//! Sizes of a process's heap.
 
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::{Alloc, Term, atom};
 
-/// The figures of a heap in `process_info(Pid, garbage_collection_info)` and trace messages, in words. `size`: how many words a
-/// collection is to make room for, or has given back, which only trace messages tell.
+/// Returns the sizes of a heap in words, for `process_info(Pid, garbage_collection_info)` and trace
+/// messages. `size` is the number of words that a collection makes room for or has freed; only
+/// trace messages have it.
 pub fn gc_info(to: &mut Fragment, h: &Heap, size: Option<usize>) -> Term {
     let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
     let items = [

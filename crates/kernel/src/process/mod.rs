@@ -1,20 +1,22 @@
 //! Processes: control blocks, the process table, the state word.
 //!
 //! # The cell
-//! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, then the first words of its heap and
-//! stack. The parts that most processes never have hang off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
-//! pointers are packed (a base and 32-bit offsets in words) while the process waits, and expanded into `Cx::heap`
-//! while it runs.
+//! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, followed by the first
+//! words of its heap and stack. Parts that most processes never have hang off it by pointers that
+//! start as null ([`Mailbox`], [`Ext`]). The heap pointers are packed while the process waits (a
+//! base and 32-bit offsets in words) and expanded into `Cx::heap` while it runs.
 //!
 //! # Who touches what
-//! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
-//! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
+//! Any thread reads and writes `id`, `state` and `in_transit`, under the rules of their modules.
+//! Everything else belongs to the owner: the thread that set `RUNNING` in the state word, or that
+//! holds the cell before it is published.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod dense;
 pub mod dict;
 pub mod ext;
 pub mod heap_info;
-pub mod keys;
 mod named;
 pub mod registry;
 pub mod remote;
@@ -29,6 +31,7 @@ pub mod state;
 mod state_tests;
 pub mod table;
 pub mod task;
+pub mod tracer;
 pub mod urgent;
 
 pub use ext::Ext;
@@ -47,47 +50,48 @@ use purlin_term::off_heap::OffHeap;
 use purlin_term::region::Region;
 use std::sync::OnceLock;
 
-/// [`Process::id`] of a cell that holds no process: no pid has this data.
+/// [`Process::id`] of a cell without a process. No pid has this data.
 pub(crate) const NO_ID: u32 = u32::MAX;
 
 /// Traps exits.
 pub const TRAP_EXIT: u16 = 1 << 0;
-/// Waits in a native because a port, or the connection to another node, takes no more (for those who ask).
+/// Waits in a native for a busy port or connection to another node. Only reported; decides nothing.
 pub const BUSY: u16 = 1 << 1;
 /// The receive timer is running.
 pub const TIMER: u16 = 1 << 2;
 /// The registers saved at the last yield are in `Ext::regs`.
 const REGS_IN_EXT: u16 = 1 << 3;
-/// A signal has ended the process: `Ext::exit_reason` says why.
+/// A signal has ended the process; `Ext::exit_reason` has the reason.
 pub const EXIT_PENDING: u16 = 1 << 4;
-/// `process_flag(sensitive, true)`
+/// `process_flag(sensitive, true)`.
 pub const SENSITIVE: u16 = 1 << 5;
-/// Started by the runtime; not to be asked about itself.
+/// Started by the runtime, and hidden from queries about processes.
 pub const SYSTEM: u16 = 1 << 6;
 /// `message_queue_data` is `off_heap`.
 pub const OFF_HEAP_QUEUE: u16 = 1 << 7;
-/// It began to wait, or its wait was over, while it is timed: see [`crate::waits`].
+/// Began or ended a wait while waits are timed; see [`crate::waits`].
 pub(crate) const TIMED: u16 = 1 << 8;
 /// Waits at the `wait_timeout` instruction whose `timeout_pc` is saved.
 pub(crate) const IN_RECEIVE: u16 = 1 << 9;
 
-/// Waits for a signal (for those who ask: the state word decides).
+/// Waits for a signal. Only reported; the state word decides.
 pub const WAITING: u16 = 1 << 10;
-/// Somebody traces it: `Ext::trace_flags` says for what.
+/// Is traced; `Ext::trace_flags` has the flags.
 pub const TRACED: u16 = 1 << 11;
-/// Whoever profiles the system was told that it does not run.
+/// The system profiler has been notified that the process is inactive.
 pub(crate) const INACTIVE: u16 = 1 << 12;
-/// It has a token of sequential tracing.
+/// Has a sequential trace token.
 pub const SEQUENTIAL: u16 = 1 << 13;
-/// It was compacted as it began to wait: see [`crate::collect::compact::settle`].
+/// Was compacted when it began to wait; see [`crate::collect::compact::settle`].
 pub(crate) const SETTLED: u16 = 1 << 14;
-/// It saves its calls: see [`saved`].
+/// Saves its calls; see [`saved`].
 pub const SAVES: u16 = 1 << 15;
 
-/// See `Process::small_sweeps`.
+/// Stands for `Heap::shrink_next` in `Process::small_sweeps`.
 const SHRINK_NEXT: u16 = 1 << 15;
-/// The bits below are `Heap::room` (all blocks that are given at once have a place below 32 in the series of sizes), then
-/// the time slices that the process has had of a long turn.
+/// The bits below it hold `Heap::room`, then the time slices used of a long turn. Five bits suffice
+/// for `room`: every block size that is allocated at once has an index below 32 in the series of
+/// sizes.
 const ROOM_SHIFT: u32 = 10;
 const TURN_SHIFT: u32 = 5;
 const ROOM: u16 = 0x1F << ROOM_SHIFT;
@@ -97,39 +101,43 @@ const SWEEPS: u16 = (1 << TURN_SHIFT) - 1;
 /// The context that code and natives run in, with the process that runs.
 pub type Cx = Context<Process>;
 
-/// The control block of a process. See the module head for who may touch what.
+/// The control block of a process. The module docs say who may touch which field.
 #[repr(C)]
 pub struct Process {
-    /// The 28 data bits of its pid, or [`NO_ID`]. Read by senders, written by the spawner and at exit.
+    /// The 28 data bits of its pid, or [`NO_ID`]. Senders read it; the spawner and the exit write
+    /// it.
     pub id: AtomicU32,
     pub state: state::State,
     /// Signals in transit to it.
     pub in_transit: InTransit,
-    /// Where it resumes.
+    /// Address of the instruction where it resumes.
     pub pc: *const u64,
-    /// Where it goes on when its receive timer fires; see [`Process::set_resumes`], too.
+    /// Address where it continues when its receive timer fires. [`Process::set_resume_mark`] has
+    /// another use for it.
     pub timeout_pc: *const u64,
-    // The packed heap: the block, its words, and the offsets of top, stack and high water. Where the words are 0 it is a
-    // box with a whole `Heap`, since the packed form couldn't express it when it was packed last; while the process runs,
-    // what is in the box means nothing.
+    // The packed heap: the block, its size in words, and the offsets of top, stack and high-water
+    // mark. If the size is 0, the pointer is to a box with a whole `Heap`, because the packed form
+    // could not express it when it was packed last. The content of that box means nothing while the
+    // process runs.
     heap: *mut Term,
     block_words: u32,
     htop: u32,
     stop: u32,
     high_water: u32,
-    /// The first object that owns something; or, with [`IN_REGION`] added, the region that terms of the heap refer to.
+    /// The first object of the off-heap list or, with [`IN_REGION`] added, the region that terms of
+    /// the heap refer to.
     off_heap: *mut Term,
     off_heap_bytes: u32,
-    /// Registers saved above the heap's top.
+    /// Number of registers saved above the top of the heap.
     pub live: u16,
     minor_gcs: u16,
     pub flags: u16,
-    /// See `Heap::small_sweeps`; [`SHRINK_NEXT`] stands for `Heap::shrink_next`, and [`ROOM`] and [`TURN`] are beside it.
+    /// See `Heap::small_sweeps`. [`SHRINK_NEXT`], [`ROOM`] and [`TURN`] share the word.
     small_sweeps: u16,
-    /// Data of the parent's pid.
+    /// Data bits of the parent's pid.
     pub parent: u32,
     pub reductions: u64,
-    /// An immediate: the pid of a local process, or `undefined` where `Ext::group_leader` holds it.
+    /// An immediate: a local pid, or `undefined` if `Ext::group_leader` holds the group leader.
     pub group_leader: Term,
     pub initial_call: *const Export,
     pub mailbox: *mut Mailbox,
@@ -149,12 +157,13 @@ pub fn table() -> &'static table::Table {
     TABLE.get_or_init(|| table::Table::new(table::MAX_PROCESSES, table::MAX_PROCESSES))
 }
 
-/// Makes the process table, for at most `limit` processes, or `scarce` where addresses are. To be called before [`table`] is.
+/// Makes the process table for at most `limit` processes, or `scarce` where addresses are scarce.
+/// Must be called before [`table`].
 pub fn init_table(limit: usize, scarce: usize) {
     let _ = TABLE.set(table::Table::new(limit, scarce));
 }
 
-/// Least words of a heap: what `+hms` or the spawn option says, else what suffices.
+/// Sets the minimum heap sizes to the defaults of the runtime, which `+hms` and others change.
 #[inline]
 pub(crate) fn settings(heap: &mut Heap) {
     let d = &DEFAULTS;
@@ -165,7 +174,8 @@ pub(crate) fn settings(heap: &mut Heap) {
     heap.fullsweep_after = d.fullsweep_after.load(Ordering::Relaxed);
 }
 
-/// Pids below this one belong to `init` and the runtime's own processes: the first ones, which live as long as it does.
+/// Data limit of system pids: `init` and the runtime's own processes, which live as long as it
+/// does, have pids below this.
 pub static SYSTEM_PROCESSES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
 
 /// Whether a local pid is that of `init` or of one of the runtime's own processes.
@@ -174,7 +184,7 @@ pub fn is_system(pid: Term) -> bool {
     pid.pid_data() < SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Settings that new processes get. `0` least heap words: no minimum was asked for.
+/// Settings of new processes. A `min_heap_words` of 0 means that no minimum was requested.
 pub struct Defaults {
     pub min_heap_words: AtomicU32,
     pub min_vheap_words: AtomicU32,
@@ -188,7 +198,7 @@ pub static DEFAULTS: Defaults = Defaults {
     fullsweep_after: AtomicU32::new(65535),
 };
 
-/// `message_queue_data` of new processes: whether it is `off_heap` (`+hmqd`).
+/// Whether `message_queue_data` of new processes is `off_heap` (`+hmqd`).
 #[inline]
 pub fn default_off_heap_queue() -> bool {
     OFF_HEAP_DEFAULT.load(std::sync::atomic::Ordering::Relaxed)
@@ -198,19 +208,19 @@ pub static OFF_HEAP_DEFAULT: std::sync::atomic::AtomicBool =
     std::sync::atomic::AtomicBool::new(false);
 
 static MAX_HEAP_DEFAULT: crate::sync::RwLock<Option<ext::MaxHeap>> = crate::sync::RwLock::new(None);
-/// It has been set once.
+/// Whether the default has ever been set.
 static MAX_HEAP_SET: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// `max_heap_size` of new processes; `None`: no limit.
+/// `max_heap_size` of new processes; `None` means no limit.
 #[inline]
 pub fn default_max_heap() -> Option<ext::MaxHeap> {
-    // Every process that is made asks, and hardly any runtime has such a limit.
+    // Every spawn calls this, and hardly any runtime sets such a limit.
     if !MAX_HEAP_SET.load(Ordering::Relaxed) {
         return None;
     }
     Some(max_heap_flags()).filter(|m| m.words > 0)
 }
-/// The effect of a limit on a process that exceeds it, unless the process says otherwise.
+/// Default size limit and effects, for a process that doesn't set its own.
 #[inline]
 pub fn max_heap_flags() -> ext::MaxHeap {
     let d = MAX_HEAP_DEFAULT.read();
@@ -221,7 +231,7 @@ pub fn max_heap_flags() -> ext::MaxHeap {
         include_shared_binaries: false,
     })
 }
-/// Sets `max_heap_size` of new processes; the one before is returned.
+/// Sets `max_heap_size` of new processes. Returns the previous value.
 #[inline]
 pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
     let mut d = MAX_HEAP_DEFAULT.write();
@@ -229,19 +239,20 @@ pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
     std::mem::replace(&mut d, m)
 }
 
-/// The least heap size in words that a process reports: what was asked for, or what stock documents as the default.
+/// Returns the minimum heap size in words that a process reports: the requested one, or the default
+/// that stock documents.
 #[inline]
 pub fn reported_min_heap(p: &mut Process) -> usize {
     least_heap(p.ext().and_then(|e| e.settings.min_heap_words))
 }
 
-/// Words that the heap of a process has at least if nothing was asked for; 0 for what it needs.
+/// Default minimum heap size in words; 0 lets each heap be as small as it can.
 #[inline]
 pub fn default_min_heap() -> usize {
     DEFAULTS.min_heap_words.load(Ordering::Relaxed) as usize
 }
 
-/// Words that the heap of a process has at least, by what was asked for, as it is reported.
+/// Returns the reported minimum heap size in words, given the requested one.
 #[inline]
 pub fn least_heap(asked: Option<u32>) -> usize {
     match asked.unwrap_or_else(|| DEFAULTS.min_heap_words.load(Ordering::Relaxed)) {
@@ -251,29 +262,29 @@ pub fn least_heap(asked: Option<u32>) -> usize {
 }
 
 impl Process {
-    /// Its own pid.
+    /// Returns its pid.
     #[inline]
     pub fn pid(&self) -> Term {
         Term::pid(self.id.load(Ordering::Relaxed))
     }
-    /// The words of heap and stack in the cell.
+    /// Returns the words of heap and stack in the cell.
     #[inline]
     pub(crate) fn inline_words(&mut self) -> *mut Term {
         // SAFETY: the cell is larger than the control block by INLINE_WORDS words.
         unsafe { (self as *mut Process).add(1) as *mut Term }
     }
-    /// The seldom parts, if it has them.
+    /// Returns the rarely used parts, if it has them.
     #[inline]
     pub fn ext(&mut self) -> Option<&mut Ext> {
         // SAFETY: owned by this process; null or from `Box::into_raw`.
         unsafe { self.ext.as_mut() }
     }
-    /// Whether it goes on at once when it has sent to a busy connection.
+    /// Whether it continues at once after sending to a busy connection.
     pub fn is_async_dist(&mut self) -> bool {
         let own = self.ext().and_then(|e| e.async_dist);
         own.unwrap_or_else(|| options::try_current().is_some_and(|o| o.flags.dist.async_dist))
     }
-    /// The seldom parts, made if need be.
+    /// Returns the rarely used parts, and makes them if necessary.
     #[inline]
     pub fn ext_mut(&mut self) -> &mut Ext {
         if self.ext.is_null() {
@@ -282,27 +293,28 @@ impl Process {
         // SAFETY: as in `ext`.
         unsafe { &mut *self.ext }
     }
-    /// Frees what it seldom has.
+    /// Frees the rarely used parts.
     ///
     /// # Safety
     /// The caller owns the process, and nothing in it is used afterwards.
     #[inline]
     pub(crate) unsafe fn drop_ext(&mut self) {
         if !self.ext.is_null() {
-            blocks::unbox(self.ext);
+            // SAFETY: by the contract, nobody uses it any more. `ext_mut` has made it.
+            unsafe { blocks::unbox(self.ext) };
             self.ext = std::ptr::null_mut();
         }
     }
-    /// It is to end for `reason`, which is copied; unless it is about to already.
+    /// Marks the process to end for `reason`, which is copied, unless it is marked already.
     #[inline]
-    pub(crate) fn end_for(&mut self, reason: Term) {
+    pub(crate) fn mark_to_exit(&mut self, reason: Term) {
         if self.has(EXIT_PENDING) {
             return;
         }
         self.flags |= EXIT_PENDING;
         self.ext_mut().exit_reason = Some(Box::new(OwnedTerm::copy_of(reason)));
     }
-    /// Why a signal has ended it, taken from it.
+    /// Takes the reason for which a signal has ended it.
     pub(crate) fn take_exit_reason(&mut self) -> Option<OwnedTerm> {
         let r = self.ext()?.rare()?;
         r.exit_reason.take().map(|b| *b)
@@ -321,7 +333,7 @@ impl Process {
             self.flags &= !flag;
         }
     }
-    /// The mailbox, made if need be.
+    /// Returns the mailbox, and makes it if necessary.
     #[inline]
     pub(crate) fn mailbox_mut(&mut self) -> &mut Mailbox {
         if self.mailbox.is_null() {
@@ -330,46 +342,49 @@ impl Process {
         // SAFETY: owned by this process.
         unsafe { &mut *self.mailbox }
     }
-    /// The time slice ends within the instruction at `pc`, which keeps how far it is in registers and is told so when it runs
-    /// next ([`Process::take_resumes`]). The process is in no receive, so `timeout_pc` means nothing meanwhile: an address that is
-    /// no instruction's says it.
-    pub fn set_resumes(&mut self, pc: *const u64) {
+    /// Records that the time slice ends within the instruction at `pc`. That instruction keeps its
+    /// progress in registers and learns from [`Process::take_resume_mark`] that it resumes.
+    /// `timeout_pc` is free for this because the process is in no receive; an address that is no
+    /// instruction's marks the case.
+    pub fn set_resume_mark(&mut self, pc: *const u64) {
         debug_assert!(!self.has(TIMER));
         self.timeout_pc = pc.wrapping_byte_add(1);
     }
-    /// Whether the instruction at `pc` is one that goes on.
-    pub fn take_resumes(&mut self, pc: *const u64) -> bool {
+    /// Whether the instruction at `pc` resumes, and clears the mark.
+    pub fn take_resume_mark(&mut self, pc: *const u64) -> bool {
         let resumes = std::ptr::eq(self.timeout_pc, pc.wrapping_byte_add(1));
         if resumes {
             self.timeout_pc = std::ptr::null();
         }
         resumes
     }
-    /// Whether a guard that runs can be no receive's that looks at a message.
-    pub fn looks_at_no_message(&self) -> bool {
+    /// Whether a running guard cannot belong to a receive that examines a message.
+    pub fn is_outside_receive(&self) -> bool {
         // SAFETY: owned by this process; null or a mailbox.
         !self.has(TIMER) && unsafe { self.mailbox.as_ref() }.is_none_or(|m| !m.has_current())
     }
-    /// Messages that were fetched and not received yet.
+    /// Number of messages in the mailbox.
     #[inline]
     pub fn queued_messages(&self) -> usize {
         // SAFETY: owned by this process; null or a mailbox.
         unsafe { self.mailbox.as_ref().map_or(0, |m| m.len()) }
     }
 
-    /// Words of the messages in its queue.
+    /// Words of the messages in the mailbox.
     #[inline]
     pub fn queued_words(&self) -> usize {
         // SAFETY: as above.
         unsafe { self.mailbox.as_ref().map_or(0, |m| m.bytes() / 8) }
     }
 
-    /// Makes the fields of a cell that the spawner owns.
+    /// Initialises the fields of a cell.
     ///
     /// # Safety
     /// `p` was reserved by the caller and not published.
     pub unsafe fn init(p: *mut Process, group_leader: Term, parent: u32) {
-        let me = &mut *p;
+        // SAFETY: by the contract, the cell is the caller's alone. All fields but the atomics,
+        // which are valid in any cell, are integers and pointers, for which any bits are a value.
+        let me = unsafe { &mut *p };
         me.pc = std::ptr::null();
         me.timeout_pc = std::ptr::null();
         me.heap = me.inline_words();
@@ -391,11 +406,11 @@ impl Process {
         me.ext = std::ptr::null_mut();
     }
 
-    /// Gives a process that was just made its heap: terms up to `top`, the stack from `stop` on, all else free.
+    /// Gives a new process its heap: terms up to `top`, the stack from `stop` on, the rest free.
     ///
     /// # Safety
-    /// The caller owns the process, which has had no heap yet. The block is that in the cell, or from [`purlin_term::gc`], and
-    /// what it holds is whole.
+    /// The caller owns the process, which has had no heap yet. The block is the one in the cell, or
+    /// comes from [`purlin_term::gc`], and its terms are complete.
     pub(crate) unsafe fn set_first_block(
         &mut self,
         block: std::ops::Range<*mut Term>,
@@ -408,12 +423,14 @@ impl Process {
         let most = u32::MAX as usize;
         if size > most || off_heap.bytes > most || !packs_regions(&off_heap) {
             let mut h = Heap::empty();
-            self.unpack(&mut h);
+            // SAFETY: by the contract; `init` has left a packed heap.
+            unsafe { self.unpack(&mut h) };
             (h.heap, h.high_water, h.htop) = (block.start, block.start, top);
             (h.stop, h.hend) = (stop, block.end);
             h.inline_block = std::ptr::eq(block.start, self.inline_words());
             h.off_heap = off_heap;
-            self.pack(&mut h);
+            // SAFETY: by the contract; `h` is its heap now.
+            unsafe { self.pack(&mut h) };
             return;
         }
         self.heap = block.start;
@@ -424,70 +441,74 @@ impl Process {
         self.off_heap = pack_off_heap(off_heap);
     }
 
-    /// Whether there is a box for its heap, which is a block of its own.
+    /// Whether its packed heap is in a box.
     #[inline]
     pub fn has_boxed_heap(&self) -> bool {
         self.block_words == 0
     }
 
-    /// Its heap, where that is in a box.
+    /// Returns its packed heap, if that is in a box.
     ///
     /// # Safety
-    /// The caller owns the process, which is packed.
+    /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn boxed_heap(&self) -> Option<&Heap> {
-        (self.block_words == 0).then(|| &*(self.heap as *const Heap))
+        // SAFETY: by the contract, the heap is packed. Then a size of 0 says that `heap` is a box.
+        (self.block_words == 0).then(|| unsafe { &*(self.heap as *const Heap) })
     }
 
-    /// Counts a time slice of a long turn, which has so many of them (a power of two, 16 at most): whether the turn goes on, and
-    /// whether the process has had a whole one since it waited.
+    /// Counts a time slice of a long turn of `slices` (a power of two, at most 16). Returns whether
+    /// the turn goes on, and whether the process has had a whole turn since it waited.
     #[inline]
     pub(crate) fn count_turn(&mut self, slices: u16) -> (bool, bool) {
         let n = (self.small_sweeps & TURN) >> TURN_SHIFT;
         let more = !(n + 1).is_multiple_of(slices);
-        // The bit above those that count stays.
+        // Beyond the counting bits, the bit for "has had a whole turn" stays set.
         let n = if more { n + 1 } else { slices };
         self.small_sweeps = self.small_sweeps & !TURN | n << TURN_SHIFT;
         (more, n >= slices)
     }
 
-    /// It has had a whole long turn of so many slices.
+    /// Records that it has had a whole long turn of `slices`.
     #[inline]
     pub(crate) fn had_turn(&mut self, slices: u16) {
         self.small_sweeps = self.small_sweeps & !TURN | slices << TURN_SHIFT;
     }
 
-    /// It begins to wait: its next long turn is a whole one.
+    /// Ends the turn when the process begins to wait. Its next long turn is a whole one.
     #[inline]
     pub(crate) fn end_turn(&mut self) {
         self.small_sweeps &= !TURN;
     }
 
-    /// Words of its young block.
+    /// Returns the words of its young block.
     ///
     /// # Safety
-    /// The caller owns the process, which is packed.
+    /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn heap_block_words(&self) -> usize {
-        match self.boxed_heap() {
+        // SAFETY: the contract is the same.
+        match unsafe { self.boxed_heap() } {
             Some(h) => h.block_words(),
             None => self.block_words as usize,
         }
     }
 
-    /// Words of its block, and those of them that are free, where it is packed in the cell.
+    /// Returns the words of its block, and how many of them are free. The heap is packed without a
+    /// box.
     #[inline]
     pub(crate) fn packed_words(&self) -> (usize, usize) {
         let free = self.stop - self.htop;
         (self.block_words as usize, free as usize)
     }
 
-    /// Words of all blocks of its heap.
+    /// Returns the words of all blocks of its heap.
     ///
     /// # Safety
-    /// The caller owns the process, which is packed.
+    /// The caller owns the process, whose heap is packed.
     pub(crate) unsafe fn heap_blocks_words(&self) -> usize {
-        match self.boxed_heap() {
+        // SAFETY: the contract is the same.
+        match unsafe { self.boxed_heap() } {
             None => self.block_words as usize,
             Some(h) => h.block_words() + h.old_block_words() + h.frag_words,
         }
@@ -496,32 +517,37 @@ impl Process {
     /// Frees the box of a heap, if there is one, but nothing that the heap owns.
     ///
     /// # Safety
-    /// The caller owns the process, which is not packed.
+    /// The caller owns the process, whose heap is not packed.
     #[inline]
     pub(crate) unsafe fn drop_boxed_heap(&mut self) {
         if self.block_words == 0 {
-            drop(Box::from_raw(self.heap as *mut Heap));
+            // SAFETY: a size of 0 says that `heap` is a box. It is not used afterwards.
+            drop(unsafe { Box::from_raw(self.heap as *mut Heap) });
             self.heap = std::ptr::null_mut();
             self.block_words = INLINE_WORDS as u32;
         }
     }
 
-    /// Expands its heap.
+    /// Expands its heap into `h`.
     ///
     /// # Safety
     /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn unpack(&mut self, h: &mut Heap) {
         if self.block_words == 0 {
-            std::ptr::swap(h, self.heap as *mut Heap);
+            // SAFETY: a size of 0 says that `heap` is a box.
+            unsafe { std::ptr::swap(h, self.heap as *mut Heap) };
             h.inline_block = std::ptr::eq(h.heap, self.inline_words());
             return;
         }
         h.heap = self.heap;
-        h.htop = self.heap.add(self.htop as usize);
-        h.stop = self.heap.add(self.stop as usize);
-        h.hend = self.heap.add(self.block_words as usize);
-        h.high_water = self.heap.add(self.high_water as usize);
+        // SAFETY: the offsets are within the block, or at its end.
+        unsafe {
+            h.htop = self.heap.add(self.htop as usize);
+            h.stop = self.heap.add(self.stop as usize);
+            h.hend = self.heap.add(self.block_words as usize);
+            h.high_water = self.heap.add(self.high_water as usize);
+        }
         h.old_heap = std::ptr::null_mut();
         h.old_htop = std::ptr::null_mut();
         h.old_hend = std::ptr::null_mut();
@@ -532,7 +558,8 @@ impl Process {
             regions: Default::default(),
         };
         if self.off_heap.addr() & IN_REGION != 0 {
-            unpack_region(&mut h.off_heap);
+            // SAFETY: the tag says that the word was made from one region.
+            unsafe { unpack_region(&mut h.off_heap) };
         }
         if h.sent.is_some() {
             h.sent = None;
@@ -556,14 +583,15 @@ impl Process {
         h.inline_block = std::ptr::eq(self.heap, self.inline_words());
         settings(h);
         if !self.ext.is_null() {
-            (*self.ext).apply_settings(h);
+            // SAFETY: owned by this process, and made by `ext_mut`.
+            unsafe { (*self.ext).apply_settings(h) };
         }
     }
 
     /// Packs its heap.
     ///
     /// # Safety
-    /// The caller owns the process; `h` is its heap, and is empty afterwards.
+    /// The caller owns the process. `h` is its heap, and is empty afterwards.
     #[inline]
     pub(crate) unsafe fn pack(&mut self, h: &mut Heap) {
         debug_assert!(h.runs.is_none() || !h.old_heap.is_null());
@@ -585,10 +613,12 @@ impl Process {
                 self.heap = Box::into_raw(Box::new(Heap::empty())) as *mut Term;
                 self.block_words = 0;
             }
-            std::ptr::swap(h, self.heap as *mut Heap);
+            // SAFETY: a size of 0 says that `heap` is a box.
+            unsafe { std::ptr::swap(h, self.heap as *mut Heap) };
             return;
         }
-        self.drop_boxed_heap();
+        // SAFETY: the heap is in `h`, not in the box.
+        unsafe { self.drop_boxed_heap() };
         let off = |p: *mut Term| ((p as usize - h.heap as usize) >> 3) as u32;
         self.htop = off(h.htop);
         self.stop = off(h.stop);
@@ -608,19 +638,21 @@ impl Process {
     }
 }
 
-/// Of the packed heap's off-heap list: see there. Objects and heads of regions are aligned to more.
+/// Tag in the off-heap word of a packed heap, for a region. Objects and regions are aligned to more
+/// than this.
 const IN_REGION: usize = 1;
-/// A region of more bytes asks for collections, which a packed heap doesn't count for.
+/// Maximum size in bytes of a packed region. Larger ones count towards the next collection, which a
+/// packed heap doesn't track.
 const PACKED_BYTES: usize = 256 << 10;
 
-/// Whether the regions of a young generation can be packed.
+/// Whether the packed form can express the regions of this off-heap list.
 #[inline]
 fn packs_regions(o: &OffHeap) -> bool {
     o.regions.is_empty()
         || (o.first.is_null() && o.regions.only().is_some() && o.regions.bytes() <= PACKED_BYTES)
 }
 
-/// The one word for a list, or for the region of which it has the count.
+/// Packs an off-heap list into one word: the list, or the region whose count it holds.
 #[inline]
 fn pack_off_heap(mut o: OffHeap) -> *mut Term {
     match o.regions.take_one() {
@@ -631,14 +663,15 @@ fn pack_off_heap(mut o: OffHeap) -> *mut Term {
 
 #[cold]
 /// # Safety
-/// `o` is what the packed form of a heap with one region was made from, and is not unpacked yet.
+/// `o` was made from the packed form of a heap with one region, and is not unpacked yet.
 unsafe fn unpack_region(o: &mut OffHeap) {
     let r = o.first.wrapping_byte_sub(IN_REGION) as *const Region;
     o.first = std::ptr::null_mut();
-    o.regions.adopt(&*r);
+    // SAFETY: by the contract, `pack_off_heap` has made the word from a region with its count.
+    o.regions.adopt(unsafe { &*r });
 }
 
-/// A context takes a process on, and lets it go.
+/// Loads a process into a context, and saves it from there.
 pub trait Enter {
     /// Makes `p` the process that runs on this thread: expands its heap and restores its registers.
     ///
@@ -646,11 +679,11 @@ pub trait Enter {
     /// The caller owns `p`.
     unsafe fn enter(&mut self, p: *mut Process);
 
-    /// Packs the process that runs, to resume at `pc` with the first `live` X registers. It is still owned by the
-    /// caller, and still [`Context::proc`](purlin_native::cx::Context::proc).
+    /// Packs the running process, to resume at `pc` with the first `live` X registers. The caller
+    /// still owns it, and it stays [`Context::proc`](purlin_native::cx::Context::proc).
     ///
     /// # Safety
-    /// The heap's pointers in the context are current.
+    /// The heap pointers in the context are current.
     unsafe fn leave(&mut self, pc: *const u64, live: usize);
 }
 
@@ -668,12 +701,14 @@ impl purlin_native::cx::Owner for Process {
 impl Enter for Cx {
     #[inline]
     unsafe fn enter(&mut self, p: *mut Process) {
-        let me = &mut *p;
+        // SAFETY: by the contract, the process is the caller's.
+        let me = unsafe { &mut *p };
         self.proc = p;
         if purlin_term::fence::on() {
             purlin_term::fence::runs(me.pid().raw());
         }
-        me.unpack(&mut self.heap);
+        // SAFETY: as above; the heap of a process that is not entered is packed.
+        unsafe { me.unpack(&mut self.heap) };
         let n = me.live as usize;
         if n > 0 {
             if me.has(REGS_IN_EXT) {
@@ -682,7 +717,8 @@ impl Enter for Cx {
                 self.x[..n].copy_from_slice(&regs);
             } else {
                 for i in 0..n {
-                    self.x[i] = *self.heap.htop.add(i);
+                    // SAFETY: `leave` has saved `n` registers above the heap's top.
+                    self.x[i] = unsafe { *self.heap.htop.add(i) };
                 }
             }
         }
@@ -690,23 +726,28 @@ impl Enter for Cx {
 
     #[inline]
     unsafe fn leave(&mut self, pc: *const u64, live: usize) {
-        let me = &mut *self.proc;
+        // SAFETY: the process in a context is its thread's.
+        let me = unsafe { &mut *self.proc };
         me.pc = pc;
         me.live = live as u16;
         if live > 0 {
             if self.heap.free_words() >= live {
-                std::ptr::copy_nonoverlapping(self.x.as_ptr(), self.heap.htop, live);
+                // SAFETY: there is room for them, by the heap's pointers, which are current.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(self.x.as_ptr(), self.heap.htop, live);
+                }
             } else {
                 let regs = self.x[..live].to_vec();
                 me.ext_mut().regs = regs;
                 me.flags |= REGS_IN_EXT;
             }
         }
-        me.pack(&mut self.heap);
+        // SAFETY: as above; the context has its heap.
+        unsafe { me.pack(&mut self.heap) };
     }
 }
 
-/// The group leader of the process that runs.
+/// Returns the group leader of the running process.
 pub fn group_leader_of(cx: &mut Cx) -> Term {
     let gl = cx.process().group_leader;
     if gl != purlin_term::am::UNDEFINED {

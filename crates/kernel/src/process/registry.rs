@@ -1,8 +1,17 @@
-//! Registered names: of processes and of ports.
+//! Registered names of processes and ports.
 //!
-//! A process has one name at most, and notes it. One that another process names may be where nothing reaches it, in a function of a
-//! native library: it has its name at once, and notes it when it takes its signals. Until then the name is among those that are
-//! given ([`give`]), where its end looks too.
+//! A process has at most one name, and records it in its own cell. When another process registers
+//! it, it may be out of reach, in a NIF: it has the name at once, and records it when it handles
+//! its signals. Until then the name is also in the list of unrecorded names ([`register_for`]),
+//! which the exit of the process consults.
+//!
+//! # Orderings
+//! [`GIVEN`] and the state word of a process form a store-buffering pair. [`register_for`]
+//! increments `GIVEN`, then asks whether the process is alive; the exit marks the process as
+//! exiting, then loads `GIVEN` in [`forget_unrecorded`]. At least one side must see the other's
+//! store, or a dead process would keep a name. `SeqCst` on `GIVEN` alone does not order it against
+//! the state word, whose accesses are weaker: the fences in [`super::table::Table::is_alive`] and
+//! in the exit of a process do. The two lists themselves are only accessed under the lock.
 
 pub use super::named::Refused;
 use super::named::{Names, Registry, Who};
@@ -25,40 +34,41 @@ fn of(t: Term) -> Who {
     }
 }
 
-/// Gives `who` (a local port, or the process that runs) the name.
+/// Registers `name` for `who`, a local port or the running process.
 pub fn register(name: Term, who: Term) -> Result<(), Refused> {
     REGISTRY.register(name.raw(), of(who))
 }
 
-/// Gives another process a name, which that is to note (see [`noted`]).
-pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
+/// Gives another process a name, which that is to note (see [`record`]).
+pub fn register_for(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
     REGISTRY.give(name.raw(), of(who), alive)
 }
 
 /// A process that was given a name notes it, or has ended. Whether the name is its own still.
-pub fn noted(name: Term, who: Term, ended: bool) -> bool {
+pub fn record(name: Term, who: Term, ended: bool) -> bool {
     REGISTRY.noted(name.raw(), who.raw(), ended)
 }
 
-/// A process ends: the name that it was given and has not noted is nobody's any more.
+/// Removes the names that an exiting process was given and has not recorded.
 #[inline]
-pub(crate) fn ends(who: Term) {
+pub(crate) fn forget_unrecorded(who: Term) {
     REGISTRY.ends(who.raw());
 }
 
-/// Takes a name away from `who`; if another has got it meanwhile it stays theirs, and the answer is false.
+/// Unregisters `name` if `who` has it. Returns false, and changes nothing, if another has it by
+/// now.
 pub fn unregister_of(name: Term, who: Term) -> bool {
     REGISTRY.unregister(name.raw(), who.raw())
 }
 
-/// The process or port that has the name.
+/// Returns the process or port with the name.
 pub fn whereis(name: Term) -> Option<Term> {
     let w = REGISTRY.whereis(name.raw())?;
     // SAFETY: the word of a pid or port, which are immediates.
     Some(unsafe { Term::from_raw(w) })
 }
 
-/// All names.
+/// Returns all names.
 pub fn names() -> Vec<Term> {
     let all = REGISTRY.all().into_iter();
     // SAFETY: words of atoms.
@@ -74,24 +84,27 @@ mod tests {
     #[test]
     fn a_name_that_was_given_goes_with_its_process() {
         let (one, other) = (Term::pid(900_001), Term::pid(900_002));
-        assert_eq!(give(am::NORMAL, one, || false), Err(Refused::Ended));
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        assert_eq!(give(am::NORMAL, other, || true), Err(Refused::Taken));
+        assert_eq!(register_for(am::NORMAL, one, || false), Err(Refused::Ended));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        assert_eq!(
+            register_for(am::NORMAL, other, || true),
+            Err(Refused::Taken)
+        );
         assert_eq!(register(am::TRUE, one), Err(Refused::HasName));
-        assert!(whereis(am::NORMAL) == Some(one) && noted(am::NORMAL, one, false));
-        // Noted: its end looks where it has noted it.
-        ends(one);
+        assert!(whereis(am::NORMAL) == Some(one) && record(am::NORMAL, one, false));
+        // The name is recorded, so the exit doesn't find it here.
+        forget_unrecorded(one);
         assert!(unregister_of(am::NORMAL, one) && !unregister_of(am::NORMAL, one));
-        // Not noted yet, and taken away again meanwhile.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
+        // The name is not recorded yet, and is unregistered meanwhile.
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
         assert!(unregister_of(am::NORMAL, one));
         assert_eq!(register(am::NORMAL, other), Ok(()));
-        assert!(!noted(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
+        assert!(!record(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
         assert!(unregister_of(am::NORMAL, other));
         // It ends before it has noted it.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        ends(one);
-        assert!(whereis(am::NORMAL).is_none() && !noted(am::NORMAL, one, true));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        forget_unrecorded(one);
+        assert!(whereis(am::NORMAL).is_none() && !record(am::NORMAL, one, true));
         assert_eq!(REGISTRY.given.load(Ordering::SeqCst), 0);
     }
 }

@@ -1,7 +1,9 @@
-//! The ties of a process to other nodes. They belong to the owner of the process, as all of [`crate::process::ext::Ext`].
+//! The ties of a process to other nodes. They belong to the owner of the process, like all of
+//! [`crate::process::ext::Ext`].
 //!
-//! Each tie names the connection that it was made on: when that is lost, the process hears of it by a signal, and looks
-//! through its ties itself. So a connection only knows which processes have any.
+//! Each tie names the connection that it was made on. When the connection is lost, a signal tells
+//! the process, which looks through its ties itself. So a connection only needs to know which
+//! processes have any.
 
 use crate::hashing::Hashing;
 use crate::keys::{AliasMode, RefKey};
@@ -21,7 +23,7 @@ pub struct RemotePid {
 }
 
 impl RemotePid {
-    /// The pid of another node that a term is, if it is one.
+    /// Returns the key of an external pid; `None` for any other term.
     pub fn of(t: Term) -> Option<RemotePid> {
         let (node, data) = t.as_external()?;
         (t.subtag()? == Subtag::ExtPid).then(|| RemotePid {
@@ -29,11 +31,11 @@ impl RemotePid {
             data,
         })
     }
-    /// Its pid.
+    /// Returns the pid.
     pub fn term<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
         a.external(Subtag::ExtPid, self.node.counted(), self.data)
     }
-    /// Its pid, in a place of its own.
+    /// Returns the pid, in a block of its own.
     pub fn owned(&self) -> OwnedTerm {
         let mut f = Fragment::new();
         let t = self.term(&mut f);
@@ -49,7 +51,7 @@ pub struct RemoteRef {
 }
 
 impl RemoteRef {
-    /// The reference of another node that a term is, if it is one.
+    /// Returns the key of an external reference; `None` for any other term.
     pub fn of(t: Term) -> Option<RemoteRef> {
         match t.as_ref_view()? {
             RefView::External { node, nums } => Some(RemoteRef {
@@ -59,11 +61,11 @@ impl RemoteRef {
             _ => None,
         }
     }
-    /// Its node.
+    /// Returns its node.
     pub fn node(&self) -> &Node {
         &self.node
     }
-    /// The reference, in a place of its own.
+    /// Returns the reference, in a block of its own.
     pub fn owned(&self) -> OwnedTerm {
         let mut f = Fragment::new();
         let t = f.external_ref(self.node.counted(), &self.numbers);
@@ -73,17 +75,17 @@ impl RemoteRef {
 
 /// A link with a process of another node.
 pub struct Link {
-    /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
+    /// Number of the unlink operation whose acknowledgement this end awaits; 0 for none.
     pub unlinking: u64,
     pub connection: u32,
-    /// The message at the end has priority.
+    /// Whether the exit signal has priority.
     pub urgent: bool,
 }
 
-/// A process of another node that watches this one.
+/// A process of another node that monitors this one.
 pub struct Watcher {
     pub by: RemotePid,
-    /// The name it watches by, or nil.
+    /// The registered name that it monitors by, or nil.
     pub name: Term,
     pub connection: u32,
 }
@@ -92,64 +94,65 @@ pub struct Watcher {
 pub struct Watched {
     /// A pid, or `{Name, Node}`.
     pub object: OwnedTerm,
-    /// The reference as the other node knows it.
+    /// The reference that the other node knows.
     pub reference: OwnedTerm,
     pub connection: u32,
 }
 
-/// A process that was asked for on another node, and is not there yet.
+/// A request to spawn on another node, not answered yet.
 pub struct Spawn {
-    /// The node's name.
+    /// Name of the node.
     pub node: Term,
     pub connection: u32,
-    /// First of the reply.
+    /// First element of the reply.
     pub tag: OwnedTerm,
-    /// Whether the reply is wanted where there is a process, and where there is none.
+    /// Whether the reply is wanted on success and on failure.
     pub on_success: bool,
     pub on_error: bool,
     pub link: bool,
     /// Alias mode and tag of the monitor.
     pub monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
-    /// Whether what comes of the link and the monitor has priority.
+    /// Whether the signals of the link and of the monitor have priority.
     pub urgent: (bool, bool),
-    /// The reference as the other node knows it.
+    /// The reference that the other node knows.
     pub reference: OwnedTerm,
-    /// Nobody waits for it any more.
+    /// Whether nobody waits for it any more.
     pub abandoned: bool,
 }
 
-/// A node that the process wants to know the end of.
+/// A node that the process monitors.
 pub struct NodeWatch {
     pub name: Term,
     pub connection: u32,
-    /// How many times it has asked.
+    /// Number of times it has asked.
     pub count: usize,
 }
 
-/// See the module head.
+/// See the module docs.
 #[derive(Default)]
 pub struct Remote {
-    /// Another node chooses what its pids are, so the hash is a keyed one.
+    /// Other nodes choose their pids, so this hash is keyed.
     pub links: HashMap<RemotePid, Link>,
     pub watchers: HashMap<RemoteRef, Watcher>,
     pub spawns: HashMap<RefKey, Spawn, Hashing>,
     pub nodes: Vec<NodeWatch>,
-    /// The connections that have the process among those with ties: the node's name, and the number. Only the last one to
-    /// each node: those before have ended.
+    /// The connections that list the process among those with ties: name of the node and number.
+    /// Only the last one to each node is here; earlier ones have ended.
     pub tied: SmallVec<[(Term, u32); 1]>,
-    /// The end of the process ends a connection, or all: it controls one, or is `net_kernel`.
+    /// Whether the end of the process ends one connection or all: it controls one, or is
+    /// `net_kernel`.
     pub controls: bool,
 }
 
 impl Remote {
-    /// That connection to a node has the process among those with ties.
-    pub fn is_tied(&mut self, node: Term, connection: u32) {
+    /// Records that this connection to a node lists the process among those with ties.
+    pub fn set_tied(&mut self, node: Term, connection: u32) {
         match self.tied.iter_mut().find(|t| t.0 == node) {
             Some(t) => t.1 = connection,
             None => self.tied.push((node, connection)),
         }
     }
-    /// Whether there is nothing.
+    /// Whether there are no ties.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
             && self.watchers.is_empty()

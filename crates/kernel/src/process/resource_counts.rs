@@ -1,11 +1,12 @@
-//! Whether anything may belong to a process: tables and fixations of them, open files. What most processes never have is
-//! kept in tables of its own kind, under locks; so that their ends need not go there, things are counted here too, by a few
-//! bits of the owner's pid.
+//! Whether a process may own tables, fixations or open files. Few processes own any, and each kind
+//! is kept in its own table under a lock. So that the other exits need not take those locks,
+//! resources are also counted here, by a few bits of the owner's pid.
 //!
 //! # Invariant
-//! A thing is counted before it is entered where it belongs, and until after it has gone from there. With the fences of
-//! [`super::table::Table::is_alive`] and of the end of a process, whoever gives something to another process finds that
-//! it has ended, or that process finds the thing.
+//! A resource is counted before it is entered in its table, and until after it is removed from
+//! there. Together with the fences of [`super::table::Table::is_alive`] and of the exit of a
+//! process: a thread that gives a resource to another process finds that it has ended, or that
+//! process finds the resource.
 
 use super::resource_count::Count;
 use crate::sync::AtomicU32;
@@ -20,13 +21,13 @@ fn slot(pid: Term) -> &'static Count {
     &COUNTS[pid.pid_data() as usize % SLOTS]
 }
 
-/// A thing is about to become a local process's.
+/// Counts a resource of a local process, before it is entered in its table.
 #[inline]
 pub fn enter(pid: Term) {
     slot(pid).enter();
 }
 
-/// `n` things have gone.
+/// Counts `n` removed resources.
 #[inline]
 pub fn leave(pid: Term, n: usize) {
     if n != 0 {
@@ -34,7 +35,7 @@ pub fn leave(pid: Term, n: usize) {
     }
 }
 
-/// Whether a local process may have something. False: it has nothing.
+/// Whether a local process may own a resource. False is certain.
 #[inline]
 pub fn any(pid: Term) -> bool {
     slot(pid).any()

@@ -1,8 +1,9 @@
-//! Saved calls: the last ones that a process has made of functions that modules export, `process_flag(save_calls, N)`.
+//! Saved calls: the last calls of exported functions that a process has made,
+//! `process_flag(save_calls, N)`.
 //!
-//! A process that saves them ([`SAVES`] in its flags) has one reduction at a time, so that each of its calls goes the way
-//! of those that end a time slice, which is where they are noted: other processes pay nothing. What is left of its slice
-//! stands in [`Cx::kept_reds`] meanwhile.
+//! A process that saves calls ([`SAVES`] in its flags) has one reduction at a time. Each of its
+//! calls thus takes the path of those that end a time slice, which records it; other processes pay
+//! nothing. [`Cx::kept_reds`] holds the rest of its slice meanwhile.
 
 use crate::cx::Cx;
 use crate::lazy_atoms;
@@ -14,7 +15,7 @@ lazy_atoms! {
     receive = "receive";
 }
 
-/// The saved parts.
+/// A saved event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// Module, function, arity.
@@ -24,14 +25,15 @@ pub enum Call {
     Timeout,
 }
 
-/// The calls of a process, oldest first.
+/// The saved calls of a process, oldest first.
 #[derive(Default)]
 pub struct Saved {
     most: usize,
     calls: VecDeque<Call>,
 }
 
-/// Has a process that the caller owns save that many calls, and forget those it has saved; 0: none. How many it did before.
+/// Sets how many calls a process that the caller owns saves (0 for none), and forgets the saved
+/// ones. Returns the previous number.
 pub fn set(p: &mut Process, most: usize) -> usize {
     let new = (most != 0).then(|| {
         Box::new(Saved {
@@ -44,7 +46,7 @@ pub fn set(p: &mut Process, most: usize) -> usize {
     old.map_or(0, |s| s.most)
 }
 
-/// Notes a call of a process that saves them.
+/// Records a call of a process that saves calls.
 #[cold]
 pub fn note(p: &mut Process, c: Call) {
     if p.has(SENSITIVE) {
@@ -62,7 +64,7 @@ pub fn note(p: &mut Process, c: Call) {
     }
 }
 
-/// `false`, or the saved calls, newest first where there was a list.
+/// Returns `false`, or the list of saved calls, oldest first.
 pub fn shown(p: &mut Process, a: &mut dyn Alloc) -> Term {
     let Some(s) = p
         .ext()
@@ -84,17 +86,18 @@ pub fn shown(p: &mut Process, a: &mut dyn Alloc) -> Term {
     a.list(&calls)
 }
 
-/// A time slice begins, or goes on, of a process that saves its calls.
+/// Starts or continues a time slice of a process that saves its calls.
 pub fn begin(cx: &mut Cx) {
     cx.kept_reds = (cx.reds - 1).max(0);
     cx.reds -= cx.kept_reds;
     cx.charged -= cx.kept_reds;
 }
 
-/// The running process has used up its reduction. Notes the call that it makes; whether its slice goes on.
+/// Handles the exhausted reduction of the running process: records the call that it makes. Returns
+/// whether its time slice goes on.
 #[cold]
 #[inline(never)]
-pub fn goes_on(cx: &mut Cx, call: Option<Call>) -> bool {
+pub fn continue_slice(cx: &mut Cx, call: Option<Call>) -> bool {
     if cx.proc.is_null() || !cx.process().has(SAVES) {
         return false;
     }

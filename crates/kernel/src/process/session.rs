@@ -1,9 +1,18 @@
-//! Sessions of tracing: what one traces is nobody else's business. Most have a tracer for all that they trace; in one that has
-//! none, each process and port has the tracer that was asked for it.
+//! Trace sessions, which are independent of each other. Most have one tracer for all that they
+//! trace; in one without, each process and port has the tracer that was given for it.
 //!
-//! Tracing without a session (`erlang:trace/3`) stands apart: with a process, a port or a function there is that, and a
-//! list of what sessions want. A session is over when it is destroyed, or when the last reference that owns it is gone; what is
-//! left of it in a process or a port is taken away when that is looked at next.
+//! Tracing without a session (`erlang:trace/3`) is kept apart: a process, port or function has its
+//! state for that, and a list with the state of each session. A session is over when it is
+//! destroyed, or when the last reference that owns it is gone. Its leftovers in a process or a port
+//! are removed when they are next looked at.
+//!
+//! # Orderings
+//! [`Session::end`] takes the write lock of [`ALL`] and sets `over` by a swap with `AcqRel`, which
+//! pairs with the `Acquire` load of [`Session::is_over`]: a thread that finds the session over also
+//! sees all that happened before its end. A thread that still finds it active acts as if it had
+//! come before the end; its leftovers are removed later. [`Session::change_new`] looks under the
+//! same lock, so the counters [`NEW`] stay exact. These are hints to spawning threads and are
+//! `Relaxed`: a process that is made at the same time as the setting changes may be traced or not.
 
 use crate::sync::{Mutex, RwLock};
 use crate::tracer::Tracer;
@@ -14,59 +23,59 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A session of tracing.
 pub struct Session {
-    /// No two have the same.
+    /// Unique number.
     pub number: u32,
     /// An atom.
     pub name: Term,
-    /// Nobody: each tracee has its own.
+    /// Nobody, if each tracee has its own tracer.
     tracer: Tracer,
     over: AtomicBool,
-    /// Flags and tracer that new processes and new ports get. No flags: no tracer.
+    /// Flags and tracer of new processes and new ports. Without flags there is no tracer.
     new: [Mutex<(u32, Tracer)>; 2],
 }
 
-/// The tracing of a process or a port in a session.
+/// State of a process or port that a session traces.
 #[derive(Clone)]
 pub struct Tracing {
     pub session: Arc<Session>,
     pub flags: u32,
-    /// That of the session, if it has one.
+    /// The session's tracer, if it has one.
     pub tracer: Tracer,
 }
 
-/// The kind of thing that is made.
+/// Kind of a new tracee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Made {
     Process,
     Port,
 }
 
-/// Sessions that are not over, by their numbers, which are in the order in which they began.
+/// Active sessions by number, and so in the order in which they began.
 static ALL: RwLock<BTreeMap<u32, Arc<Session>>> = RwLock::new(BTreeMap::new());
 static NEXT: AtomicU32 = AtomicU32::new(0);
-/// How many sessions want new processes, and new ports, traced. Written under the lock of `ALL`.
+/// Number of sessions that trace new processes, and new ports. Written under the lock of `ALL`.
 static NEW: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
-/// The sessions that there are, in the order in which they began.
+/// Returns the active sessions, in the order in which they began.
 pub fn all() -> Vec<Arc<Session>> {
     ALL.read().values().cloned().collect()
 }
 
-/// The session of that name and number.
+/// Returns the session with that name and number.
 pub fn find(name: Term, number: u32) -> Option<Arc<Session>> {
     let all = ALL.read();
     let found = all.get(&number).filter(|s| s.name == name);
     found.cloned()
 }
 
-/// Whether any session wants what is made of that kind traced.
+/// Whether any session traces new tracees of that kind.
 #[inline]
 pub fn any_new(kind: Made) -> bool {
     NEW[kind as usize].load(Ordering::Relaxed) != 0
 }
 
 impl Session {
-    /// A session begins. `tracer`: nobody, if each tracee has its own.
+    /// Begins a session. `tracer` is nobody if each tracee has its own.
     pub fn begin(name: Term, tracer: Tracer) -> Arc<Session> {
         let mut all = ALL.write();
         let session = Arc::new(Session {
@@ -79,7 +88,7 @@ impl Session {
         all.insert(session.number, session.clone());
         session
     }
-    /// The session is over. False: it was before.
+    /// Ends the session. Returns false if it had ended before.
     pub fn end(&self) -> bool {
         let mut all = ALL.write();
         all.remove(&self.number);
@@ -94,15 +103,15 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
-    /// The tracer of all that it traces, if it has one.
+    /// Returns the tracer of the whole session, if it has one.
     pub fn tracer(&self) -> Option<Tracer> {
         (!self.tracer.is_nobody()).then(|| self.tracer.clone())
     }
-    /// Flags and tracer that what is made of that kind gets.
+    /// Returns the flags and tracer of new tracees of that kind.
     pub fn new_tracing(&self, kind: Made) -> (u32, Tracer) {
         self.new[kind as usize].lock().clone()
     }
-    /// Sets flags for what is made of that kind, or takes them away.
+    /// Sets or clears flags of new tracees of that kind.
     pub fn change_new(&self, kind: Made, on: bool, flags: u32, tracer: Tracer) {
         let _all = ALL.write();
         if self.is_over() {
@@ -124,8 +133,8 @@ impl Session {
     }
 }
 
-/// Sets flags in a list of what sessions trace, or takes them away; what is over goes. False if another tracer has it, which
-/// `lives` says is there.
+/// Sets or clears flags in a tracee's list of sessions, and removes sessions that are over. Returns
+/// false if another tracer has it, and `lives` says that this tracer still exists.
 pub fn change(
     list: &mut Vec<Tracing>,
     session: &Arc<Session>,
@@ -205,7 +214,7 @@ mod tests {
         assert!(change(&mut list, &s, (true, 1, ONE), |_| true));
         assert!(!change(&mut list, &s, (true, 2, OTHER), |_| true));
         assert!(list[0].tracer == ONE && list[0].flags == 1);
-        // One that has gone doesn't mind.
+        // A tracer that has ended doesn't object.
         assert!(change(&mut list, &s, (true, 2, OTHER), |_| false));
         assert!(list[0].tracer == OTHER && list[0].flags == 3);
         s.change_new(Made::Process, true, 3, ONE);

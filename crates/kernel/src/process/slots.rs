@@ -1,56 +1,71 @@
-//! Which pid leads to which cell: the protocol of the process table, apart from where its memory lies.
+//! The mapping from pids to cells: the protocol of the process table, independent of where its
+//! memory lies.
 //!
-//! The table has `size` slots, a power of two; pid data `d` sits in slot `d % size`, which holds the index of the
-//! process's cell plus one. When more than seven eighths of the slots are taken the table doubles: under the lock every
-//! live pid is entered at its new slot, then the new size is published, then the old slots are cleared. A look-up checks
-//! the id in the cell, and tries again where the size has changed meanwhile; so it finds neither the wrong process nor,
-//! while the table grows, none.
+//! The table has `size` slots, a power of two. Pid data `d` sits in slot `d % size`, which holds
+//! the index of the process's cell plus one. When more than seven eighths of the slots are taken,
+//! the table doubles under the lock: every live pid is entered at its new slot, then the new size
+//! is published, then the old slots are cleared. A look-up checks the id in the cell, and tries
+//! again if the size has changed meanwhile. So it never finds the wrong process and, while the
+//! table grows, never misses one.
 //!
-//! A cell is made ready for its next process before its id is written, and its id before its slot: whoever is led to a
-//! cell that has no process yet finds its queue of signals closed.
+//! A cell is prepared for its next process before its id is written, and its id before its slot. A
+//! thread that is led to a cell without a process finds its signal queue closed.
+//!
+//! # Orderings
+//! - [`Slots::reserve`] prepares the cell, then stores its id, then its slot, both with `Release`.
+//!   [`Slots::find`] loads slot and id with `Acquire`: a thread that finds the id sees the prepared
+//!   cell.
+//! - `grow` stores the new slots, then `size`, then the cleared slots, all with `Release`. A
+//!   look-up that reads a cleared slot therefore reads the new size when it loads `size` again, and
+//!   one that reads the new size reads the new slots.
+//! - [`Slots::withdraw`] replaces the id by `NO_ID` with `AcqRel`, before it clears the slot. A
+//!   look-up that reads the old slot and the new id finds nothing; one that reads the old id may
+//!   find a process that has just ended, whose queue is closed.
+//! - All stores happen under the lock of `free`. The loads of `size`, `next` and `live` under it
+//!   are `Relaxed`; outside of it they are for information only.
 
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Spin, SpinGuard};
 
-/// Where slots and cells lie, and how many there can be.
+/// The memory of slots and cells, and its limits.
 pub trait Cells {
-    /// Slots at the start, and at most: powers of two.
+    /// Initial and maximum number of slots: powers of two.
     const FIRST_SLOTS: usize;
     const MAX_SLOTS: usize;
-    /// Pid data are the numbers that this covers.
+    /// Mask of pid data.
     const DATA_MASK: u64;
-    /// The id of a cell that has no process: no pid has this data.
+    /// The id of a cell without a process. No pid has this data.
     const NO_ID: u32;
-    /// Slot `i`, 0 at first.
+    /// Returns slot `i`, which is 0 at first.
     fn slot(&self, i: usize) -> &AtomicU32;
-    /// The id in a cell.
+    /// Returns the id in a cell.
     fn id(&self, cell: u32) -> &AtomicU32;
-    /// There are to be `n` slots; false: there can't be so many.
+    /// Makes memory for `n` slots; false if that is impossible.
     fn make_slots(&self, _n: usize) -> bool {
         true
     }
-    /// There is to be that cell, which is the next after those that there are; false: there can't be.
+    /// Makes memory for a cell, the next after the existing ones; false if that is impossible.
     fn make_cell(&self, _cell: u32) -> bool {
         true
     }
-    /// A free cell is about to get an id.
+    /// Prepares a free cell that is about to get an id.
     fn prepare(&self, cell: u32);
 }
 
-/// See the module head.
+/// See the module docs.
 pub struct Slots<C> {
     pub cells: C,
     size: AtomicUsize,
-    /// Pid data to try next.
+    /// The next pid data to try.
     next: AtomicU64,
     live: AtomicUsize,
     limit: AtomicUsize,
-    /// Guards growth, the choice of pids and the list of free cells.
+    /// Lock of growth, of the choice of pids and of the list of free cells.
     free: Spin<FreeCells>,
 }
 
 struct FreeCells {
     list: Vec<u32>,
-    /// Cells never used start here.
+    /// Index of the first cell that was never used.
     fresh: u32,
 }
 
@@ -59,9 +74,9 @@ struct FreeCells {
 pub struct Full;
 
 impl<C: Cells> Slots<C> {
-    /// An empty table for at most `limit` processes.
+    /// Returns an empty table for at most `limit` processes.
     pub fn new(cells: C, limit: usize) -> Slots<C> {
-        // Without them the first process finds no place.
+        // Without slots the first process finds no place.
         let limit = match cells.make_slots(C::FIRST_SLOTS) {
             true => limit,
             false => 0,
@@ -82,33 +97,33 @@ impl<C: Cells> Slots<C> {
     fn lock(&self) -> SpinGuard<'_, FreeCells> {
         self.free.lock()
     }
-    /// Cells that are or were in use: those with lower indices than this.
+    /// Index limit of the cells that are or were in use.
     #[inline]
     pub(crate) fn used_cells(&self) -> u32 {
         self.lock().fresh
     }
-    /// Slots there are.
+    /// Number of slots.
     #[inline]
     pub fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }
-    /// Processes alive.
+    /// Number of live processes.
     #[inline]
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
-    /// Most processes there may be.
+    /// Maximum number of processes.
     #[inline]
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
-    /// All free cells that were in use, for the caller alone: who wants a cell meanwhile gets one that was never used, or
-    /// was freed since.
+    /// Takes all free cells that were in use, for the caller alone. A spawn meanwhile gets a cell
+    /// that was never used, or that was freed since.
     #[inline]
     pub(crate) fn take_free(&self) -> Vec<u32> {
         std::mem::take(&mut self.lock().list)
     }
-    /// Undoes [`Slots::take_free`]: the last are handed out first.
+    /// Undoes [`Slots::take_free`]. The last cells are handed out first.
     #[inline]
     pub(crate) fn give_free(&self, mut list: Vec<u32>) {
         let mut free = self.lock();
@@ -116,8 +131,8 @@ impl<C: Cells> Slots<C> {
         free.list = list;
     }
 
-    /// A cell and pid data for a new process. Look-ups lead to the cell at once. `mine`: a cell that the caller
-    /// would else release, which is then the one.
+    /// Reserves a cell and pid data for a new process. Look-ups lead to the cell at once. `mine` is
+    /// a cell that the caller would otherwise release; it is used instead.
     pub(crate) fn reserve(&self, mine: Option<u32>) -> Result<(u32, u32), Full> {
         let mut free = self.lock();
         let n = self.live.load(Ordering::Relaxed) + 1;
@@ -130,7 +145,7 @@ impl<C: Cells> Slots<C> {
             self.grow(size);
         }
         let size = self.size.load(Ordering::Relaxed);
-        // The last slot stays free: the look for one ends.
+        // The last slot stays free, so that the search for a free slot ends.
         if n >= size && size < C::MAX_SLOTS {
             free.list.extend(mine);
             return Err(Full);
@@ -163,7 +178,7 @@ impl<C: Cells> Slots<C> {
             .store(cell + 1, Ordering::Release);
         Ok((cell, data))
     }
-    /// Doubles the table, under the lock, if there is memory for that.
+    /// Doubles the table under the lock, if there is memory.
     fn grow(&self, size: usize) {
         if !self.cells.make_slots(2 * size) {
             return;
@@ -189,7 +204,7 @@ impl<C: Cells> Slots<C> {
             }
         }
     }
-    /// The cell that belongs to these pid data at this moment.
+    /// Returns the cell that these pid data lead to at this moment.
     #[inline]
     pub fn find(&self, data: u32) -> Option<u32> {
         let mut size = self.size.load(Ordering::Acquire);
@@ -199,7 +214,8 @@ impl<C: Cells> Slots<C> {
             if c != 0 && self.cells.id(c - 1).load(Ordering::Acquire) == data {
                 return Some(c - 1);
             }
-            // Not there, or moved while the table grew: then the size has changed.
+            // It is not there, or has moved while the table grew. In that case the size has
+            // changed.
             let now = self.size.load(Ordering::Acquire);
             if now == size {
                 return None;
@@ -207,8 +223,8 @@ impl<C: Cells> Slots<C> {
             size = now;
         }
     }
-    /// The process in a cell ends: its pid leads nowhere from now on. To be called by its owner. `other`: a cell that is
-    /// released at the same time.
+    /// Makes the pid of an ending process lead nowhere. The owner of the process calls it. `other`
+    /// is a cell that is released at the same time.
     pub(crate) fn withdraw(&self, cell: u32, other: Option<u32>) {
         let mut free = self.lock();
         free.list.extend(other);
@@ -220,14 +236,14 @@ impl<C: Cells> Slots<C> {
         let n = self.live.load(Ordering::Relaxed);
         self.live.store(n - 1, Ordering::Relaxed);
     }
-    /// The cell of a process that was withdrawn may be handed out again. To be called by its owner, who forgets it.
+    /// Frees the cell of a withdrawn process. Its owner calls it, and no longer uses the cell.
     #[inline]
     pub fn release(&self, cell: u32) {
         self.lock().list.push(cell);
     }
-    /// Pid data of those that live in a range of cells from `from` on, and where the next range begins; None behind the last
-    /// cell. A process that lives all the while that ranges are asked for one after the other is in one of them, for nobody
-    /// changes cells.
+    /// Returns the pid data of the live processes in a range of cells from `from` on, and the start
+    /// of the next range; `None` behind the last cell. A process that lives during a whole sequence
+    /// of calls is in one of the ranges, since processes never move to another cell.
     pub fn range(&self, from: u32, most: u32) -> Option<(Vec<u32>, u32)> {
         let end = self.used_cells();
         if from >= end {
@@ -237,7 +253,8 @@ impl<C: Cells> Slots<C> {
         let ids = (from..next).map(|c| self.cells.id(c).load(Ordering::Acquire));
         Some((ids.filter(|&data| data != C::NO_ID).collect(), next))
     }
-    /// Pid data of all that live, in no particular order: of each that does so all the while, and none twice.
+    /// Returns the pid data of all live processes, in no particular order: each one that lives
+    /// throughout the call, and none twice.
     pub fn all(&self) -> Vec<u32> {
         let mut size = self.size.load(Ordering::Acquire);
         loop {
@@ -248,7 +265,7 @@ impl<C: Cells> Slots<C> {
                     continue;
                 }
                 let data = self.cells.id(c - 1).load(Ordering::Acquire);
-                // While the table grows a pid is in two slots.
+                // While the table grows, a pid is in two slots.
                 if data != C::NO_ID && data as usize & (size - 1) == i {
                     v.push(data);
                 }

@@ -1,45 +1,62 @@
-//! The state word of a process: who runs it, where it is queued, what waits for it.
+//! The state word of a process: which thread runs it, where it is queued, which events it has not
+//! seen.
 //!
 //! # Bits
-//! | bit | meaning | set by | cleared by |
-//! | --- | --- | --- | --- |
-//! | `RUNNING` | a thread runs it (normal or dirty) and owns its cell | that thread | that thread |
-//! | `QUEUED` | it is in exactly one run queue | whoever queues it | the thread that dequeues it |
-//! | `SIGNALS` | its queue in transit may hold something new | senders, after the push; the owner, for what it has put off | the owner, before it fetches |
-//! | `TIMEOUT` | its receive timer has fired | the timer service; the owner, to look at it once more | the owner |
-//! | `OVER` | with `TIMEOUT`: the timer fired while it waited and had looked at all that had come | the timer service | the owner |
-//! | `SUSPENDED` | it does not run Erlang code, but handles signals | the owner | the owner |
-//! | `EXITING` | it handles nothing any more | the owner | never (the cell is made anew) |
-//! | `ALIVE` | the cell holds a process | spawn | the owner, at the very end |
-//! | `GREW` | it waits, and compacting it may give memory back | the owner, as it begins to wait | whoever takes it next |
-//! | `AGED` | it has waited with `GREW` since the last round of upkeep | upkeep | whoever takes it next |
-//! | `RAISED` | it waits in a run queue above its priority, to do what signals ask of it | whoever put it there, under the queue's lock | the thread that dequeues it |
-//! | `QUIET` | it is sensitive: whoever sends it an exit signal doesn't tell those who trace | the owner | the owner |
-//! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
-//! | `LONG_QUEUE` | much was in transit when it last looked: senders give way sooner | the owner | the owner |
-//! | `DIRTY` | it is queued to run on a dirty thread: it waits in a pool, or has left its place there to do what signals ask of it | the owner, with `QUEUED` | the thread that dequeues it |
-//! | `DIRTY_IO` | with `DIRTY`: the pool is that for input and output | the owner, with `DIRTY` | the thread that dequeues it |
-//! | `CONTROL` | a signal that is no message may be in transit, or what it asks for not done yet | senders, with `SIGNALS`; upkeep, which runs it for a while | the owner, when all is done and it runs code |
-//! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
+//! - `RUNNING`: a thread runs it (normal or dirty) and owns its cell. Set and cleared by that
+//!   thread.
+//! - `QUEUED`: it is in exactly one run queue. Set by the thread that queues it, cleared by the one
+//!   that dequeues it.
+//! - `SIGNALS`: its queue in transit may hold something new. Set by senders after the push, and by
+//!   the owner for signals that it has put off; cleared by the owner before it fetches.
+//! - `TIMEOUT`: its receive timer has fired. Set by the timer service, and by the owner to look at
+//!   it once more; cleared by the owner.
+//! - `OVER`: with `TIMEOUT`, the timer fired while it waited and had looked at all that had come.
+//!   Set by the timer service, cleared by the owner.
+//! - `SUSPENDED`: it runs no Erlang code, but handles signals. Set and cleared by the owner.
+//! - `EXITING`: it handles nothing any more. Set by the owner, never cleared (the cell is made
+//!   anew).
+//! - `ALIVE`: the cell holds a process. Set by spawn, cleared by the owner at the very end.
+//! - `GREW`: it waits, and compacting it may free memory. Set by the owner as it begins to wait,
+//!   cleared by the next thread that takes it.
+//! - `AGED`: it has waited with `GREW` since the last round of upkeep. Set by upkeep, cleared by
+//!   the next thread that takes it.
+//! - `RAISED`: it waits in a run queue above its priority, to handle signals. Set by the thread
+//!   that puts it there, under the queue's lock; cleared by the thread that dequeues it.
+//! - `SENSITIVE`: it is sensitive, so the sender of an exit signal emits no trace event. Set and
+//!   cleared by the owner.
+//! - `OWN_THREAD`: it runs on a thread of its own, never in a run queue. Set by spawn, never
+//!   cleared.
+//! - `LONG_QUEUE`: many signals were in transit when it last looked; senders yield sooner. Set and
+//!   cleared by the owner.
+//! - `DIRTY`: it is queued to run on a dirty thread. It waits in a pool, or has left its place
+//!   there to handle signals. Set by the owner together with `QUEUED`, cleared by the thread that
+//!   dequeues it.
+//! - `DIRTY_IO`: with `DIRTY`, the pool is the one for input and output. Set by the owner together
+//!   with `DIRTY`, cleared by the thread that dequeues it.
+//! - `CONTROL`: a signal other than a message may be in transit, or not yet fully handled. Set by
+//!   senders together with `SIGNALS`, and by upkeep, which runs the process for a while; cleared by
+//!   the owner when all is handled and it runs code.
+//! - Priority, 2 bits: 0 low, 1 normal, 2 high, 3 max. Set by the owner.
 //!
-//! A word of zeros is a free cell: the memory behind cells that are free may be given back to the system.
+//! A word of zeros is a free cell: the memory behind free cells may be given back to the system.
 //!
 //! # Rules
-//! 1. Fields of a cell other than this word, the queue in transit and the id are touched by the owner alone: the
-//!    thread that set `RUNNING`, or that holds the cell before it was published.
-//! 2. A process that neither runs nor is queued waits. `SIGNALS` or `TIMEOUT` set by a thread that sees it wait obliges
-//!    that thread to queue it; the compare-and-swap that sets `QUEUED` elects one.
-//! 3. The owner that wants to wait clears `RUNNING` by compare-and-swap against a word without `SIGNALS` and `TIMEOUT`.
-//!    If either is set it keeps the process. So no wake-up is lost.
-//! 4. A wake-up may hit a cell that has been given to another process meanwhile. That process finds nothing new and
-//!    waits again: wake-ups carry no meaning of their own.
-//! 5. Nobody waits for a dirty thread with a control signal: whoever sets the last of `DIRTY`,
-//!    `SIGNALS` and `CONTROL` has the process leave the pool for a run queue, keeping its place
-//!    (`sched/pool.rs`). A sender learns of that from [`Wake::Dirty`]; the owner, which sets
-//!    `DIRTY`, asks [`State::calls_from_pool`] under the lock of the pool.
+//! 1. Fields of a cell other than this word, the queue in transit and the id are touched by the
+//!    owner alone: the thread that set `RUNNING`, or that holds the cell before it is published.
+//! 2. A process that neither runs nor is queued waits. A thread that sets `SIGNALS` or `TIMEOUT`
+//!    and sees it wait must queue it; the compare-and-swap that sets `QUEUED` elects one such
+//!    thread.
+//! 3. The owner that wants to wait clears `RUNNING` by compare-and-swap against a word without
+//!    `SIGNALS` and `TIMEOUT`. If either is set, it keeps the process. So no wake-up is lost.
+//! 4. A wake-up may hit a cell that belongs to another process by then. That process finds nothing
+//!    new and waits again: wake-ups carry no meaning of their own.
+//! 5. No process with a control signal waits for a dirty thread. The thread that sets the last of
+//!    `DIRTY`, `SIGNALS` and `CONTROL` makes the process leave the pool for a run queue, keeping
+//!    its place (`sched/pool.rs`). A sender learns of that from [`Wake::Dirty`]; the owner, which
+//!    sets `DIRTY`, asks [`State::must_leave_pool`] under the lock of the pool.
 //!
-//! Nobody else flips a bit: each way from one state to another is a method, which says who may call it and, in builds with debug
-//! assertions, holds it against the word as it was.
+//! All transitions are methods. Each says who may call it and, in builds with debug assertions,
+//! checks that against the word as it was.
 
 use crate::sync::{AtomicU32, Ordering};
 
@@ -55,11 +72,11 @@ const AGED: u32 = 1 << 11;
 const OWN_THREAD: u32 = 1 << 12;
 const RAISED: u32 = 1 << 13;
 const LONG_QUEUE: u32 = 1 << 14;
-const QUIET: u32 = 1 << 15;
+const SENSITIVE: u32 = 1 << 15;
 const CONTROL: u32 = 1 << 16;
 const DIRTY: u32 = 1 << 17;
 const DIRTY_IO: u32 = 1 << 18;
-/// Cleared by whoever dequeues the process.
+/// Bits that the thread that dequeues the process clears.
 const WAITED: u32 = QUEUED | GREW | AGED | RAISED | DIRTY | DIRTY_IO;
 const OVER: u32 = 1 << 19;
 const PRIO_SHIFT: u32 = 8;
@@ -84,30 +101,30 @@ impl Priority {
     ];
 }
 
-/// The duty of a waker.
+/// The duty of a thread that wakes a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Wake {
     /// The waker has set `QUEUED`: it must put the process into a run queue of that priority.
     Enqueue(Priority),
-    /// Somebody runs it, or has queued it, and will see the bit.
+    /// A thread runs it or has queued it, and will see the bit.
     Seen,
     /// As `Seen`, and it has `LONG_QUEUE`.
     Behind,
-    /// It waits in a dirty pool (true: for input and output). The waker must have it leave the
-    /// pool: see rule 5.
+    /// It waits in a dirty pool (true: for input and output). The waker must make it leave the
+    /// pool; see rule 5.
     Dirty(bool),
 }
 
-/// What the receive timer of a process has done.
+/// State of a process's receive timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Timeout {
     /// It has not fired.
     None,
-    /// It has fired. Messages may have come before, which the process has not looked at.
+    /// It has fired. Messages that the process has not examined may have arrived before.
     Fired,
-    /// It has fired, and all that the process has not looked at came later.
+    /// It has fired, and all messages that the process has not examined arrived later.
     Over,
 }
 
@@ -115,110 +132,110 @@ pub enum Timeout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Wait {
-    /// The process waits; the caller no longer owns it.
+    /// The process waits. The caller no longer owns it.
     Waiting,
-    /// Signals or a timeout came first: the caller still owns it.
+    /// A signal or a timeout came first. The caller still owns it.
     Awake,
 }
 
-/// The state that upkeep found when it came by.
+/// State in which upkeep found a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Age {
-    /// Nothing to be done about this one.
+    /// Upkeep has nothing to do for it.
     Nothing,
-    /// It has been seen waiting for the first time.
+    /// Seen waiting for the first time.
     First,
-    /// It has waited since it was last seen: the caller owns it now.
+    /// Has waited since it was last seen. The caller owns it now.
     Owned,
 }
 
-/// A look at the word, which may be another one by now.
+/// The word at one moment; it may have changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot(u32);
 
 impl Snapshot {
-    /// The cell holds a process.
+    /// Whether the cell holds a process.
     #[inline]
     pub fn is_alive(self) -> bool {
         self.0 & ALIVE != 0
     }
-    /// A thread runs it.
+    /// Whether a thread runs it.
     #[inline]
     pub fn is_running(self) -> bool {
         self.0 & RUNNING != 0
     }
-    /// It is in a run queue.
+    /// Whether it is in a run queue.
     #[inline]
     pub fn is_queued(self) -> bool {
         self.0 & QUEUED != 0
     }
-    /// Something has come that it did not look at: a signal, or its timeout.
+    /// Whether it has not looked at a signal or a timeout.
     #[inline]
     pub(crate) fn has_news(self) -> bool {
         self.0 & (SIGNALS | TIMEOUT) != 0
     }
-    /// It runs, is to run, or something has come that it did not look at.
+    /// Whether it runs, is queued, or has not looked at a signal or a timeout.
     #[inline]
     pub fn is_busy(self) -> bool {
         self.is_running() || self.is_queued() || self.has_news()
     }
-    /// It runs no Erlang code.
+    /// Whether it runs no Erlang code.
     #[inline]
     pub fn is_suspended(self) -> bool {
         self.0 & SUSPENDED != 0
     }
-    /// It runs code, and nothing that was sent to it before this look, by whoever looks, may yet end it, suspend it or have it do
-    /// anything else.
+    /// Whether it runs code, and nothing that the caller sent before this look may still end it,
+    /// suspend it or make it do anything else.
     #[inline]
     pub fn runs_undisturbed(self) -> bool {
         self.0 & (ALIVE | RUNNING | SUSPENDED | EXITING | CONTROL) == ALIVE | RUNNING
     }
-    /// There may be more to be done for it than to put messages into its mailbox.
+    /// Whether it may have to do more than to move messages into its mailbox.
     #[inline]
     pub(crate) fn has_control(self) -> bool {
         self.0 & CONTROL != 0
     }
-    /// It handles nothing any more.
+    /// Whether it handles nothing any more.
     #[inline]
     pub fn is_exiting(self) -> bool {
         self.0 & EXITING != 0
     }
-    /// It is sensitive.
+    /// Whether it is sensitive.
     #[inline]
-    pub(crate) fn is_quiet(self) -> bool {
-        self.0 & QUIET != 0
+    pub(crate) fn is_sensitive(self) -> bool {
+        self.0 & SENSITIVE != 0
     }
-    /// It has a thread to itself.
+    /// Whether it has a thread to itself.
     #[inline]
     pub(crate) fn has_own_thread(self) -> bool {
         self.0 & OWN_THREAD != 0
     }
 }
 
-/// The bits that a scheduler has found and cleared as it took a process.
+/// The bits that a scheduler found and cleared when it took a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) struct Taken {
-    /// Signals have come, which are to be fetched.
+    /// Signals have arrived and must be fetched.
     pub(crate) signals: bool,
-    /// It was taken before its turn, to do what signals ask of it.
+    /// It was taken early, to handle signals.
     pub(crate) raised: bool,
     /// It has a place in a dirty pool (true: for input and output).
     pub(crate) dirty: Option<bool>,
 }
 
-/// The pool of a word.
+/// Returns the dirty pool that a word names.
 #[inline]
 fn pool(s: u32) -> Option<bool> {
     (s & DIRTY != 0).then_some(s & DIRTY_IO != 0)
 }
 
-/// See the module head.
+/// See the module docs.
 pub struct State(AtomicU32);
 
 impl State {
-    /// A cell without a process.
+    /// Returns the word of a cell without a process.
     #[inline]
     pub fn free() -> State {
         State(AtomicU32::new(0))
@@ -227,17 +244,17 @@ impl State {
     fn bits(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
-    /// A snapshot, for those who only look.
+    /// Returns a snapshot, for threads that only look.
     #[inline]
     pub fn load(&self) -> Snapshot {
         Snapshot(self.bits())
     }
-    /// The priority in the word.
+    /// Returns the priority in the word.
     #[inline]
     pub fn priority(&self) -> Priority {
         Priority::ALL[((self.bits() & PRIO_MASK) >> PRIO_SHIFT) as usize]
     }
-    /// Owner: sets the priority for the next time it is queued.
+    /// Sets the priority for the next time that it is queued. Called by the owner.
     pub fn set_priority(&self, p: Priority) {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
@@ -249,7 +266,8 @@ impl State {
             s = now;
         }
     }
-    /// Spawner: makes a free cell a process that is queued. The spawner puts it into a run queue, or rings its own thread.
+    /// Turns a free cell into a queued process. The spawner calls it, and then puts the process
+    /// into a run queue or wakes its own thread.
     #[inline]
     pub(crate) fn publish_queued(&self, p: Priority, own_thread: bool) {
         let own = if own_thread { OWN_THREAD } else { 0 };
@@ -259,31 +277,33 @@ impl State {
             before & (ALIVE | RUNNING | QUEUED) == 0,
             "the cell was free"
         );
-        // Somebody who knew the pid already has sent it something.
+        // A sender that knew the pid has already sent something.
         if before & SIGNALS != 0 {
             self.set(SIGNALS | CONTROL);
         }
     }
-    /// Any thread, after it has pushed a signal.
+    /// Tells the process that a signal has arrived. Any thread calls it, after it has pushed a
+    /// signal.
     ///
-    /// Where `SIGNALS` is set already nothing is written: whoever clears it takes what is in transit after that, by an
-    /// exchange. If the push came behind the exchange it has seen the bit cleared, and so does this look at the word;
-    /// if it came before, the signal was taken. (A timeout is nothing but its bit, which is written in any case.)
+    /// Nothing is written if `SIGNALS` is set already: the thread that clears it takes what is in
+    /// transit after that, by an exchange. If the push came after the exchange, it has seen the bit
+    /// cleared, and so does this look at the word. If it came before, the signal was taken. (A
+    /// timeout is nothing but its bit, which is written in any case.)
     #[inline]
     pub fn wake(&self) -> Wake {
         self.wake_with(SIGNALS)
     }
-    /// As [`State::wake`]. `control`: it is no message.
+    /// As [`State::wake`]. `control`: the signal is not a message.
     #[inline]
     pub(crate) fn wake_for(&self, control: bool) -> Wake {
         self.wake_with(SIGNALS | if control { CONTROL } else { 0 })
     }
-    /// The timer service: its receive timer has fired.
+    /// Tells the process that its receive timer has fired. Called by the timer service.
     #[inline]
     pub(crate) fn wake_by_timeout(&self) -> Wake {
         self.wake_with(TIMEOUT)
     }
-    /// Whether a process with that word waits, and has looked at all that has come.
+    /// Whether a process with this word waits and has looked at all that has arrived.
     #[inline]
     fn has_looked(s: u32) -> bool {
         s & (RUNNING | QUEUED | SIGNALS | SUSPENDED | ALIVE) == ALIVE
@@ -320,7 +340,7 @@ impl State {
             }
         }
     }
-    /// Owner: says whether much was in transit.
+    /// Sets whether many signals were in transit. Called by the owner.
     #[inline]
     pub(crate) fn set_long_queue(&self, long: bool) {
         if (self.0.load(Ordering::Relaxed) & LONG_QUEUE != 0) == long {
@@ -332,11 +352,12 @@ impl State {
             self.0.fetch_and(!LONG_QUEUE, Ordering::Relaxed);
         }
     }
-    /// Scheduler or dirty thread, having dequeued it: becomes the owner.
+    /// Makes the caller, which has dequeued the process, its owner.
     pub(crate) fn start_running(&self) -> Taken {
         self.start(0)
     }
-    /// As [`State::start_running`], and clears `SIGNALS`, where the new owner fetches them at once.
+    /// As [`State::start_running`], and clears `SIGNALS`. The new owner fetches the signals at
+    /// once.
     #[inline]
     pub(crate) fn start_fetching(&self) -> Taken {
         self.start(SIGNALS)
@@ -359,19 +380,20 @@ impl State {
             dirty: pool(s),
         }
     }
-    /// Owner: gives the process back as queued; the caller puts it into a run queue of the priority returned.
+    /// Gives the process back as queued. The owner calls it, and then puts the process into a run
+    /// queue of the returned priority.
     pub(crate) fn requeue(&self) -> Priority {
         self.requeue_with(0)
     }
-    /// Owner: gives the process back as queued for a dirty thread; the caller puts it into that
-    /// pool, at the priority returned.
+    /// Gives the process back as queued for a dirty thread. The owner calls it, and then puts the
+    /// process into that pool at the returned priority.
     pub(crate) fn requeue_dirty(&self, io: bool) -> Priority {
         self.requeue_with(DIRTY | if io { DIRTY_IO } else { 0 })
     }
-    /// Whoever puts it into a dirty pool, under the pool's lock: whether it is to leave that at
-    /// once, since control signals have come.
+    /// Whether a process must leave its dirty pool at once because control signals have arrived.
+    /// The thread that puts it there calls this under the pool's lock.
     #[inline]
-    pub(crate) fn calls_from_pool(&self) -> bool {
+    pub(crate) fn must_leave_pool(&self) -> bool {
         self.bits() & (SIGNALS | CONTROL) == SIGNALS | CONTROL
     }
     fn requeue_with(&self, bits: u32) -> Priority {
@@ -387,12 +409,14 @@ impl State {
         debug_assert!(s & (RUNNING | QUEUED) == RUNNING, "its owner gives it back");
         Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]
     }
-    /// Owner: waits, unless a signal or timeout is there. `grew`: upkeep is to compact it if it waits for long.
+    /// Waits, unless a signal or a timeout is there. The owner calls it. `grew`: upkeep is to
+    /// compact the process if it waits for long.
     #[inline]
     pub(crate) fn try_wait(&self, grew: bool) -> Wait {
         self.wait_unless(SIGNALS | TIMEOUT, grew)
     }
-    /// Owner of a suspended process: waits, unless a signal is there. A timeout stays until the process is resumed.
+    /// Waits, unless a signal is there. The owner of a suspended process calls it. A timeout stays
+    /// until the process is resumed.
     #[inline]
     pub(crate) fn try_suspend(&self) -> Wait {
         self.wait_unless(SIGNALS, false)
@@ -414,7 +438,7 @@ impl State {
             }
         }
     }
-    /// Upkeep: marks a process that waits with `GREW`, or takes one that was marked.
+    /// Marks a waiting process with `GREW`, or takes one that is marked already. Called by upkeep.
     pub(crate) fn age(&self) -> Age {
         let s = self.0.load(Ordering::Relaxed);
         if s & (ALIVE | GREW | RUNNING | QUEUED | SUSPENDED | EXITING) != ALIVE | GREW {
@@ -433,13 +457,14 @@ impl State {
             Err(_) => Age::Nothing,
         }
     }
-    /// Owner: clears `SIGNALS`, before it fetches; whether some have come.
+    /// Clears `SIGNALS` before the owner fetches. Returns whether any have arrived.
     #[inline]
     #[must_use]
     pub(crate) fn take_signals(&self) -> bool {
         self.take(SIGNALS)
     }
-    /// Owner, when it has done what signals asked of it: clears `CONTROL`, if nothing has come since.
+    /// Clears `CONTROL` unless a signal has arrived since. The owner calls it when it has handled
+    /// its signals.
     pub(crate) fn settle_control(&self) {
         let mut s = self.bits();
         while s & (CONTROL | SIGNALS) == CONTROL {
@@ -452,15 +477,15 @@ impl State {
             }
         }
     }
-    /// Owner: sets `SIGNALS` for itself, since it has put off what they ask.
+    /// Sets `SIGNALS` again because the owner has put off what the signals ask.
     #[inline]
     pub(crate) fn keep_signals(&self) {
         self.set(SIGNALS);
     }
-    /// Owner: clears `TIMEOUT` and `OVER`; whether its receive timer has fired.
+    /// Clears `TIMEOUT` and `OVER`. The owner learns whether its receive timer has fired.
     #[inline]
     pub(crate) fn take_timeout(&self) -> Timeout {
-        // A plain look first keeps the line shared where nothing has come.
+        // Loading first keeps the cache line shared if nothing has arrived.
         if self.bits() & TIMEOUT == 0 {
             return Timeout::None;
         }
@@ -470,54 +495,54 @@ impl State {
             _ => Timeout::Over,
         }
     }
-    /// Owner: sets `TIMEOUT` for itself, to look at it once more.
+    /// Sets `TIMEOUT` again so that the owner looks at it once more.
     #[inline]
     pub(crate) fn keep_timeout(&self) {
         self.set(TIMEOUT);
     }
-    /// Owner: it runs no Erlang code from now on.
+    /// Stops the process from running Erlang code. Called by the owner.
     pub fn suspend(&self) {
         let before = self.set(SUSPENDED);
         debug_assert!(before & RUNNING != 0, "its owner suspends it");
     }
-    /// Owner: it runs Erlang code again.
+    /// Lets the process run Erlang code again. Called by the owner.
     pub(crate) fn resume(&self) {
         let _ = self.take(SUSPENDED);
     }
-    /// Owner: says whether it is sensitive.
-    pub fn set_quiet(&self, quiet: bool) {
-        if quiet {
-            self.set(QUIET);
+    /// Sets whether the process is sensitive. Called by the owner.
+    pub fn set_sensitive(&self, on: bool) {
+        if on {
+            self.set(SENSITIVE);
         } else {
-            let _ = self.take(QUIET);
+            let _ = self.take(SENSITIVE);
         }
     }
-    /// Owner: it handles nothing any more.
+    /// Marks the process as handling nothing any more. Called by the owner.
     #[inline]
     pub(crate) fn begin_exit(&self) {
         let before = self.set(EXITING);
         let was = before & (ALIVE | RUNNING | EXITING);
         debug_assert!(was == ALIVE | RUNNING, "its owner ends it, once");
     }
-    /// Whoever holds the lock of the queue that it waits in and takes it to another, or has it
-    /// leave a dirty pool.
+    /// Marks a queued process as raised. The caller holds the lock of the queue from which it moves
+    /// the process to another, or of the dirty pool that the process leaves.
     #[inline]
     pub(crate) fn raise(&self) {
         let before = self.set(RAISED);
         debug_assert!(before & QUEUED != 0, "it waits in a queue");
     }
-    /// Clears a bit; tells whether it was set.
+    /// Clears a bit. Returns whether it was set.
     #[inline]
     fn take(&self, bit: u32) -> bool {
-        // A plain look first keeps the line shared where nothing has come.
+        // Loading first keeps the cache line shared if nothing has arrived.
         self.bits() & bit != 0 && self.0.fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
-    /// Sets a bit; the word before.
+    /// Sets a bit. Returns the previous word.
     #[inline]
     fn set(&self, bit: u32) -> u32 {
         self.0.fetch_or(bit, Ordering::AcqRel)
     }
-    /// Owner: the process has ended and the cell is empty.
+    /// Frees the cell. The owner calls it when the process has ended and the cell is empty.
     #[inline]
     pub(crate) fn set_free(&self) {
         debug_assert!(

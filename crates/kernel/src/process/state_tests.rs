@@ -1,4 +1,5 @@
-//! Tests of [`super::state`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::state`], one thread at a time. `crates/models` compiles the same file for its
+//! models.
 
 use super::state::*;
 
@@ -76,10 +77,10 @@ fn what_was_sent_before_a_look_is_settled_or_seen() {
     // Messages disturb nothing.
     assert_eq!(s.wake(), Wake::Seen);
     assert!(s.load().runs_undisturbed());
-    // The bit is set though `SIGNALS` was.
+    // The bit is set although `SIGNALS` was.
     assert_eq!(s.wake_for(true), Wake::Seen);
     assert!(!s.load().runs_undisturbed());
-    // Something may have come that is not fetched.
+    // Signals may have arrived that are not fetched.
     s.settle_control();
     assert!(!s.load().runs_undisturbed());
     assert!(s.take_signals());
@@ -90,37 +91,37 @@ fn what_was_sent_before_a_look_is_settled_or_seen() {
     assert!(!s.load().runs_undisturbed());
     s.resume();
     assert_eq!(s.try_wait(true), Wait::Waiting);
-    // Upkeep runs no code of it.
+    // Upkeep runs no Erlang code of the process.
     assert!(matches!((s.age(), s.age()), (Age::First, Age::Owned)));
     assert!(!s.load().runs_undisturbed());
 }
 
 #[test]
-fn who_completes_the_reason_to_leave_a_pool_is_told() {
+fn completing_the_reason_to_leave_a_pool_is_reported() {
     let s = State::free();
     s.publish_queued(Priority::Normal, false);
     let _ = s.start_running();
     assert_eq!(s.requeue_dirty(true), Priority::Normal);
-    assert!(!s.calls_from_pool());
-    // A message is no reason.
+    assert!(!s.must_leave_pool());
+    // A message is no reason to leave the pool.
     assert_eq!(s.wake(), Wake::Seen);
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
-    assert!(!s.calls_from_pool());
+    assert!(!s.must_leave_pool());
     assert_eq!(s.wake_for(true), Wake::Dirty(true));
     assert_eq!(s.wake_for(true), Wake::Seen);
-    assert!(s.calls_from_pool());
+    assert!(s.must_leave_pool());
     s.raise();
     let taken = s.start_fetching();
     assert!(taken.signals && taken.raised && taken.dirty == Some(true));
-    // What it has not settled yet is a reason as soon as any signal comes.
+    // An unsettled control signal is a reason as soon as any signal arrives.
     assert_eq!(s.requeue_dirty(false), Priority::Normal);
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
     assert_eq!(s.wake(), Wake::Dirty(false));
     let taken = s.start_running();
     assert!(taken.signals && !taken.raised && taken.dirty == Some(false));
-    // It is told to the owner if it came before.
+    // The owner learns of it if it came before.
     let _ = s.requeue_dirty(false);
-    assert!(s.calls_from_pool());
+    assert!(s.must_leave_pool());
     assert_eq!(s.start_running().dirty, Some(false));
     let _ = s.requeue();
     assert_eq!(s.start_running().dirty, None);

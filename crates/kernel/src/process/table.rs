@@ -1,13 +1,23 @@
-//! Process cells and the table that leads from a pid to one.
+//! The process cells, and the table that maps pids to them.
 //!
 //! # Cells
-//! Cells lie in one reserved range of addresses, are handed out by index and never unmapped: a stale pointer to a cell
-//! always points at a cell, and the epoch in its signal queue (see `message::queue`) tells whether it still is the
-//! process that was meant. Free cells are kept on a list; memory is touched only as cells are first used.
+//! Cells lie in one reserved range of addresses. They are handed out by index and never unmapped: a
+//! stale pointer to a cell always points at a cell, and the epoch in its signal queue (see
+//! `message::queue`) tells whether it still is the intended process. Free cells are on a list.
+//! Memory is only touched when a cell is first used.
 //!
 //! # Pids
-//! A pid has 28 bits of data. New pids are taken from a counter that skips occupied slots of the table, so a number comes
-//! again only after all others have had their turn. How the table is read and grown is in [`super::slots`].
+//! A pid has 28 bits of data. A counter that skips occupied slots gives new pids, so a number
+//! recurs only after all others have been tried. [`super::slots`] describes how the table is read
+//! and how it grows.
+//!
+//! # Orderings
+//! [`Table::is_alive`] and the exit of a process form a store-buffering pair. One thread enters a
+//! resource of the process, then reads its state word; the exit sets `EXITING`, then looks for
+//! resources. The `SeqCst` fence between store and load on either side ensures that at least one of
+//! them sees the other: the thread finds the process exiting, or the exit finds the resource. The
+//! second look-up follows an `Acquire` load of the state word, so it is not older than that word.
+//! `GIVEN_BACK` is a statistic and `Relaxed`.
 
 use super::Process;
 use super::slots::{Cells, Slots};
@@ -18,29 +28,30 @@ use std::cell::Cell;
 
 pub use super::slots::Full;
 
-/// Most processes there can be: what 28 bits of pid data can name, less a margin for skipping.
+/// Maximum number of processes: the number of pids with 28 bits of data, less a margin for
+/// skipping.
 pub const MAX_PROCESSES: usize = (1 << 27) - 1;
 const MAX_SLOTS: usize = 1 << 27;
-/// Bytes of a cell. See [`Process`] for what lies in it.
+/// Bytes of a cell. [`Process`] describes the content.
 pub const CELL_BYTES: usize = 192;
-/// Bytes that a process takes at least: its cell, the node of its receive timer, and slots of the table, of which there
-/// are one to two for each.
+/// Minimum number of bytes per process: its cell, the node of its receive timer, and one to two
+/// slots of the table.
 pub const BYTES_EACH: usize = CELL_BYTES + 16 + 8;
 
 thread_local! {
-    /// The cell of a process that has ended on this thread, plus one; 0: none.
+    /// The spare cell of a process that has ended on this thread, plus one; 0 for none.
     static SPARE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The cell that this thread has kept, for [`Table::reserve`] or [`Table::withdraw`].
+/// Takes the spare cell of this thread, for [`Table::reserve`] or [`Table::withdraw`].
 #[inline]
 pub(crate) fn take_spare() -> Option<u32> {
     SPARE.with(|s| s.take()).checked_sub(1)
 }
-/// Free cells whose memory was given back when that was done last.
+/// Number of free cells whose memory the last release gave back.
 static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 
-/// See the module head.
+/// See the module docs.
 pub struct Table(Slots<Memory>);
 
 struct Memory {
@@ -63,7 +74,8 @@ impl Cells for Memory {
     #[inline]
     fn slot(&self, i: usize) -> &AtomicU32 {
         debug_assert!(i < MAX_SLOTS);
-        // SAFETY: slots that the table has are mapped (`make_slots`) and start as zero, a valid AtomicU32.
+        // SAFETY: slots that the table has are mapped (`make_slots`) and start as zero, a valid
+        // AtomicU32.
         unsafe { &*(self.slots.at() as *const AtomicU32).add(i) }
     }
     fn make_slots(&self, n: usize) -> bool {
@@ -86,10 +98,11 @@ impl Cells for Memory {
 }
 
 impl Table {
-    /// An empty table for at most `limit` processes, or `scarce` where there are not addresses enough for as many as there can be.
+    /// Returns an empty table for at most `limit` processes, or `scarce` if there are too few
+    /// addresses for the maximum.
     #[inline]
     pub fn new(limit: usize, scarce: usize) -> Table {
-        // Where addresses are limited there are others who need some.
+        // Where addresses are limited, others need some too.
         let all = MAX_SLOTS * CELL_BYTES;
         let plenty = sys::address_limit().is_none_or(|limit| limit / 16 > all);
         let cells = match plenty {
@@ -101,7 +114,7 @@ impl Table {
             let memory = Memory { cells, slots };
             return Table(Slots::new(memory, limit.min(MAX_PROCESSES)));
         }
-        // A cell is free for another process some time after its process has ended.
+        // A cell becomes free only some time after its process has ended.
         let limit = limit.min(scarce);
         let most = limit + limit / 8 + Memory::FIRST_SLOTS;
         let slots = most.next_power_of_two().min(MAX_SLOTS);
@@ -111,36 +124,37 @@ impl Table {
         };
         Table(Slots::new(memory, limit.min(MAX_PROCESSES)))
     }
-    /// The cell with that index.
+    /// Returns the cell with that index.
     #[inline]
     pub fn cell(&self, index: u32) -> *mut Process {
         self.0.cells.cell(index)
     }
-    /// Cells that there is room for.
+    /// Number of cells that there is room for.
     pub(crate) fn most_cells(&self) -> usize {
         self.0.cells.cells.most() / CELL_BYTES
     }
-    /// The index of a cell.
+    /// Returns the index of a cell.
     #[inline]
     pub fn index(&self, p: *const Process) -> u32 {
         ((p as usize - self.0.cells.cells.at()) / CELL_BYTES) as u32
     }
-    /// Bytes of cells that are in use, or were and have not been given back, and of the table's slots.
+    /// Bytes of cells that are in use or were and have not been given back, and bytes of the
+    /// table's slots.
     #[inline]
     pub fn bytes(&self) -> (usize, usize) {
         let cells = self.used_cells() as usize - GIVEN_BACK.load(Ordering::Relaxed);
-        // Some of those that were given back may be in use again.
+        // Some of the returned cells may be in use again.
         (cells.max(self.live()) * CELL_BYTES, self.0.size() * 4)
     }
-    /// Cells that are or were in use: those with lower indices than this.
+    /// Index limit of the cells that are or were in use.
     #[inline]
     pub fn used_cells(&self) -> u32 {
         self.0.used_cells()
     }
-    /// Gives the memory behind free cells back to the system, where whole pages of them lie together. Those read as
-    /// zero from then on, which is a free cell to anybody who comes late: no pid but that of the very first process,
-    /// whose cell is never free, has the data 0, and no signal goes to a cell without the right data. `also` is called for each
-    /// run of cells (from, to).
+    /// Gives the memory of free cells back to the system, in whole pages. Such cells read as zero
+    /// from then on, which is a free cell to late readers: no pid has the data 0 but that of the
+    /// very first process, whose cell is never free, and no signal goes to a cell without the right
+    /// data. `also` is called for each run of cells (from, to).
     pub(crate) fn release_free_cells(&self, mut also: impl FnMut(u32, u32)) {
         let mut list = self.0.take_free();
         crate::message::queue::forget_epochs();
@@ -158,48 +172,50 @@ impl Table {
             also(first, last + 1);
         }
         GIVEN_BACK.store(bytes / CELL_BYTES, Ordering::Relaxed);
-        // The lowest go first, so that living processes draw together.
+        // The lowest are handed out first, so that live processes move together.
         self.0.give_free(list);
     }
-    /// Processes alive.
+    /// Number of live processes.
     #[inline]
     pub fn live(&self) -> usize {
         self.0.live()
     }
-    /// Most processes there may be.
+    /// Maximum number of processes.
     #[inline]
     pub fn limit(&self) -> usize {
         self.0.limit()
     }
 
-    /// A cell and a pid for a new process. Look-ups lead to the cell at once; its queue of signals is closed until the
-    /// caller has filled the rest of the cell and opens it. `mine`: see [`Slots::reserve`].
+    /// Reserves a cell and a pid for a new process. Look-ups lead to the cell at once. Its signal
+    /// queue is closed until the caller has filled the cell and opens it. `mine`: see
+    /// [`Slots::reserve`].
     #[inline]
     pub fn reserve(&self, mine: Option<u32>) -> Result<(*mut Process, Term), Full> {
         let (cell, data) = self.0.reserve(mine)?;
         Ok((self.cell(cell), Term::pid(data)))
     }
-    /// The cell that belongs to a local pid at this moment. It may change hands any time: only what `message::queue`
-    /// and `state` allow may be done with it.
+    /// Returns the cell that a local pid leads to at this moment. It may change hands at any time:
+    /// the caller may do only what `message::queue` and `state` allow.
     #[inline]
     pub fn find(&self, pid: Term) -> Option<*mut Process> {
         debug_assert!(pid.is_local_pid());
         self.0.find(pid.pid_data()).map(|c| self.cell(c))
     }
-    /// Whether a process has not begun to end. Whoever enters something that goes with its owner, and then sees the owner
-    /// alive by this, can rely on it that the owner's end ([`crate::outside::Outside::owner_exit`]) finds the thing.
+    /// Whether a process has not begun to exit. A thread that enters a resource of a process, and
+    /// then finds it alive by this, can rely on its exit ([`crate::outside::Outside::owner_exit`])
+    /// to find the resource.
     pub fn is_alive(&self, pid: Term) -> bool {
         let Some(p) = self.find(pid) else {
             return false;
         };
-        // Against that in `lifecycle::exit`.
+        // Pairs with the fence in `lifecycle::exit`.
         crate::sync::fence(crate::sync::Ordering::SeqCst);
         // SAFETY: cells are never unmapped; the state word is an atomic.
         let ends = unsafe { (*p).state.load() }.is_exiting();
-        // The word may have been that of the cell's next process.
+        // The word may belong to the next process of the cell.
         !ends && self.find(pid) == Some(p)
     }
-    /// A process ends: its pid leads nowhere from now on. `other`: see [`Slots::withdraw`].
+    /// Makes the pid of an ending process lead nowhere. `other`: see [`Slots::withdraw`].
     ///
     /// # Safety
     /// The caller owns the process and has closed its queue.
@@ -207,34 +223,37 @@ impl Table {
     pub(crate) unsafe fn withdraw(&self, p: *mut Process, other: Option<u32>) {
         self.0.withdraw(self.index(p), other);
     }
-    /// The cell of a process that was withdrawn may be handed out again.
+    /// Frees the cell of a withdrawn process.
     ///
     /// # Safety
-    /// The caller owns the process, has emptied the cell, and forgets it.
+    /// The caller owns the process, has emptied the cell, and no longer uses it.
     #[inline]
     pub unsafe fn release(&self, p: *mut Process) {
         self.0.release(self.index(p));
     }
-    /// As [`Table::release`]. A thread that is to `keep` it, as a scheduler does, has it for the process that it makes next, which
-    /// saves it a lock that all take; or gives it back with the end of the next one.
+    /// As [`Table::release`]. With `keep`, for schedulers, the thread keeps the cell for the
+    /// process that it spawns next, which saves the lock that all threads share. The next exit on
+    /// the thread releases a kept cell.
     ///
     /// # Safety
     /// As for [`Table::release`].
     #[inline]
     pub(crate) unsafe fn release_or_keep(&self, p: *mut Process, keep: bool) {
         if !keep {
-            return self.release(p);
+            // SAFETY: the contract is the same.
+            return unsafe { self.release(p) };
         }
         if let Some(other) = SPARE.with(|s| s.replace(self.index(p) + 1)).checked_sub(1) {
             self.0.release(other);
         }
     }
-    /// Pids alive in a range of cells, and where the next one begins. See [`Slots::range`].
+    /// Returns the pids that are alive in a range of cells, and the start of the next range. See
+    /// [`Slots::range`].
     pub fn range(&self, from: u32, most: u32) -> Option<(Vec<Term>, u32)> {
         let (data, next) = self.0.range(from, most)?;
         Some((data.into_iter().map(Term::pid).collect(), next))
     }
-    /// The pid of every so many processes, by their cells: of all where `step` is 1.
+    /// Returns every `step`th live pid in the order of cells.
     pub fn some_pids(&self, step: usize) -> Vec<Term> {
         let alive = |cell: u32| {
             // SAFETY: cells are never unmapped; the id and the state word are atomics.
@@ -247,7 +266,7 @@ impl Table {
         let all = (0..self.used_cells()).filter_map(alive);
         all.step_by(step.max(1)).collect()
     }
-    /// All pids alive, in no particular order.
+    /// Returns all live pids, in no particular order.
     #[inline]
     pub fn pids(&self) -> Vec<Term> {
         self.0.all().into_iter().map(Term::pid).collect()

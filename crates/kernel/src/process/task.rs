@@ -1,30 +1,36 @@
-//! Work that one process has another do, as a signal.
+//! Tasks: closures that one process has another run, sent as signals.
 
 use super::Cx;
 use crate::message::{Kind, Signal, blocks};
 use purlin_term::Term;
 
-/// Work that another process runs, between its instructions. It gets `None` where the process has ended. The first
-/// `interp.live` registers hold terms of the process: none where the task came in the midst of a time slice. A task that collects
-/// waits for the end of that ([`super::ext::Rare::deferred`]): there all registers are known.
+/// Work that another process runs between its instructions. It gets `None` if the process has
+/// ended. The first `interp.live` registers hold terms of the process: none, if the task arrives in
+/// the middle of a time slice. A task that collects waits for the end of the slice
+/// ([`super::ext::Rare::deferred`]), when all registers are known.
 pub type Task = Box<dyn FnOnce(Option<&mut Cx>) + Send>;
 
 impl Signal {
-    /// A signal that runs a task.
+    /// Returns a signal that runs a task.
     #[inline]
     pub fn task(t: Task) -> *mut Signal {
         let raw = Box::into_raw(Box::new(t)) as u64;
-        // SAFETY: the word is no term, and is not taken for one: the kind says so, and only `into_task` reads it.
+        // SAFETY: the word is not a term and is never used as one. The kind says so, and only
+        // `into_task` reads it.
         Signal::build(Kind::Run, 0, |_| unsafe { Term::from_raw(raw) })
     }
-    /// The task of a [`Kind::Run`] signal, whose block is freed.
+    /// Returns the task of a [`Kind::Run`] signal, and frees the signal's block.
     ///
     /// # Safety
-    /// `s` is owned by the caller, of that kind, and not used afterwards.
+    /// The caller owns `s`, which is of that kind and not used afterwards.
     #[inline]
     pub(crate) unsafe fn into_task(s: *mut Signal) -> Task {
-        let t = Box::from_raw((*s).term.raw() as *mut Task);
-        blocks::free(s, 0);
-        *t
+        // SAFETY: by the contract, the signal is the caller's. `task` has made it, with a box as
+        // its term and no further words.
+        unsafe {
+            let t = Box::from_raw((*s).term.raw() as *mut Task);
+            blocks::free(s, 0);
+            *t
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! Priority messages: the aliases, monitors and links whose messages go before all others (OTP 28).
+//! Priority messages: the aliases, monitors and links whose messages overtake all others (OTP 28).
 //!
-//! Few processes have any. Entries of aliases, monitors or links that are gone are found when there are many of them.
+//! Few processes have any. Entries of aliases, monitors and links that no longer exist are removed
+//! once there are many.
 
 use super::ext::{Ext, Peer};
 use crate::keys::RefKey;
@@ -12,15 +13,15 @@ use std::collections::HashSet;
 pub struct Urgent {
     refs: HashSet<RefKey, Hashing>,
     links: HashSet<Peer, Hashing>,
-    /// So many entries, and it is looked at which are of any use.
+    /// Number of entries at which stale ones are removed.
     limit: usize,
 }
 
-/// Entries from which on it is looked at which are of any use.
+/// Initial number of entries at which stale ones are removed.
 const FIRST_LIMIT: usize = 64;
 
 impl Ext {
-    /// An alias or a monitor has priority.
+    /// Gives an alias or a monitor priority.
     pub fn prioritize(&mut self, k: RefKey) {
         self.tidy_urgent();
         self.urgent.get_or_insert_default().refs.insert(k);
@@ -29,14 +30,14 @@ impl Ext {
     pub fn is_urgent(&self, k: &RefKey) -> bool {
         self.urgent.as_ref().is_some_and(|u| u.refs.contains(k))
     }
-    /// As [`Ext::is_urgent`], of one that is no more.
+    /// As [`Ext::is_urgent`], for one that no longer exists. Removes the entry.
     pub fn take_urgent(&mut self, k: &RefKey) -> bool {
         let Some(u) = self.rare().and_then(|r| r.urgent.as_mut()) else {
             return false;
         };
         u.refs.remove(k)
     }
-    /// Whether there is anything that has priority.
+    /// Whether anything has priority.
     pub fn has_urgent(&mut self) -> bool {
         let remote = self.rare().and_then(|r| r.remote.as_ref());
         if remote.is_some_and(|r| r.links.values().any(|l| l.urgent && l.unlinking == 0)) {
@@ -54,7 +55,7 @@ impl Ext {
         self.urgent = Some(u);
         any
     }
-    /// A link has priority, or has it no more.
+    /// Gives a link priority, or takes it away.
     pub fn prioritize_link(&mut self, with: Peer, on: bool) {
         if on {
             self.tidy_urgent();
@@ -63,14 +64,14 @@ impl Ext {
             self.take_urgent_link(with);
         }
     }
-    /// Whether a link that is no more had priority.
+    /// Whether a link that no longer exists had priority. Removes the entry.
     pub fn take_urgent_link(&mut self, with: Peer) -> bool {
         let Some(u) = self.rare().and_then(|r| r.urgent.as_mut()) else {
             return false;
         };
         u.links.remove(&with)
     }
-    /// Drops entries of what is gone, if there are many.
+    /// Removes stale entries if there are many.
     fn tidy_urgent(&mut self) {
         let Some(r) = self.rare() else { return };
         let Some(mut u) = r.urgent.take() else { return };

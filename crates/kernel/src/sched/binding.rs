@@ -1,8 +1,10 @@
-//! Schedulers that are bound to processors, in an order that the user chooses: `+sbt`, `+stbt`, `+sct` and
-//! `system_flag(scheduler_bind_type | cpu_topology, _)`, as erl(1) and the manual page of module `erlang` tell of them.
+//! Binding of schedulers to processors in an order that the user chooses: `+sbt`, `+stbt`, `+sct`
+//! and `system_flag(scheduler_bind_type | cpu_topology, _)`, as described in erl(1) and the manual
+//! page of module `erlang`.
 //!
-//! Each scheduler binds its own thread, when it next looks for work. So nobody changes where another thread may run, and
-//! [`super::place::leave`] finds what its thread has chosen itself. What a bound thread starts is freed in [`crate::affinity`].
+//! Each scheduler binds its own thread when it next looks for work. No thread changes where another
+//! may run, so [`super::place::leave`] finds the mask that its thread has chosen itself.
+//! [`crate::affinity`] removes the binding of threads that a bound thread starts.
 
 use super::{MAX_SCHEDULERS, multi_scheduling};
 use crate::affinity::{self, allowed};
@@ -12,10 +14,10 @@ use crate::sync::{AtomicU32, Ordering};
 use purlin_term::sync::Mutex;
 
 struct State {
-    /// The topology that the user has told; None: the one that the system tells is used.
+    /// The user's topology; `None` to use the one that the system reports.
     defined: Option<Vec<CpuTopologyEntry>>,
     how: BindType,
-    /// Processors of the schedulers, from the first on. Those beyond have none.
+    /// Processors of the schedulers, from the first on. Later schedulers have none.
     plan: Vec<usize>,
 }
 
@@ -25,17 +27,17 @@ static STATE: Mutex<State> = Mutex::new(State {
     plan: Vec::new(),
 });
 
-/// Counts the plans. 0: no scheduler has ever been bound.
+/// Number of plans so far. 0 means that no scheduler has ever been bound.
 static PLANS: AtomicU32 = AtomicU32::new(0);
 
-/// Takes what the command line says, before schedulers start.
+/// Applies the command line, before schedulers start.
 pub fn start() {
     let flags = &options::current().flags.schedulers;
     allowed();
     let mut s = STATE.lock();
     s.defined = flags.cpu_topology.clone();
     s.how = flags.bind_type;
-    // Where the system tells of no processors nothing is bound.
+    // Nothing is bound if the system reports no processors.
     if s.how != BindType::Unbound && s.used().is_empty() {
         s.how = BindType::Unbound;
     }
@@ -46,7 +48,7 @@ impl State {
     fn used(&self) -> Vec<CpuTopologyEntry> {
         self.defined.clone().unwrap_or_else(detected)
     }
-    /// Has schedulers follow what was chosen.
+    /// Makes a new plan for the schedulers.
     fn plan(&mut self) {
         let unbound = self.how == BindType::Unbound;
         if unbound && PLANS.load(Ordering::Relaxed) == 0 {
@@ -66,29 +68,29 @@ impl State {
     }
 }
 
-/// The topology that the user has told.
+/// Returns the user's topology.
 pub fn defined() -> Option<Vec<CpuTopologyEntry>> {
     STATE.lock().defined.clone()
 }
 
-/// The topology in use; empty: none is known.
+/// Returns the topology in use; empty if none is known.
 pub fn used() -> Vec<CpuTopologyEntry> {
     STATE.lock().used()
 }
 
-/// Has another topology used, or (None) the one that the system tells.
+/// Sets the topology; `None` for the one that the system reports.
 pub fn define(topology: Option<Vec<CpuTopologyEntry>>) {
     let mut s = STATE.lock();
     s.defined = topology;
     s.plan();
 }
 
-/// The order that was chosen.
+/// Returns the bind type.
 pub fn bind_type() -> BindType {
     STATE.lock().how
 }
 
-/// Chooses an order, which may be none; the one before. None: no topology is known to bind by.
+/// Sets the bind type and returns the previous one; `None` if no topology is known to bind by.
 pub fn set_bind_type(how: BindType) -> Option<BindType> {
     let mut s = STATE.lock();
     if s.used().is_empty() {
@@ -99,12 +101,13 @@ pub fn set_bind_type(how: BindType) -> Option<BindType> {
     Some(before)
 }
 
-/// The processors have changed, as far as the system tells.
-pub fn again() {
+/// Makes a new plan because the system reports other processors.
+pub fn replan() {
     STATE.lock().plan();
 }
 
-/// The processor that each of `total` schedulers is bound to; those that are not online are bound to none.
+/// Returns the processor that each of `total` schedulers is bound to. Those that are offline are
+/// bound to none.
 pub fn bindings(total: usize) -> Vec<Option<usize>> {
     let online = multi_scheduling::schedulers_online();
     let s = STATE.lock();
@@ -113,7 +116,8 @@ pub fn bindings(total: usize) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// Scheduler `i`, whose thread calls, goes to its processor if that has changed. `seen`: the plan that it has followed last; 0 at first.
+/// Moves scheduler `i`, the calling thread, to its processor if the plan has changed. `seen` is the
+/// number of the plan that it followed last, 0 at first.
 #[inline]
 pub(crate) fn follow(i: usize, seen: &mut u32) {
     let now = PLANS.load(Ordering::Relaxed);
@@ -132,7 +136,8 @@ fn follow_plan(i: usize) {
     };
 }
 
-/// The topology that the operating system tells, processors in order. Empty where it tells none, or (`+ssrct`, `+sct`) is not asked.
+/// Returns the topology that the operating system reports, with the processors in order; empty if
+/// it reports none or is not asked (`+ssrct`, `+sct`).
 pub fn detected() -> Vec<CpuTopologyEntry> {
     if options::current().flags.schedulers.skip_cpu_topology {
         return Vec::new();
@@ -156,7 +161,7 @@ pub fn detected() -> Vec<CpuTopologyEntry> {
             logical: cpu as i32,
         });
     }
-    // Threads of a core are numbered in order of their processors.
+    // Threads of a core are numbered in the order of their processors.
     for i in 0..all.len() {
         let same = |e: &CpuTopologyEntry| e.processor == all[i].processor && e.core == all[i].core;
         let before = all[..i].iter().filter(|e| same(e)).count();
@@ -166,7 +171,7 @@ pub fn detected() -> Vec<CpuTopologyEntry> {
     all
 }
 
-/// The node of memory that a processor belongs to; -1 where the system tells none.
+/// Returns the memory node of a processor; -1 if the system reports none.
 fn node_of(cpu: u32) -> i32 {
     let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}"));
     let node = |name: &str| name.strip_prefix("node")?.parse().ok();
@@ -178,12 +183,13 @@ fn node_of(cpu: u32) -> i32 {
         .unwrap_or(-1)
 }
 
-/// A processor by its ranks among its like, each within what is around it.
+/// The ranks of a logical processor among its siblings at each level.
 struct Ranked {
     /// A node of processors, or a processor of nodes.
     outer: usize,
     processor: usize,
-    /// The place of its processor among neighbours: those in the same node of processors, or those side by side in none.
+    /// Rank of its processor among neighbours: those in the same node of processors, or adjacent
+    /// ones in none.
     beside: usize,
     inner_node: usize,
     core: usize,
@@ -194,7 +200,7 @@ struct Ranked {
 fn ranked(topology: &[CpuTopologyEntry]) -> Vec<Ranked> {
     let mut all = topology.to_vec();
     all.sort_by_key(|e| (e.processor, e.node, e.processor_node, e.core, e.thread));
-    // What contains others is told by the identifiers from the outside to it.
+    // The identifiers from the outermost level down to a container name it.
     let outer = |e: &CpuTopologyEntry| match (e.node, e.processor_node) {
         (0.., _) => (e.node, -1),
         (_, 0..) => (-1, e.processor),
@@ -218,7 +224,7 @@ fn ranked(topology: &[CpuTopologyEntry]) -> Vec<Ranked> {
                 outers.push(own);
                 outers.len() - 1
             });
-            // How many different ones come before at a level, within what is around.
+            // Number of different siblings that come before at a level, within their container.
             let rank = |level: usize| {
                 let mut before: Vec<i32> = all
                     .iter()
@@ -243,7 +249,8 @@ fn ranked(topology: &[CpuTopologyEntry]) -> Vec<Ranked> {
         .collect()
 }
 
-/// The logical processors of a topology in the order in which schedulers are bound to them. Unbound: in the order without spreading.
+/// Returns the logical processors of a topology in the order in which schedulers are bound to them.
+/// Unbound: the order without spreading.
 pub fn order(topology: &[CpuTopologyEntry], how: BindType) -> Vec<i32> {
     let mut all = ranked(topology);
     all.sort_by_key(|r| {

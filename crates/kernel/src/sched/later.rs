@@ -1,8 +1,19 @@
-//! Work that a scheduler does between two processes: what must not be done where it turned out to be due, since a process was
-//! being collected there, or a lock held.
+//! Deferred work: work that a scheduler does between two processes because it could not be done
+//! where it became due, under a lock or in a collection.
 //!
-//! Work that is due on a scheduler is done there, as soon as the process that it runs has had its time slice. Work that is due on
-//! any other thread is done by a thread that does nothing else, and counts as a scheduler.
+//! Work that becomes due on a scheduler is done there, after the time slice of the running process.
+//! Work that becomes due on any other thread is done by a separate thread, which counts as a
+//! scheduler.
+//!
+//! # Orderings
+//! - [`DUE`] is incremented before the work is queued and decremented after it is done, both with
+//!   `AcqRel`. [`all_done`] loads it with `Acquire`: a thread that reads 0 sees all effects of the
+//!   work that was done before.
+//! - [`on_each`] pushes under the lock of [`EACH`], then stores [`ROUNDS`] with `Release`. [`work`]
+//!   loads it with `Acquire` and takes the lock before it reads the list, so a thread that sees the
+//!   number finds the entry. A thread that misses the store finds it after its next process. No
+//!   thread waits for that to happen at a particular time.
+//! - [`THREADS`] is `Relaxed`, but only accessed under the lock of `EACH`.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
@@ -10,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The work that is due and not done yet.
+/// Number of pieces of work that are due and not done yet.
 static DUE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether nothing is due on any thread.
@@ -18,21 +29,21 @@ pub fn all_done() -> bool {
     DUE.load(Ordering::Acquire) == 0
 }
 
-/// The stack of the thread that works for others: destructors of libraries are called there.
+/// Stack of the thread that works for others: it calls destructors of libraries.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Something to be done.
+/// A piece of work.
 pub type Work = Box<dyn FnOnce() + Send>;
 
 thread_local! {
     static HERE: RefCell<VecDeque<Work>> = const { RefCell::new(VecDeque::new()) };
-    /// Whether `HERE` has any.
+    /// Whether `HERE` has any work.
     static ANY: Cell<bool> = const { Cell::new(false) };
-    /// This thread is a scheduler: what is due here is done here.
+    /// Whether this thread is a scheduler, which does its own work.
     static SCHEDULER: Cell<bool> = const { Cell::new(false) };
-    /// How many of `EACH` this thread has done.
+    /// Number of entries of `EACH` that this thread has done.
     static SEEN: Cell<usize> = const { Cell::new(0) };
-    /// This is the thread that works for others.
+    /// Whether this is the thread that works for others.
     static SERVES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -50,36 +61,36 @@ fn service() -> &'static Service {
     })
 }
 
-/// This thread is a scheduler, which calls [`work`] between two processes.
+/// Marks this thread as a scheduler, which calls [`work`] between two processes.
 pub fn begin_scheduler() {
     SCHEDULER.set(true);
     begin_thread();
 }
 
-/// This thread runs processes, and calls [`work`] between two of them.
+/// Marks this thread as one that runs processes and calls [`work`] between two of them.
 pub fn begin_thread() {
     let all = each();
     THREADS.fetch_add(1, Ordering::Relaxed);
     SEEN.set(all.len());
 }
 
-/// The work that each thread that runs processes is to do once, and how many have not done it.
+/// Work that each thread that runs processes does once, and how many have yet to do it.
 struct Each {
     work: Option<Arc<dyn Fn() + Send + Sync>>,
     left: usize,
 }
 
 static EACH: Mutex<Vec<Each>> = Mutex::new(Vec::new());
-/// How many there are of [`EACH`].
+/// Length of [`EACH`].
 static ROUNDS: AtomicUsize = AtomicUsize::new(0);
-/// Threads that run processes.
+/// Number of threads that run processes.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 fn each() -> MutexGuard<'static, Vec<Each>> {
     EACH.lock()
 }
 
-/// Has each thread that runs processes do `work` once, when it next has run one.
+/// Makes each thread that runs processes do `work` once, after its current process.
 pub fn on_each(work: Arc<dyn Fn() + Send + Sync>) {
     let mut all = each();
     let left = THREADS.load(Ordering::Relaxed);
@@ -112,12 +123,12 @@ fn rounds() {
     }
 }
 
-/// Whether this thread does such work: schedulers do.
+/// Whether this thread does deferred work. Schedulers do.
 pub fn is_worker() -> bool {
     SCHEDULER.get() || SERVES.get()
 }
 
-/// Has `work` done soon, not by the caller.
+/// Defers `work`. It is done soon, but not within this call.
 pub fn add(work: Work) {
     DUE.fetch_add(1, Ordering::AcqRel);
     if SCHEDULER.get() || crate::os::single::on() {
@@ -131,7 +142,7 @@ pub fn add(work: Work) {
     start();
 }
 
-/// Starts the thread that works for others. The first who has work for it does so otherwise.
+/// Starts the thread that works for others. Otherwise the first work for it does so.
 pub fn start() {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
@@ -157,7 +168,7 @@ fn serve() {
     }
 }
 
-/// Does what is due on this scheduler.
+/// Does the work that is due on this scheduler.
 #[inline]
 pub fn work() {
     if ANY.get() {

@@ -1,8 +1,23 @@
-//! Scheduling: which process runs where and when. Each scheduler has a run queue of its own, and steals from others when it is
-//! empty; beside them are pools of threads for natives that block or compute long. The work of the threads is in [`crate::threads`].
+//! Scheduling: which process runs where and when. Each scheduler has its own run queue and steals
+//! from others when it is empty. Beside the schedulers there are pools of threads for natives that
+//! block or compute for long. [`crate::threads`] has the loops of the threads.
 //!
-//! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; here they meet clocks
-//! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
+//! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; this
+//! module connects them to clocks and cells. A process that is `QUEUED` is in exactly one queue:
+//! the thread that sets the bit puts it there.
+//!
+//! # Orderings
+//! - [`STOPPED`] and the idle flags of schedulers form a store-buffering pair. [`stop`] stores the
+//!   former and loads the latter, all `SeqCst`. A scheduler that ends its rest clears its flag,
+//!   passes the `SeqCst` fence of [`Parker::unpark`] in [`Hooks::works`], and then loads `STOPPED`.
+//!   So [`stop`] waits for the scheduler, or the scheduler runs nothing more.
+//! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. A scheduler is the only
+//!   writer of its own counters, so load and store suffice there.
+//! - [`ANY_BOUND`] and the processors in [`Here`] are `Relaxed` hints. The owner of a process binds
+//!   it. A thread that queues the process later, or takes it from a queue, has synchronised with
+//!   the owner through the state word or the queue's lock, and so sees the binding.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod binding;
 pub mod later;
@@ -30,35 +45,35 @@ use crate::process::{Process, table};
 use crate::sync::Mutex;
 use parker::Parker;
 use pool::Pool;
-use queues::{Comes, Hooks, RunQueues};
+use queues::{Cause, Hooks, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-/// The work of threads of each kind.
+/// Entry functions of the threads of each kind.
 pub(crate) struct Threads {
     pub(crate) scheduler: fn(usize),
     pub(crate) own: fn(u32, &own::Thread),
 }
 
-/// See [`Threads`]; empty until there are schedulers.
+/// See [`Threads`]. Empty until the schedulers are started.
 pub(crate) static THREADS: OnceLock<Threads> = OnceLock::new();
 
-/// Wakes the upkeep thread, which sleeps while nothing happens.
+/// Wakes the upkeep thread, which sleeps while the runtime is idle.
 pub(crate) static UPKEEP: LazyLock<Parker> = LazyLock::new(Parker::new);
 
-/// Wakes the thread that watches memory, likewise.
+/// Wakes the memory watch, which sleeps while the runtime is idle.
 pub(crate) static WATCH: LazyLock<Parker> = LazyLock::new(Parker::new);
 
-/// Most schedulers.
+/// Maximum number of schedulers.
 pub const MAX_SCHEDULERS: usize = 1024;
 
-/// For how long a thread had nothing to do.
+/// The time that a thread has been idle.
 pub(crate) struct Resting {
-    /// Nanoseconds, the current rest excepted.
+    /// Nanoseconds, without the current rest.
     total: AtomicU64,
-    /// When the current rest began, as [`crate::clock::elapsed`]; 0: it works.
+    /// Start of the current rest, as [`crate::clock::elapsed`]; 0 while it works.
     since: AtomicU64,
 }
 
@@ -94,13 +109,13 @@ impl Resting {
     }
 }
 
-/// A pool of threads, and how busy they are.
+/// A pool of dirty threads, and its load.
 pub(crate) struct Dirty {
     pub(crate) pool: Pool,
-    /// Threads that run a process, and nanoseconds for which they have.
+    /// Number of threads that run a process, and total nanoseconds of work.
     pub(crate) busy: AtomicUsize,
     pub(crate) worked: AtomicU64,
-    /// Sum of the times at which those that are at work began, in nanoseconds.
+    /// Sum of the start times of the threads that work, in nanoseconds.
     pub(crate) started: AtomicU64,
 }
 
@@ -116,10 +131,11 @@ impl Dirty {
     }
 }
 
-/// The services that the run queues ask of the runtime.
+/// The services that the run queues need from the runtime.
 pub(crate) struct Here {
     pub(crate) rests: Vec<Resting>,
-    /// By scheduler: the processor that its thread was last seen on since it began to work, from 1; 0: it rests.
+    /// By scheduler: the processor that its thread was last seen on since it began to work, from 1;
+    /// 0 while it rests.
     places: Vec<AtomicUsize>,
 }
 
@@ -130,7 +146,7 @@ impl Here {
             places: (0..MAX_SCHEDULERS).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
-    /// The processors that other schedulers than `i` work on.
+    /// Returns the processors on which schedulers other than `i` work.
     fn taken(&self, i: usize) -> impl Iterator<Item = usize> {
         let others = self.places[..count()].iter().enumerate();
         others
@@ -195,7 +211,7 @@ pub(crate) static QUEUES: LazyLock<RunQueues<Here>> =
 pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 
-/// Frequent events are counted by each scheduler for itself, on cache lines of its own.
+/// Counters of frequent events. Each scheduler has its own, on cache lines of its own.
 #[repr(align(128))]
 struct Counts {
     reductions: AtomicU64,
@@ -203,7 +219,7 @@ struct Counts {
     spawned: AtomicU64,
 }
 
-/// By scheduler; the last is that of all other threads, which add to it atomically.
+/// By scheduler. The last entry belongs to all other threads, which update it atomically.
 static COUNTS: [Counts; MAX_SCHEDULERS + 1] = [const {
     Counts {
         reductions: AtomicU64::new(0),
@@ -231,52 +247,52 @@ fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
     all.map(|c| of(c).load(Ordering::Relaxed)).sum()
 }
 
-/// Counts a process that begins to run.
+/// Counts a context switch.
 #[inline]
 pub(crate) fn count_switch() {
     add(|c| &c.switches, 1);
 }
 
-/// Counts a process that is made.
+/// Counts a spawned process.
 #[inline]
 pub(crate) fn count_spawn() {
     add(|c| &c.spawned, 1);
 }
 
-/// Processes made so far.
+/// Number of spawned processes so far.
 #[inline]
 pub fn spawned() -> u64 {
     sum(|c| &c.spawned)
 }
 
-/// Context switches so far.
+/// Number of context switches so far.
 #[inline]
 pub fn context_switches() -> u64 {
     sum(|c| &c.switches)
 }
 
 thread_local! {
-    /// This thread's scheduler plus one; 0 on other threads.
+    /// Scheduler of this thread plus one; 0 on other threads.
     static ME: Cell<usize> = const { Cell::new(0) };
     /// See [`running_priority`].
     static RUNS: Cell<Priority> = const { Cell::new(Priority::Low) };
-    /// This thread is of a dirty pool: whether of that for input and output.
+    /// Dirty pool of this thread (true: for input and output), if it belongs to one.
     pub(crate) static POOL: Cell<Option<bool>> = const { Cell::new(None) };
-    /// The process that this thread runs has made others since its time slice began.
+    /// Whether the running process has spawned others in its time slice.
     static MADE: Cell<bool> = const { Cell::new(false) };
-    /// When the time slice of the process that this thread runs began, where that has used up one before, or is timed.
+    /// Start of the running time slice, if it is timed or its process had used up one before.
     static BEGAN: Cell<i64> = const { Cell::new(0) };
-    /// The process in a long turn on this thread, and for how long it has run in it.
+    /// The process in a long turn on this thread, and how long it has run in it.
     static TURN: Cell<(u32, i64)> = const { Cell::new((0, 0)) };
     /// See [`in_order`].
     static IN_ORDER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Words of a heap that is large in the sense of [`enqueue_used`].
+/// Words from which on a heap is large, for [`enqueue_used`].
 const LARGE_HEAP_WORDS: usize = 4096;
-/// Nanoseconds after which a long turn is over, however few slices it had. What goes through a large heap at random takes several
-/// times as long for a reduction as what goes through it in order: with as many slices each, the one had most of the
-/// scheduler.
+/// Nanoseconds after which a long turn ends, however few slices it had. A process that accesses a
+/// large heap at random takes several times as long per reduction as one that accesses it in order.
+/// With the same number of slices each, it would get most of the scheduler.
 const TURN_NANOSECONDS: i64 = 1_000_000;
 
 /// Counts reductions used in a time slice.
@@ -285,84 +301,86 @@ pub(crate) fn count_reductions(n: u64) {
     add(|c| &c.reductions, n);
 }
 
-/// Reductions so far in the whole runtime.
+/// Reductions of the whole runtime so far.
 #[inline]
 pub fn reductions() -> u64 {
     sum(|c| &c.reductions)
 }
 
-/// Schedulers that exist.
+/// Number of schedulers that exist.
 #[inline]
 pub fn count() -> usize {
     QUEUES.count()
 }
 
-/// Schedulers that run processes.
+/// Number of schedulers that run processes.
 #[inline]
 pub fn online() -> usize {
     QUEUES.online()
 }
 
-/// This thread is that scheduler (from 1) from now on.
+/// Makes this thread that scheduler (from 1).
 pub(crate) fn become_scheduler(number: usize) {
     ME.with(|m| m.set(number));
 }
 
-/// Number of the scheduler that this thread is, from 1; 0 for other threads.
+/// Returns the number of the scheduler that this thread is, from 1; 0 on other threads.
 #[inline]
 pub fn current() -> usize {
     ME.with(|m| m.get())
 }
 
-/// Whether this thread is of the dirty pool for input and output, or of the other one; None: of neither.
+/// Returns the dirty pool that this thread belongs to (true: for input and output), if any.
 #[inline]
 pub fn dirty_kind() -> Option<bool> {
     POOL.get()
 }
 
-/// Processes in each run queue.
+/// Returns the length of each run queue.
 #[inline]
 pub fn queue_lengths() -> Vec<usize> {
     QUEUES.lengths()
 }
 
-/// Processes waiting for a thread of the dirty pools: (processor, input and output).
+/// Returns the numbers of processes that wait for the dirty pools: (processor, input and output).
 #[inline]
 pub fn dirty_lengths() -> (usize, usize) {
     (DIRTY_CPU.pool.len(), DIRTY_IO.pool.len())
 }
 
-/// Whether each scheduler runs a process.
+/// Returns, for each scheduler, whether it runs a process.
 #[inline]
 pub fn working() -> Vec<bool> {
     (0..count()).map(|i| !QUEUES.is_idle(i)).collect()
 }
 
-/// Nanoseconds for which each scheduler had nothing to do.
+/// Returns the nanoseconds that each scheduler has been idle.
 #[inline]
 pub fn idle_nanoseconds() -> Vec<u64> {
     let rests = &QUEUES.hooks.rests[..count()];
     rests.iter().map(|r| r.nanoseconds()).collect()
 }
 
-/// For each dirty pool (processor; input and output): threads that are at work, and nanoseconds of work of all threads.
+/// Returns, for each dirty pool (processor; input and output), the number of working threads and
+/// the nanoseconds of work of all threads.
 #[inline]
 pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;
     [&*DIRTY_CPU, &*DIRTY_IO].map(|p| {
         let busy = p.busy.load(Ordering::Relaxed);
-        // A slice under way counts as far as it has come.
+        // Slices in progress count for the time so far.
         let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));
         (busy, p.worked.load(Ordering::Relaxed) + under_way)
     })
 }
 
-/// Cells of processes that run on one scheduler only, with its number.
+/// Cells of processes that are bound to a scheduler, with its number.
 static BOUND: Mutex<Option<HashMap<u32, usize>>> = Mutex::new(None);
 static ANY_BOUND: AtomicUsize = AtomicUsize::new(0);
 
-/// Has a process that the caller owns run on that scheduler only from its next time slice on (0: on any); what was set
-/// before. Its end undoes that, for its cell may be another's then.
+/// Binds a process that the caller owns to a scheduler (0: to none) from its next time slice on.
+/// Returns the previous binding. The exit of the process must undo it, since the cell may get
+/// another process.
 pub fn bind(p: *mut Process, scheduler: usize) -> usize {
     if scheduler == 0 && ANY_BOUND.load(Ordering::Relaxed) == 0 {
         return 0;
@@ -378,7 +396,7 @@ pub fn bind(p: *mut Process, scheduler: usize) -> usize {
     before.unwrap_or(0)
 }
 
-/// The scheduler that a process is bound to; 0 if to none.
+/// Returns the scheduler that a process is bound to; 0 for none.
 #[inline]
 fn bound(cell: u32) -> usize {
     if ANY_BOUND.load(Ordering::Relaxed) == 0 {
@@ -395,7 +413,7 @@ fn bound_among(cell: u32) -> usize {
         .unwrap_or(0)
 }
 
-/// A process that waits in a run queue for its turn comes there at a higher priority, once, to do what signals ask of it.
+/// Moves a queued process to a higher priority once, so that it handles signals.
 #[inline]
 pub fn raise(p: *mut Process, prio: Priority) {
     let cell = table().index(p);
@@ -405,66 +423,70 @@ pub fn raise(p: *mut Process, prio: Priority) {
     });
 }
 
-/// Puts a process that was raised, whose `QUEUED` bit the caller has set, back into this scheduler's run queue.
+/// Puts a raised process, whose `QUEUED` bit the caller has set, back into this scheduler's run
+/// queue.
 #[inline]
 pub(crate) fn enqueue_back(p: *mut Process, prio: Priority) {
     QUEUES.put_back(table().index(p), prio, current());
 }
 
-/// The priority of the process that this thread runs; the lowest where it runs none.
+/// Returns the priority of the process that this thread runs; the lowest if it runs none.
 #[inline]
 pub fn running_priority() -> Priority {
     RUNS.with(|r| r.get())
 }
 
-/// This thread runs a process of that priority.
+/// Records the priority of the process that this thread runs.
 #[inline]
 pub(crate) fn set_running_priority(p: Priority) {
     RUNS.with(|r| r.set(p));
     MADE.with(|m| m.set(false));
 }
 
-/// The process that this thread runs ends its time slice before that is used up, to let those have their turn that wait for one: it
-/// comes behind these, and before those that have used up theirs.
+/// Marks the running process to yield before its time slice is used up. It goes behind those that
+/// wait for their turn, and before those that have used up theirs.
 #[inline]
-pub fn lets_pass() {
+pub fn mark_early_yield() {
     MADE.with(|m| m.set(true));
 }
 
-/// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
+/// Queues a woken process, whose `QUEUED` bit the caller has set.
 #[inline]
 pub(crate) fn enqueue(p: *mut Process, prio: Priority) {
-    put(p, prio, Comes::Woken);
+    put(p, prio, Cause::Woken);
 }
 
-/// As [`enqueue`], for a process that has just been made.
+/// As [`enqueue`], for a new process.
 #[inline]
 pub(crate) fn enqueue_new(p: *mut Process, prio: Priority) {
     MADE.with(|m| m.set(true));
-    put(p, prio, Comes::New);
+    put(p, prio, Cause::New);
 }
 
-/// As [`enqueue`], for a process that has used up its time slice. One that has made others goes behind these, so that they
-/// don't become more and more while it has the turns of those that only compute.
+/// As [`enqueue`], for a process that has used up its time slice. One that has spawned others goes
+/// behind them: otherwise their number would grow while it has the turns of processes that only
+/// compute.
 #[inline]
 pub(crate) fn enqueue_last(p: *mut Process, prio: Priority) {
-    let comes = match MADE.with(|m| m.take()) {
-        true => Comes::New,
-        false => Comes::Spent,
+    let cause = match MADE.with(|m| m.take()) {
+        true => Cause::New,
+        false => Cause::Spent,
     };
-    put(p, prio, comes);
+    put(p, prio, cause);
 }
 
-/// As [`enqueue_last`], for a process that has used up its time slice, which this scheduler has run. One that has a large heap
-/// has several slices in a turn: between two of them hundreds of others, such as the requests that a server works on, would
-/// displace the heap from the processor's caches, and all of them would have their heaps at the same time. Those that are woken
-/// meanwhile don't wait for it, and in the long run it gets no more than others do: see [`order`].
+/// As [`enqueue_last`], for a process that this scheduler has run. A process with a large heap has
+/// several slices in a turn: otherwise hundreds of others, such as the requests that a server works
+/// on, would displace its heap from the processor's caches between two of them, and all of them
+/// would have large heaps at the same time. Woken processes don't wait for it meanwhile, and in the
+/// long run it gets no more than others do; see [`order`].
 pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     let (me, cell) = (current(), table().index(p));
     if prio != Priority::Normal || MADE.with(|m| m.get()) {
         return enqueue_last(p, prio);
     }
-    // SAFETY: cells are never unmapped; the state word is an atomic. Until it is queued the process is this thread's.
+    // SAFETY: cells are never unmapped; the state word is an atomic. The process is this thread's
+    // until it is queued.
     let (own, (more, long)) = unsafe {
         let own = (*p).state.load().has_own_thread();
         (own, (*p).count_turn(queues::TURN_SLICES))
@@ -472,7 +494,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     let large = heap_words > LARGE_HEAP_WORDS;
     let turns = large && !own && QUEUES.took_used(me) && QUEUES.hooks.bound(cell) == 0;
     if !turns {
-        return put(p, prio, if long { Comes::Long } else { Comes::Spent });
+        return put(p, prio, if long { Cause::Long } else { Cause::Spent });
     }
     let before = TURN.take();
     let ran = crate::clock::elapsed() - BEGAN.get() + if before.0 == cell { before.1 } else { 0 };
@@ -482,10 +504,10 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     }
     // SAFETY: as above.
     unsafe { (*p).had_turn(queues::TURN_SLICES) };
-    put(p, prio, Comes::Owing);
+    put(p, prio, Cause::Owing);
 }
 
-/// Scheduler `i` begins to run the process that it has taken.
+/// Starts the time slice of the process that scheduler `i` has taken.
 #[inline]
 pub(crate) fn begin_slice(i: usize) {
     if QUEUES.took_used(i + 1) || QUEUES.is_timed(i) {
@@ -493,7 +515,7 @@ pub(crate) fn begin_slice(i: usize) {
     }
 }
 
-/// It has run it, for so many reductions.
+/// Ends that time slice, which has used `reductions`.
 #[inline]
 pub(crate) fn end_slice(i: usize, reductions: i64) {
     let took = match QUEUES.is_timed(i) {
@@ -503,8 +525,8 @@ pub(crate) fn end_slice(i: usize, reductions: i64) {
     QUEUES.ran(i, reductions, took);
 }
 
-/// Runs `f`. Processes that it wakes come one behind the other, and behind what an earlier call woke that gave the number `home`
-/// (0: there was none). The number for the next call.
+/// Runs `f`. The processes that it wakes run in order, and behind those that an earlier call woke,
+/// which returned `home` (0 for none). Returns the number for the next call.
 pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_ORDER.replace(Some(home));
     let r = f();
@@ -512,14 +534,15 @@ pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     (r, home)
 }
 
-/// The process that this thread runs will take long: see [`in_order`].
+/// Lets others steal the ordered processes behind the running one, which will take long; see
+/// [`in_order`].
 #[inline]
-pub fn let_others() {
-    QUEUES.let_others(current());
+pub fn let_others_steal() {
+    QUEUES.let_others_steal(current());
 }
 
 #[inline]
-fn put(p: *mut Process, prio: Priority, comes: Comes) {
+fn put(p: *mut Process, prio: Priority, cause: Cause) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     if unsafe { (*p).state.load() }.has_own_thread() {
         return own::ring(table().index(p));
@@ -527,20 +550,21 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
     let cell = table().index(p);
     crate::waits::queued(cell);
     match IN_ORDER.get() {
-        None => QUEUES.put(cell, prio, comes, current()),
+        None => QUEUES.put(cell, prio, cause, current()),
         Some(home) => {
-            let home = QUEUES.put_in_order(cell, prio, comes, home, current());
+            let home = QUEUES.put_in_order(cell, prio, cause, home, current());
             IN_ORDER.set(Some(home));
         }
     }
 }
 
-/// Processes that wait for a scheduler which has run the same process since the last call go to others: see [`queues`].
+/// Lets others steal from schedulers that have run the same process since the last call; see
+/// [`queues`].
 pub(crate) fn rescue(seen: &mut Vec<usize>) {
     QUEUES.rescue(seen);
 }
 
-/// Times that schedulers have compared their queues.
+/// Number of balances so far.
 #[inline]
 pub fn balances() -> u64 {
     QUEUES.balances() as u64
@@ -548,8 +572,9 @@ pub fn balances() -> u64 {
 
 pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Has schedulers and dirty threads run no process any more, and waits for that, but not longer than `limit`: the
-/// emulator is about to end. The calling thread may be one of them.
+/// Stops schedulers and dirty threads from running further processes, and waits until schedulers
+/// run none, at most for `limit`: the emulator is about to end. The calling thread may be one of
+/// them.
 #[inline]
 pub fn stop(limit: std::time::Duration) {
     STOPPED.store(true, Ordering::SeqCst);
@@ -561,7 +586,7 @@ pub fn stop(limit: std::time::Duration) {
     }
 }
 
-/// Where threads end up that are to run nothing any more.
+/// Parks the thread for ever if threads are to run nothing any more.
 #[inline]
 pub(crate) fn rest_if_stopped() {
     if STOPPED.load(Ordering::SeqCst) {
@@ -577,27 +602,26 @@ fn dirty(io: bool) -> &'static Pool {
 }
 
 /// Queues a process, which its owner has given back by `requeue_dirty`, for a thread that may block
-/// (or compute long). One with control signals to handle goes by a run queue first.
+/// (or compute for long). A process with control signals goes to a run queue first.
 #[inline]
 pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
     crate::waits::queued_dirty(table().index(p));
     enqueue_dirty_back(p, prio, io);
 }
 
-/// As [`enqueue_dirty`], for a process that has waited there already.
+/// As [`enqueue_dirty`], for a process that has waited there before.
 pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     let state = unsafe { &(*p).state };
-    if !dirty(io).put(table().index(p), prio, || state.calls_from_pool()) {
+    if !dirty(io).put(table().index(p), prio, || state.must_leave_pool()) {
         state.raise();
         enqueue(p, prio);
     }
 }
 
-/// A control signal has come to a process that waits for a dirty thread: it handles that on a
-/// scheduler.
+/// Makes a process that waits for a dirty thread handle a control signal on a scheduler.
 #[cold]
-pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
+pub(crate) fn take_from_pool(p: *mut Process, io: bool) {
     if dirty(io).take_out(table().index(p)) {
         // SAFETY: as above.
         let state = unsafe { &(*p).state };
@@ -606,31 +630,31 @@ pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
     }
 }
 
-/// A process that has left a dirty pool for a while, and which the caller owns, doesn't come back
-/// to its place.
-pub(crate) fn leaves_pool(p: *mut Process, io: bool) {
+/// Gives up the place in a dirty pool of a process that has left it for a while, and which the
+/// caller owns.
+pub(crate) fn give_up_pool_place(p: *mut Process, io: bool) {
     dirty(io).forget(table().index(p));
 }
 
-/// Bytes of the native stack of each thread.
+/// Bytes of each thread's native stack.
 #[inline]
 pub(crate) fn stack_size() -> usize {
     1 << 20
 }
 
-/// Dirty threads: (processor, input and output).
+/// Number of dirty threads: (processor, input and output).
 #[inline]
 pub fn dirty_counts() -> (usize, usize) {
     (DIRTY_CPU.pool.threads(), DIRTY_IO.pool.threads())
 }
 
-/// Threads of the dirty processor pool that take processes.
+/// Number of threads of the dirty processor pool that take processes.
 #[inline]
 pub fn dirty_cpu_online() -> usize {
     DIRTY_CPU.pool.online()
 }
 
-/// Has so many threads of the dirty processor pool take processes; how many did before.
+/// Sets how many threads of the dirty processor pool take processes. Returns the previous number.
 #[inline]
 pub fn set_dirty_cpu_online(n: usize) -> usize {
     let before = dirty_cpu_online();
@@ -638,13 +662,14 @@ pub fn set_dirty_cpu_online(n: usize) -> usize {
     before
 }
 
-/// Makes `n` schedulers run processes, starting threads if there are too few; the others go to sleep when they are done
-/// with the process they run, and what is in their queues is taken by the rest. The number that was online before.
+/// Brings `n` schedulers online, and starts threads if there are too few. The others go to sleep
+/// after the process that they run, and the rest take what is in their queues. Returns the previous
+/// number.
 pub(crate) fn set_online(n: usize) -> usize {
     set_online_or(n, |_, _| ())
 }
 
-/// The same. Calls `refused` where a thread can't be made.
+/// As [`set_online`]. Calls `refused` if a thread can't be made.
 pub(crate) fn set_online_or(n: usize, refused: impl Fn(&str, &std::io::Error)) -> usize {
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {

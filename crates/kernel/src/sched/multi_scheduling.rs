@@ -1,17 +1,33 @@
-//! Multi-scheduling that is blocked: threads run processes one at a time, whichever kind they are of.
+//! Blocked multi-scheduling: threads of every kind run processes one at a time.
 //!
 //! # Invariants
-//! * A thread that began to run a process while nobody blocked goes on until it is done with that. Whoever blocks waits for these:
-//!   for threads that run code by epochs ([`gives_way`]), for dirty ones by their number ([`others_stopped`]).
-//! * Turns go round: a thread that wants one waits for those that wanted theirs before. No thread waits for anything else
-//!   with a turn of its own.
+//! - A thread that began to run a process before the block goes on until it is done with that. The
+//!   blocking process waits for these threads: for those that run code by epochs ([`must_yield`]),
+//!   for dirty ones by their number ([`others_stopped`]).
+//! - Turns go round: a thread that wants one waits for those that asked earlier. No thread waits
+//!   for anything else while it has a turn.
+//!
+//! # Orderings
+//! - [`BLOCKED`] and [`DIRTY`] form a store-buffering pair. [`dirty_turn`] increments `DIRTY`, then
+//!   loads `BLOCKED`; the blocking process stores `BLOCKED`, then loads `DIRTY` in
+//!   [`others_stopped`]. All four are `SeqCst`, so at least one sees the other's store: the dirty
+//!   thread waits for a turn, or the blocking process waits for it.
+//! - [`HELD`] is stored with `SeqCst` and loaded `Relaxed` in [`must_yield`], after the thread has
+//!   entered its epoch. The blocking process waits for a barrier of epochs after the store, and its
+//!   fences order the two: a thread that entered its epoch later sees the flag, and an earlier one
+//!   is waited for.
+//! - [`ANY_BLOCKER`] is stored under the lock of the blockers. The exit of a process loads it with
+//!   `Acquire`. It is the process's own store that matters there, and the process has run since on
+//!   threads that took it over through a run queue.
+//! - The `Relaxed` load in [`blocked`] is a hint: a thread that misses the store takes no turn, and
+//!   one of the two rules above catches it.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_term::Term;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Tickets: the next to be given, and the one whose turn it is.
+/// Tickets: the next one to give out, and the one whose turn it is.
 struct Tickets {
     next: u64,
     serving: u64,
@@ -29,7 +45,7 @@ fn tickets() -> MutexGuard<'static, Tickets> {
     TICKETS.lock()
 }
 
-/// Has threads take turns from now on, or not any more.
+/// Makes threads take turns, or lets them run freely again.
 #[inline]
 pub fn block(on: bool) {
     BLOCKED.store(on, Ordering::SeqCst);
@@ -44,23 +60,23 @@ thread_local! {
     static HAS_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread, which has entered its epoch and is about to run code, has to let others go first: it has begun without a turn,
-/// or on a scheduler that is to stop, before somebody blocked. After whoever blocks has taken a moment of the epochs, all
-/// threads see it here.
+/// Whether this thread, which has entered its epoch and is about to run code, must let others go
+/// first: it began without a turn, or on a scheduler that is to stop, before the block. Once the
+/// blocking process has passed a barrier of the epochs, all threads see the block here.
 #[inline]
-pub(crate) fn gives_way() -> bool {
-    HELD.load(Ordering::Relaxed) && must_give_way()
+pub(crate) fn must_yield() -> bool {
+    HELD.load(Ordering::Relaxed) && must_yield_now()
 }
 
 #[cold]
-fn must_give_way() -> bool {
+fn must_yield_now() -> bool {
     blocked() && !HAS_TURN.get() || super::current() > super::online()
 }
 
-/// Dirty threads that run something without a turn.
+/// Number of dirty threads that run something without a turn.
 static DIRTY: AtomicUsize = AtomicUsize::new(0);
 
-/// The right of a dirty thread to run something, until this is dropped.
+/// The right of a dirty thread to run something, until it is dropped.
 #[must_use]
 pub(crate) struct DirtyTurn(Option<Turn>);
 
@@ -74,7 +90,8 @@ impl Drop for DirtyTurn {
 
 /// As [`turn`], for a dirty thread.
 pub(crate) fn dirty_turn(waits: impl Fn(bool)) -> DirtyTurn {
-    // Who blocks stores first and then looks; so one of the two sees the other.
+    // The blocking process stores `BLOCKED` first and then loads `DIRTY`, so one of the two sees
+    // the other.
     DIRTY.fetch_add(1, Ordering::SeqCst);
     if !BLOCKED.load(Ordering::SeqCst) {
         return DirtyTurn(None);
@@ -83,7 +100,7 @@ pub(crate) fn dirty_turn(waits: impl Fn(bool)) -> DirtyTurn {
     DirtyTurn(Some(wait(waits)))
 }
 
-/// Whether no dirty thread runs anything that it began before somebody blocked.
+/// Whether no dirty thread runs anything that it began before the block.
 pub fn others_stopped() -> bool {
     DIRTY.load(Ordering::SeqCst) == 0
 }
@@ -108,7 +125,8 @@ impl Drop for Turn {
     }
 }
 
-/// Waits for this thread's turn; None where threads need none. `waits` is told before and after, if it has to.
+/// Waits for this thread's turn; `None` if threads need none. `waits` is called before and after a
+/// wait.
 #[inline]
 pub fn turn(waits: impl Fn(bool)) -> Option<Turn> {
     blocked().then(|| wait(waits))
@@ -130,7 +148,8 @@ fn wait(waits: impl Fn(bool)) -> Turn {
     Turn(())
 }
 
-/// The processes that block multi-scheduling, in order, once for each time; and how many schedulers run when nobody does.
+/// The processes that block multi-scheduling, in order, once for each block, and the number of
+/// schedulers to run without a block.
 #[derive(Default)]
 struct Blockers {
     all: Vec<Term>,
@@ -149,21 +168,21 @@ fn lock_blockers() -> MutexGuard<'static, Blockers> {
     BLOCKERS.lock()
 }
 
-/// Those who block all schedulers but one, and those who block normal schedulers: pids.
+/// Returns the pids that block all schedulers but one, and those that block normal schedulers.
 #[inline]
 pub fn blockers() -> (Vec<Term>, Vec<Term>) {
     let b = lock_blockers();
     (b.all.clone(), b.normal.clone())
 }
 
-/// Whether anybody blocks all schedulers but one, and whether anybody blocks normal schedulers.
+/// Whether any process blocks all schedulers but one, and whether any blocks normal schedulers.
 #[inline]
 pub fn blocked_by() -> (bool, bool) {
     let b = lock_blockers();
     (!b.all.is_empty(), !b.normal.is_empty())
 }
 
-/// Schedulers that run processes when nobody blocks multi-scheduling.
+/// Returns the number of schedulers that run processes without a block.
 #[inline]
 pub fn schedulers_online() -> usize {
     let b = lock_blockers();
@@ -174,7 +193,8 @@ pub fn schedulers_online() -> usize {
     }
 }
 
-/// Has so many schedulers run, as soon as nobody blocks multi-scheduling; how many did before.
+/// Sets the number of schedulers that run as soon as there is no block. Returns the previous
+/// number.
 #[inline]
 pub fn set_online(n: usize) -> usize {
     let mut b = lock_blockers();
@@ -185,10 +205,10 @@ pub fn set_online(n: usize) -> usize {
     }
 }
 
-/// A process that has ended blocks nothing any more.
+/// Removes the blocks of a process that has ended.
 #[inline]
 pub fn owner_exit(pid: Term) {
-    // Reading one word is all that nearly every process costs here.
+    // Nearly every exit only reads this one word.
     if ANY_BLOCKER.load(Ordering::Acquire) {
         unblock_where(|p| p == pid);
     }
@@ -218,8 +238,8 @@ fn settle(b: &mut Blockers) {
     }
 }
 
-/// The process `me` blocks or unblocks. Other schedulers finish the time slice that they are in, and threads of the dirty
-/// pools the native: the caller waits for that.
+/// Blocks or unblocks on behalf of the process `me`. The caller waits until other schedulers have
+/// finished their time slices, and dirty threads their natives.
 pub fn set_blocker(me: Term, on: bool, normal: bool) {
     let mut b = lock_blockers();
     let list = if normal { &mut b.normal } else { &mut b.all };

@@ -1,32 +1,37 @@
-//! The order in which those that wait in one run queue have their turns.
+//! The order in which the processes of one run queue run.
 //!
-//! # Among processes of normal priority
-//! Three classes share a scheduler by what they cost it, in reductions:
-//! * **first**: those that were woken or just made, in the order in which they came;
-//! * **recent**: those that have used up a time slice, and not many since they waited last: requests that take a little longer;
-//! * **long**: those that have had [`TURN_SLICES`] and more, which compute.
+//! # Normal priority
+//! Three classes share a scheduler by their cost, in reductions:
+//! - **first**: woken and new processes, in the order of arrival;
+//! - **recent**: processes that have used up a time slice, but not many since they waited last:
+//!   requests that take a little longer;
+//! - **long**: processes that have had [`TURN_SLICES`] and more, which compute.
 //!
-//! Those of the first class go before the others as long as they have not had more than half of what these have had, and
-//! recent ones before long ones up to a third ([`Share`]). So a process that answers a message or a timer need not
-//! wait until each of a thousand busy ones has had its slice: it is short, and its class owes nothing. Where a class has more to
-//! do, it has what it would have if all went in turn: so a request that takes a little longer than others is no later than
-//! if it waited for a turn of each, and a few that compute don't take half of a server's time. Nobody starves: a class has a
-//! seventeenth at least.
+//! The first class goes before the others as long as it has had at most half of what they have had,
+//! and recent ones go before long ones up to a third ([`Share`]). So a process that answers a
+//! message or a timer need not wait until each of a thousand busy ones has had its slice: it is
+//! short, and its class is not in debt. A class with more to do gets what it would get if all took
+//! turns: a request that takes a little longer than others is no later than with round robin, and a
+//! few computing processes don't take half of a server's time. Nobody starves: a class gets at
+//! least a seventeenth.
 //!
-//! Only work counts that was done while the other class waited. What a class has not used while it had nothing to run is
-//! forgotten beyond [`BURST`].
+//! Only work that was done while the other class waited counts. A class that had nothing to run
+//! keeps at most [`BURST`] of its unused share.
 //!
-//! A process with a large heap has several slices in a turn, so that its heap is still in the processor's caches. After such
-//! a turn it owes the others that compute: those that have one slice in a turn have as many turns before its next one. Among
-//! processes of its kind it waits for one turn of each.
+//! A process with a large heap has several slices in a turn, so that its heap is still in the
+//! processor's caches. After such a turn it is in debt to the others that compute: those with one
+//! slice in a turn have as many turns before its next one. Among processes of its kind, it waits
+//! for one turn of each.
 //!
-//! `order_tests.rs` has a model of a scheduler with its processes, and compares this order with others.
+//! `order_tests.rs` has a model of a scheduler with its processes, and compares this order with
+//! others.
 
 use crate::process::state::Priority;
 use std::collections::VecDeque;
 
-/// Levels of a run queue: low, recent ones of normal priority, high, max as in [`Priority`], then the others of normal
-/// priority: those that were woken or made, those that have had several slices in a turn, and the rest of those that compute.
+/// Levels of a run queue: low, recent, high and max as in [`Priority`], then the others of normal
+/// priority: woken and new processes, those that have had a long turn, and the other computing
+/// ones.
 pub(super) const LEVELS: usize = 7;
 pub(super) const RECENT: usize = Priority::Normal as usize;
 pub(super) const WOKEN: usize = 4;
@@ -34,9 +39,9 @@ pub(super) const OWING: usize = 5;
 pub(super) const LONG: usize = 6;
 /// The levels of normal priority.
 pub(super) const EQUAL: [usize; 4] = [RECENT, WOKEN, OWING, LONG];
-/// Those of processes that have used up a slice.
+/// The levels of processes that have used up a slice.
 const USED: [usize; 3] = [RECENT, OWING, LONG];
-/// The order in which a scheduler without work takes from another's levels.
+/// The order in which an idle scheduler steals from another's levels.
 pub(super) const STEAL_ORDER: [usize; LEVELS] = [
     Priority::Max as usize,
     Priority::High as usize,
@@ -46,60 +51,61 @@ pub(super) const STEAL_ORDER: [usize; LEVELS] = [
     OWING,
     Priority::Low as usize,
 ];
-/// Those of them at the front that go before all of normal priority.
+/// Number of levels at the front of [`STEAL_ORDER`] that are above normal priority.
 pub(super) const URGENT_LEVELS: usize = 2;
 
 /// Reductions in a time slice.
 pub(crate) const SLICE: i64 = 4000;
-/// The reductions that a scheduler counts for taking a process.
+/// Reductions that taking a process counts for.
 pub(crate) const PICK: i64 = 100;
-/// Work that a class may catch up on, which it has not done while it had nothing to run.
+/// Maximum credit, in reductions, of a class that had nothing to run.
 const BURST: i64 = 4 * SLICE;
-/// The most work that a class may be ahead: a process may have used much more than a slice in one native.
+/// Maximum lead of a class: a process may use much more than a slice in one native.
 const AHEAD: i64 = TURN_SLICES as i64 * SLICE;
-/// A class has at most so many times what the other has.
+/// Maximum ratio between the shares of two classes.
 const MOST: i64 = 16;
-/// The unit of shares: what the class that goes first has, at least, where the other has so much; first ones, and recent ones.
+/// Unit of shares, and the minimum shares of first and of recent processes against it.
 const WHOLE: i64 = 12;
 const FIRST_LEAST: i64 = WHOLE / 2;
 const RECENT_LEAST: i64 = WHOLE / 3;
 
-/// Turns that each process of normal priority has while one of low priority has one, however many there are of both:
-/// with each turn of a normal one every low one that waits gains a credit, and a turn of a low one costs so many for every
-/// normal one.
+/// Turns of each process of normal priority per turn of one of low priority, whatever their
+/// numbers. With each turn of a normal process, each waiting low one gains a credit; a turn of a
+/// low one costs this many per normal one.
 const NORMAL_PER_LOW: usize = 8;
 /// Slices of a long turn.
 pub(crate) const TURN_SLICES: u16 = 16;
-/// One slice in the unit of [`Queues::owed`], in which shares are counted.
+/// One slice, in the unit of [`Queues::owed`].
 const OWED_SLICE: isize = 256;
 
-/// The bounds of [`Queues::pace`], and of its steps the part of what it is.
+/// Bounds of [`Queues::pace`], and the fraction of it that is one step.
 const PACES: std::ops::RangeInclusive<i64> = 10..=SLICE;
 const PACE_STEP: i64 = 4;
-/// One of so many that go first is timed for it: what writes to a socket takes much longer than its reductions say. The number is
-/// odd, since makers and what they make often take turns.
+/// Sampling stride of timed processes of the first class: a process that writes to a socket takes
+/// much longer than its reductions suggest. The number is odd because spawners and what they spawn
+/// often alternate.
 const EVERY: u32 = 7;
-/// Nanoseconds that count as a reduction.
+/// Nanoseconds that count as one reduction.
 const NANOSECONDS: i64 = 10;
-/// Reductions of a process that does next to nothing: to move it costs as much.
+/// Reductions of a trivial process, which costs as much to move.
 const NEXT_TO_NOTHING: i64 = 50;
 
 /// Why a process is queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Comes {
-    /// Something that it waited for has come.
+pub(crate) enum Cause {
+    /// An event that it waited for has arrived.
     Woken,
-    /// It has just been made.
+    /// It is new.
     New,
-    /// It has used up a time slice, or goes on elsewhere.
+    /// It has used up a time slice, or continues elsewhere.
     Spent,
-    /// As [`Comes::Spent`], and it has had [`TURN_SLICES`] of them and more since it waited.
+    /// As [`Cause::Spent`], and it has had at least [`TURN_SLICES`] slices since it waited.
     Long,
     /// It has used up the slices of a long turn.
     Owing,
 }
 
-/// The classes of processes of normal priority: see the module head.
+/// The classes of processes of normal priority; see the module docs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     First,
@@ -107,19 +113,19 @@ enum Class {
     Long,
 }
 
-/// How far one class is ahead of another, before which it goes.
+/// The lead of one class over another, before which it goes.
 #[derive(Default)]
 struct Share {
-    /// Reductions, of the one less those of the other times its price.
+    /// Reductions of the first class, less those of the other times its price.
     ahead: i64,
 }
 
 impl Share {
-    /// Whether one of the class that goes first is next, of which so many wait, as of the other; `None` where none waits.
+    /// Picks the class to run next, given the number waiting in each; `None` if none waits.
     #[inline]
-    fn first_is_next(&mut self, first: usize, other: usize) -> Option<bool> {
+    fn pick_first(&mut self, first: usize, other: usize) -> Option<bool> {
         if other == 0 {
-            // Nobody has waited for what it has done.
+            // No process waited for what the class has done.
             self.ahead = self.ahead.min(0);
             return (first != 0).then_some(true);
         }
@@ -129,8 +135,9 @@ impl Share {
     fn first_ran(&mut self, work: i64) {
         self.ahead = (self.ahead + work).min(AHEAD);
     }
-    /// One of the other class ran. `fair`: the work of a turn of each that waits in the class that goes first, and in the other.
-    /// The former has `least` where the other has [`WHOLE`], or what it would have if all went in turn.
+    /// Records that one of the other class ran. `fair` is the work of one turn of each waiting
+    /// process, of the first class and of the other. The first class gets `least` per [`WHOLE`] of
+    /// the other, or more if it would get more with round robin.
     #[inline]
     fn other_ran(&mut self, work: i64, fair: (i64, i64), least: i64) {
         let price = (fair.0 * WHOLE / fair.1).clamp(least, MOST * WHOLE);
@@ -143,27 +150,29 @@ impl Share {
     }
 }
 
-/// Processes that wait, by priority.
+/// Waiting processes by level.
 pub(super) struct Queues {
     pub(super) levels: [VecDeque<u32>; LEVELS],
-    /// The shares of those that go first and of all others of normal priority, and of the two classes among these.
+    /// Shares of the first class against all others of normal priority, and of recent against long
+    /// ones.
     first: Share,
     recent: Share,
-    /// The process that was taken last, where it was of normal priority.
+    /// Class of the process taken last, if that was of normal priority.
     last: Option<Class>,
-    /// The wait of processes of low priority: see [`NORMAL_PER_LOW`].
+    /// Credit of waiting processes of low priority; see [`NORMAL_PER_LOW`].
     low_credit: usize,
-    /// The process that was taken last, of normal priority, had used up a time slice before.
+    /// Whether the process taken last, of normal priority, had used up a time slice before.
     pub(super) used: bool,
-    /// The long turn of the first of those that owe isn't over; it is of that class.
+    /// Class of the first process in `OWING`, if its long turn isn't over.
     turn_goes_on: Option<Class>,
-    /// The debt to those that have had one slice in their last turn; below zero where they have had more than that.
+    /// Debt to processes that have had one slice in their last turn; negative if those have had
+    /// more.
     owed: isize,
-    /// The process that was taken last from either of the two was one of these.
+    /// Whether the process of `LONG` and `OWING` that was taken last came from `LONG`.
     spent: bool,
-    /// The reductions that a process of the first class uses: the middle of the last ones that were timed.
+    /// Estimated reductions of a process of the first class: a running median of the timed ones.
     pace: i64,
-    /// The process that was taken last is to be timed, and how many are left until the next.
+    /// Whether the process taken last is to be timed, and how many remain until the next one.
     pub(super) timed: bool,
     until_timed: u32,
     pub(super) len: usize,
@@ -191,17 +200,17 @@ impl Default for Queues {
 
 impl Queues {
     #[inline]
-    pub(super) fn push(&mut self, cell: u32, p: Priority, comes: Comes) {
-        let l = match (p, comes) {
-            (Priority::Normal, Comes::Woken | Comes::New) => WOKEN,
-            (Priority::Normal, Comes::Owing) => OWING,
-            (Priority::Normal, Comes::Long) => LONG,
+    pub(super) fn push(&mut self, cell: u32, p: Priority, cause: Cause) {
+        let l = match (p, cause) {
+            (Priority::Normal, Cause::Woken | Cause::New) => WOKEN,
+            (Priority::Normal, Cause::Owing) => OWING,
+            (Priority::Normal, Cause::Long) => LONG,
             _ => p as usize,
         };
         self.levels[l].push_back(cell);
         self.len += 1;
     }
-    /// Puts a process before all others of that level; on [`OWING`] its long turn goes on.
+    /// Puts a process before all others of that level. On [`OWING`], its long turn goes on.
     pub(super) fn push_first(&mut self, cell: u32, level: usize) {
         self.levels[level].push_front(cell);
         if level == OWING {
@@ -209,7 +218,7 @@ impl Queues {
         }
         self.len += 1;
     }
-    /// Moves a process up, if it is here at a lower priority.
+    /// Moves a process up, if it waits here at a lower priority.
     pub(super) fn raise(&mut self, cell: u32, to: Priority) -> bool {
         let above_normal = to > Priority::Normal;
         let equal = [WOKEN, OWING, LONG];
@@ -227,7 +236,7 @@ impl Queues {
     pub(super) fn holds(&self, cell: u32) -> bool {
         self.levels.iter().any(|l| l.contains(&cell))
     }
-    /// Takes a process away that waits here.
+    /// Removes a waiting process.
     pub(super) fn remove(&mut self, cell: u32) {
         for l in &mut self.levels {
             if let Some(i) = l.iter().position(|&c| c == cell) {
@@ -237,25 +246,25 @@ impl Queues {
             }
         }
     }
-    /// Processes of high priority and above.
+    /// Number of processes of high priority and above.
     #[inline]
     pub(super) fn urgent(&self) -> usize {
         self.levels[Priority::High as usize].len() + self.levels[Priority::Max as usize].len()
     }
-    /// Processes of normal priority that have used up a slice.
+    /// Number of processes of normal priority that have used up a slice.
     #[inline]
     fn used(&self) -> usize {
         USED.iter().map(|&l| self.levels[l].len()).sum()
     }
-    /// The work of what waits here, as far as it can be known: half a slice for each, and for those that were woken or made what
-    /// such ones have used before.
+    /// Estimated work of what waits here: half a slice for each, and the pace for woken and new
+    /// processes.
     #[inline]
     pub(super) fn work(&self) -> usize {
         let first = self.levels[WOKEN].len();
         (self.len - first) * SLICE as usize / 2 + first * self.pace()
     }
-    /// The work of one that was woken or made, as far as others should know: two of them are as much as one that computes, and
-    /// many of those that do next to nothing are done sooner here than moved.
+    /// Estimated work of a woken or new process, as other schedulers should see it. Two of them
+    /// count as much as one that computes; many trivial ones are done sooner here than moved.
     #[inline]
     pub(super) fn pace(&self) -> usize {
         match self.pace {
@@ -263,7 +272,7 @@ impl Queues {
             _ => self.pace.min(SLICE / 4) as usize,
         }
     }
-    /// The process that was taken last has used so many reductions, and nanoseconds where it was timed.
+    /// Records the reductions of the process taken last, and the nanoseconds if it was timed.
     #[inline]
     pub(super) fn ran(&mut self, reductions: i64, nanoseconds: i64) {
         let Some(class) = self.last.take() else {
@@ -295,7 +304,7 @@ impl Queues {
     }
     fn pop_normal(&mut self) -> Option<u32> {
         let used = self.used();
-        let first = self.first.first_is_next(self.levels[WOKEN].len(), used)?;
+        let first = self.first.pick_first(self.levels[WOKEN].len(), used)?;
         self.used = !first;
         if first {
             self.last = Some(Class::First);
@@ -313,14 +322,14 @@ impl Queues {
             return Some(c);
         }
         let recent = self.levels[RECENT].len();
-        if self.recent.first_is_next(recent, used - recent)? {
+        if self.recent.pick_first(recent, used - recent)? {
             self.last = Some(Class::Recent);
             return self.levels[RECENT].pop_front();
         }
         self.last = Some(Class::Long);
         self.pop_long()
     }
-    /// Takes one of those that compute.
+    /// Takes a process that computes.
     fn pop_long(&mut self) -> Option<u32> {
         let (long, owing) = (self.levels[LONG].len(), self.levels[OWING].len());
         self.spent = owing == 0 || long != 0 && self.owed >= OWED_SLICE;
@@ -329,7 +338,7 @@ impl Queues {
         } else if self.spent {
             self.owed -= OWED_SLICE;
         } else {
-            // While each of these has such a turn, each of the others has as many slices.
+            // While each of these has a long turn, each of the others has as many slices.
             let each = TURN_SLICES as isize * OWED_SLICE;
             self.owed += each * long as isize / owing as isize;
         }

@@ -1,23 +1,25 @@
-//! Tests of [`super::order`]: whose turn it is, and a model of a scheduler with its processes, which compares that order with others:
-//! all in turn, as stock has it, and those that were woken before all others, sixteen to one.
+//! Tests of [`super::order`]: the order of turns, and a model of a scheduler with its processes.
+//! The model compares that order with two others: round robin, as in stock, and woken processes
+//! before all others, sixteen to one.
 //!
-//! Time is counted in reductions. `cargo test -p purlin-kernel order_tests -- --nocapture` prints what each kind of load has with each order.
+//! Time is counted in reductions. `cargo test -p purlin-kernel order_tests -- --nocapture` prints
+//! the results of each kind of load with each order.
 
 use super::order::*;
 use crate::process::state::Priority;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The process of normal priority whose turn it is.
+/// Picks the process of normal priority to run next.
 trait Order {
-    fn put(&mut self, cell: u32, comes: Comes);
-    /// The one that was taken last has used so many reductions.
+    fn put(&mut self, cell: u32, cause: Cause);
+    /// Records the reductions of the process taken last.
     fn next(&mut self, ran: i64) -> Option<u32>;
 }
 
 impl Order for Queues {
-    fn put(&mut self, cell: u32, comes: Comes) {
-        self.push(cell, Priority::Normal, comes);
+    fn put(&mut self, cell: u32, cause: Cause) {
+        self.push(cell, Priority::Normal, cause);
     }
     fn next(&mut self, ran: i64) -> Option<u32> {
         self.ran(ran, 0);
@@ -30,7 +32,7 @@ impl Order for Queues {
 struct InTurn(VecDeque<u32>);
 
 impl Order for InTurn {
-    fn put(&mut self, cell: u32, _: Comes) {
+    fn put(&mut self, cell: u32, _: Cause) {
         self.0.push_back(cell);
     }
     fn next(&mut self, _: i64) -> Option<u32> {
@@ -38,7 +40,7 @@ impl Order for InTurn {
     }
 }
 
-/// Those that were woken go first, and after sixteen of them one of the others.
+/// Woken processes first; after sixteen of them, one of the others.
 #[derive(Default)]
 struct WokenFirst {
     woken: VecDeque<u32>,
@@ -47,9 +49,9 @@ struct WokenFirst {
 }
 
 impl Order for WokenFirst {
-    fn put(&mut self, cell: u32, comes: Comes) {
-        match comes {
-            Comes::Woken | Comes::New => self.woken.push_back(cell),
+    fn put(&mut self, cell: u32, cause: Cause) {
+        match cause {
+            Cause::Woken | Cause::New => self.woken.push_back(cell),
             _ => self.others.push_back(cell),
         }
     }
@@ -65,27 +67,27 @@ impl Order for WokenFirst {
     }
 }
 
-/// The behaviour of a process.
+/// Behaviour of a process.
 #[derive(Clone, Copy)]
-enum Does {
-    /// It computes all the time.
+enum Behaviour {
+    /// Computes all the time.
     Computes,
-    /// It is woken, works for so many reductions, from and to, and has the next `hops` processes do so, one after another.
-    /// The next time is so long after that.
+    /// Is woken, works for a number of reductions between two bounds, and makes the next `hops`
+    /// processes do so, one after another. The next request follows after a pause.
     Serves {
         work: (i64, i64),
         hops: u32,
         pause: i64,
     },
-    /// One of the next processes of such a one.
+    /// One of the processes behind such a server.
     Hop,
 }
 
-const SHORT: Does = serves(SLICE / 8, SLICE / 8);
+const SHORT: Behaviour = serves(SLICE / 8, SLICE / 8);
 
-/// A client that asks again at once.
-const fn serves(from: i64, to: i64) -> Does {
-    Does::Serves {
+/// Client that asks again at once.
+const fn serves(from: i64, to: i64) -> Behaviour {
+    Behaviour::Serves {
         work: (from, to),
         hops: 0,
         pause: 0,
@@ -93,9 +95,10 @@ const fn serves(from: i64, to: i64) -> Does {
 }
 
 struct Outcome {
-    /// From the time when a server was woken until it was done, sorted, in slices; of the first kind of load.
+    /// Response times of servers from wake-up to completion, sorted, in slices, for the first kind
+    /// of load.
     took: Vec<f64>,
-    /// The part of the time that went to those that compute.
+    /// Fraction of the time that went to computing processes.
     computed: f64,
 }
 
@@ -105,14 +108,14 @@ impl Outcome {
     }
 }
 
-/// Runs what `load` says (how many do what) for `slices`, of which the first fifth isn't counted.
-fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
-    let mut does: Vec<(usize, Does)> = Vec::new();
+/// Runs a `load` (number of processes per behaviour) for `slices`. The first fifth isn't counted.
+fn run(order: &mut dyn Order, load: &[(u32, Behaviour)], slices: i64) -> Outcome {
+    let mut behaviours: Vec<(usize, Behaviour)> = Vec::new();
     for (kind, &(n, what)) in load.iter().enumerate() {
         for _ in 0..n {
-            does.push((kind, what));
-            if let Does::Serves { hops, .. } = what {
-                does.extend((0..hops).map(|_| (kind, Does::Hop)));
+            behaviours.push((kind, what));
+            if let Behaviour::Serves { hops, .. } = what {
+                behaviours.extend((0..hops).map(|_| (kind, Behaviour::Hop)));
             }
         }
     }
@@ -123,19 +126,23 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
         random ^= random << 17;
         from + (random % (to - from + 1) as u64) as i64
     };
-    let n = does.len();
+    let n = behaviours.len();
     let (mut left, mut had, mut began) = (vec![0; n], vec![0u16; n], vec![0i64; n]);
-    // Which server a process works for.
-    let server = |c: usize| (0..=c).rev().find(|&s| !matches!(does[s].1, Does::Hop));
+    // The server that a process works for.
+    let server = |c: usize| {
+        (0..=c)
+            .rev()
+            .find(|&s| !matches!(behaviours[s].1, Behaviour::Hop))
+    };
     let mut wakes: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
-    for (c, d) in does.iter().enumerate() {
+    for (c, d) in behaviours.iter().enumerate() {
         match d.1 {
-            Does::Computes => {
+            Behaviour::Computes => {
                 left[c] = i64::MAX;
-                order.put(c as u32, Comes::New);
+                order.put(c as u32, Cause::New);
             }
-            Does::Serves { .. } => wakes.push(Reverse((between(0, SLICE * 20), c))),
-            Does::Hop => {}
+            Behaviour::Serves { .. } => wakes.push(Reverse((between(0, SLICE * 20), c))),
+            Behaviour::Hop => {}
         }
     }
     let (end, counted) = (slices * SLICE, slices * SLICE / 5);
@@ -146,10 +153,10 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
             && at <= now
         {
             wakes.pop();
-            if let Does::Serves { work, .. } = does[c].1 {
+            if let Behaviour::Serves { work, .. } = behaviours[c].1 {
                 (began[c], left[c], had[c]) = (at, between(work.0, work.1), 0);
             }
-            order.put(c as u32, Comes::Woken);
+            order.put(c as u32, Cause::Woken);
         }
         let Some(c) = order.next(ran) else {
             let Some(&Reverse((at, _))) = wakes.peek() else {
@@ -162,28 +169,28 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
         ran = left[c].min(SLICE);
         now += ran + PICK;
         left[c] -= ran;
-        if matches!(does[c].1, Does::Computes) && now > counted {
+        if matches!(behaviours[c].1, Behaviour::Computes) && now > counted {
             computed += ran;
         }
         if left[c] > 0 {
             had[c] = (had[c] + 1).min(TURN_SLICES);
-            let comes = match had[c] == TURN_SLICES {
-                true => Comes::Long,
-                false => Comes::Spent,
+            let cause = match had[c] == TURN_SLICES {
+                true => Cause::Long,
+                false => Cause::Spent,
             };
-            order.put(c as u32, comes);
+            order.put(c as u32, cause);
             continue;
         }
         let Some(s) = server(c) else { continue };
-        let Does::Serves { work, hops, pause } = does[s].1 else {
+        let Behaviour::Serves { work, hops, pause } = behaviours[s].1 else {
             continue;
         };
         if c < s + hops as usize {
             (left[c + 1], had[c + 1]) = (between(work.0, work.1), 0);
-            order.put(c as u32 + 1, Comes::Woken);
+            order.put(c as u32 + 1, Cause::Woken);
             continue;
         }
-        if does[s].0 == 0 && now > counted {
+        if behaviours[s].0 == 0 && now > counted {
             took.push((now - began[s]) as f64 / SLICE as f64);
         }
         wakes.push(Reverse((now + pause, s)));
@@ -195,8 +202,8 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
     }
 }
 
-/// The figures of a load with this order, all in turn, and woken ones first.
-fn compare(name: &str, load: &[(u32, Does)]) -> [Outcome; 3] {
+/// Prints the figures of a load with this order, round robin, and woken processes first.
+fn compare(name: &str, load: &[(u32, Behaviour)]) -> [Outcome; 3] {
     let slices = 200_000;
     let orders: [Box<dyn Order>; 3] = [
         Box::<Queues>::default(),
@@ -223,8 +230,8 @@ fn at_saturation_the_tail_is_no_longer_than_if_all_went_in_turn() {
     let few = [(64, serves(2 * SLICE, 4 * SLICE))];
     let some = [(64, serves(12 * SLICE, 18 * SLICE))];
     let many = [(64, serves(30 * SLICE, 50 * SLICE))];
-    // Two processes hand each request on.
-    let hops = Does::Serves {
+    // Two processes pass each request on.
+    let hops = Behaviour::Serves {
         work: (SLICE / 2, 3 * SLICE),
         hops: 2,
         pause: 0,
@@ -252,12 +259,12 @@ fn at_saturation_the_tail_is_no_longer_than_if_all_went_in_turn() {
 
 #[test]
 fn who_is_woken_waits_for_a_slice_beside_a_thousand_that_compute() {
-    let tick = |work, hops| Does::Serves {
+    let tick = |work, hops| Behaviour::Serves {
         work: (work, work),
         hops,
         pause: 100 * SLICE,
     };
-    let thousand = (1000, Does::Computes);
+    let thousand = (1000, Behaviour::Computes);
     for (name, what, most) in [
         ("a tick beside 1,000 that compute", (1, tick(200, 0)), 1.2),
         (
@@ -284,15 +291,18 @@ fn who_is_woken_waits_for_a_slice_beside_a_thousand_that_compute() {
 
 #[test]
 fn nobody_takes_more_than_a_share() {
-    // Those that are many and short don't wait for the few that compute longer than these would wait for them,
+    // Many short processes don't wait for the few that compute, which would take longer,
     let [ours, in_turn, _] = compare(
         "1,000 clients, short, beside 4 that compute",
-        &[(1000, SHORT), (4, Does::Computes)],
+        &[(1000, SHORT), (4, Behaviour::Computes)],
     );
     assert!(ours.at(0.99) <= 2.5 * in_turn.at(0.99));
-    // and those that compute have something, whatever comes.
+    // and computing processes always get something.
     assert!(ours.computed > 0.05, "{}", ours.computed);
-    let (request, computes) = ((64, serves(3 * SLICE, 5 * SLICE)), (64, Does::Computes));
+    let (request, computes) = (
+        (64, serves(3 * SLICE, 5 * SLICE)),
+        (64, Behaviour::Computes),
+    );
     let [ours, in_turn, _] = compare(
         "64 clients, 3 to 5 slices, beside 64 that compute",
         &[request, computes],
@@ -304,10 +314,10 @@ fn nobody_takes_more_than_a_share() {
 #[test]
 fn higher_priorities_go_first() {
     let mut q = Queues::default();
-    q.push(1, Priority::Low, Comes::Spent);
-    q.push(2, Priority::Normal, Comes::Spent);
-    q.push(3, Priority::High, Comes::Spent);
-    q.push(4, Priority::Max, Comes::Spent);
+    q.push(1, Priority::Low, Cause::Spent);
+    q.push(2, Priority::Normal, Cause::Spent);
+    q.push(3, Priority::High, Cause::Spent);
+    q.push(4, Priority::Max, Cause::Spent);
     let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
     assert_eq!(order, [4, 3, 2, 1]);
     assert_eq!(q.len, 0);
@@ -323,7 +333,7 @@ fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
             } else {
                 Priority::Low
             };
-            q.push(i, prio, Comes::Spent);
+            q.push(i, prio, Cause::Spent);
         }
         let mut turns = [0u32; 2];
         for _ in 0..200_000 {
@@ -331,7 +341,7 @@ fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
             let is_low = c >= normal;
             turns[usize::from(is_low)] += 1;
             let prio = [Priority::Normal, Priority::Low][usize::from(is_low)];
-            q.push(c, prio, Comes::Spent);
+            q.push(c, prio, Cause::Spent);
         }
         let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
         let ratio = share(turns[1], low) / share(turns[0], normal);

@@ -1,6 +1,7 @@
-//! Processes with a thread of their own: `spawn_opt(Fun, [{thread, own}])`, for work that is one to one with threads by
-//! nature. Such a process never enters a run queue: whoever wakes it rings its thread. Natives of the dirty pools are
-//! still called there, and exits, links, messages and the rest are those of any process.
+//! Processes with a thread of their own: `spawn_opt(Fun, [{thread, own}])`, for work that maps one
+//! to one to threads by nature. Such a process never enters a run queue: a wake-up goes to its
+//! thread. Dirty natives are called on that thread too. Exits, links, messages and the rest work as
+//! for any process.
 
 use crate::sync::{Condvar, Mutex, RwLock};
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Waits until the process is to run. False: it has ended.
+    /// Waits until the process is to run. Returns false if it has ended.
     pub(crate) fn wait(&self) -> bool {
         if self.over.load(Ordering::Acquire) {
             return false;
@@ -37,7 +38,7 @@ impl Thread {
     }
 }
 
-/// By the index of the process's cell.
+/// Threads by the index of the process's cell.
 static THREADS: RwLock<Option<HashMap<u32, Arc<Thread>>>> = RwLock::new(None);
 
 fn thread(cell: u32) -> Option<Arc<Thread>> {
@@ -45,13 +46,14 @@ fn thread(cell: u32) -> Option<Arc<Thread>> {
     all.as_ref()?.get(&cell).cloned()
 }
 
-/// Threads that belong to a process.
+/// Number of threads that belong to a process.
 pub fn count() -> usize {
     let all = THREADS.read();
     all.as_ref().map_or(0, |m| m.len())
 }
 
-/// Makes the thread of a process that is not published yet. False: the system has none left.
+/// Starts the thread of a process that is not published yet. Returns false if the system has none
+/// left.
 pub fn start(cell: u32) -> bool {
     let Some(threads) = super::THREADS.get() else {
         return false;
@@ -70,14 +72,15 @@ pub fn start(cell: u32) -> bool {
     true
 }
 
-/// The process in that cell, whose `QUEUED` bit the caller has set, is to run.
+/// Wakes the thread of the process in that cell, whose `QUEUED` bit the caller has set.
 pub(crate) fn ring(cell: u32) {
     if let Some(t) = thread(cell) {
         t.ring();
     }
 }
 
-/// The process in that cell has ended; called before the cell is free.
+/// Ends the thread of the process in that cell, which has ended. Must be called before the cell is
+/// freed.
 pub fn ended(cell: u32) {
     let mut all = THREADS.write();
     if let Some(t) = all.as_mut().and_then(|m| m.remove(&cell)) {

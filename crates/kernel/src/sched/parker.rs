@@ -1,11 +1,16 @@
-//! A thread that sleeps while nobody works, and is woken by whoever begins to.
+//! A thread that sleeps while nothing happens, and is woken when another thread begins to work.
 //!
-//! A thread that begins to work says so where the sleeper's `busy` looks, then calls [`Parker::unpark`]; the sleeper says that it
-//! sleeps, then looks. Two fences see to it that one of them sees the other.
+//! # Orderings
+//! The two threads form a store-buffering pair. The working thread stores that it works, where the
+//! sleeper's `busy` looks, then calls [`Parker::unpark`], which loads `asleep`. The sleeper stores
+//! `asleep`, then calls `busy`. The `SeqCst` fence between store and load on either side ensures
+//! that at least one sees the other; all other accesses can therefore be `Relaxed`. If the working
+//! thread sees `asleep`, it sets `awake` under the lock that the sleeper holds from its look until
+//! it waits, so the notification is not lost.
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
-/// See the module head.
+/// See the module docs.
 pub(crate) struct Parker {
     asleep: AtomicBool,
     awake: Mutex<bool>,
@@ -13,7 +18,7 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// Nobody sleeps.
+    /// Returns a parker on which no thread sleeps.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Parker {
         Parker {
@@ -22,7 +27,7 @@ impl Parker {
             bell: Condvar::new(),
         }
     }
-    /// Somebody works again.
+    /// Wakes the sleeper. Must be called after the thread has stored that it works.
     #[inline]
     pub(crate) fn unpark(&self) {
         fence(Ordering::SeqCst);
@@ -31,7 +36,7 @@ impl Parker {
             self.bell.notify_one();
         }
     }
-    /// Sleeps until somebody works, unless `busy` says that somebody does.
+    /// Sleeps until a thread works, unless `busy` says that one does.
     pub(crate) fn park(&self, busy: impl Fn() -> bool) {
         let mut awake = self.awake.lock();
         *awake = false;

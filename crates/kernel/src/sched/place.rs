@@ -1,34 +1,36 @@
-//! The processor that the thread of a scheduler runs on, and who gives way to it there.
+//! The processor that a scheduler's thread runs on, and which thread yields there.
 //!
-//! Linux puts a thread that is woken onto the processor of the one that wakes it unless it takes another for idle, and in a
-//! virtual machine it may not: a processor that the host has taken away for a moment, as it does with one that sleeps, is
-//! none to it. Two schedulers then share a processor beside one that does nothing, until the system looks for such
-//! imbalances some milliseconds later; whatever the one has taken from the other's queue waits for so long. A scheduler that
-//! finds itself where the one that has woken it runs therefore goes elsewhere at once.
+//! Linux puts a woken thread onto the processor of its waker unless it considers another one idle.
+//! In a virtual machine it may not: a processor that the host has descheduled for a moment, as it
+//! does with sleeping ones, doesn't count as idle. Two schedulers then share a processor beside an
+//! idle one, until the system balances load some milliseconds later. Whatever one of them has
+//! stolen from the other's queue waits for so long. A scheduler that finds itself on the processor
+//! of its waker therefore moves at once.
 //!
-//! A thread that does something for the runtime and has time ([`give_way`]) is not waited for by a scheduler that is woken on
-//! its processor: since Linux 6.12 a thread goes before one that has asked for longer turns. Where that isn't known, nothing
-//! changes.
+//! A thread of the runtime that is not urgent ([`request_long_slices`]) does not delay a scheduler
+//! that is woken on its processor: since Linux 6.12, a thread with a short time slice preempts one
+//! that has requested a longer slice. Older systems ignore the request.
 
 #[cfg(target_os = "linux")]
 mod here {
     use std::mem::{size_of, zeroed};
 
-    /// The processor that this thread runs on, from 0.
+    /// Returns the processor that this thread runs on, from 0.
     #[inline]
     pub(in crate::sched) fn processor() -> Option<usize> {
         // SAFETY: the call takes nothing and touches no memory of ours.
         usize::try_from(unsafe { libc::sched_getcpu() }).ok()
     }
 
-    /// Nanoseconds of the turns that a thread asks for which gives way: the longest there are.
+    /// Length of the slice that an unhurried thread requests, in nanoseconds: the longest possible.
     const LONG_TURN_NS: u64 = 100_000_000;
 
-    /// Asks for long turns for this thread, before which others go. All else that the user has chosen for it stays.
-    pub(crate) fn give_way() {
+    /// Requests long slices for this thread, so that others preempt it. Its other attributes, as
+    /// set by the user, stay.
+    pub(crate) fn request_long_slices() {
         let size = size_of::<libc::sched_attr>() as u32;
-        // SAFETY: the structure is plain bits, for which zero is a value; the first call writes at most the size that it is told,
-        // the second reads it; 0 is this thread.
+        // SAFETY: the structure is plain bits, for which zero is a value. The first call writes at
+        // most the given size, and the second reads it. 0 is this thread.
         unsafe {
             let mut how: libc::sched_attr = zeroed();
             if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut how, size, 0) == 0
@@ -41,17 +43,17 @@ mod here {
     }
 
     fn set(mask: &libc::cpu_set_t) -> bool {
-        // SAFETY: the mask is read only, in the size that is told; 0 is this thread.
+        // SAFETY: the call only reads the mask, in the given size. 0 is this thread.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask) == 0 }
     }
 
-    /// Moves this thread to a processor that is none of those `taken`, if there is one that it may run on; where it may run later
-    /// is as before. The processor that it has come to.
+    /// Moves this thread to an allowed processor that is not in `taken`, if there is one, and
+    /// restores its mask. Returns the processor that it has moved to.
     #[cold]
     pub(in crate::sched) fn leave(taken: impl Iterator<Item = usize>) -> Option<usize> {
         let bits = 8 * size_of::<libc::cpu_set_t>();
-        // SAFETY: cpu_set_t is plain bits, for which zero is a value; the call writes at most the size that it is told, and
-        // processors beyond the set are left out before they are cleared.
+        // SAFETY: cpu_set_t is plain bits, for which zero is a value. The call writes at most the
+        // given size, and processors beyond the set are filtered out before they are cleared.
         unsafe {
             let mut may: libc::cpu_set_t = zeroed();
             if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut may) != 0 {
@@ -65,7 +67,7 @@ mod here {
                 return None;
             }
             let at = processor();
-            // A process of the system that may run on all processors may run on those too that are added later.
+            // A thread that may run on all processors may also run on those that are added later.
             let online = libc::sysconf(libc::_SC_NPROCESSORS_ONLN);
             if i64::from(libc::CPU_COUNT(&may)) == online {
                 (0..bits).for_each(|p| libc::CPU_SET(p, &mut may));
@@ -85,19 +87,19 @@ mod here {
     pub(in crate::sched) fn leave(_: impl Iterator<Item = usize>) -> Option<usize> {
         None
     }
-    pub(crate) fn give_way() {}
+    pub(crate) fn request_long_slices() {}
 }
 
-pub(crate) use here::give_way;
+pub(crate) use here::request_long_slices;
 pub(super) use here::{leave, processor};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
-    /// Nothing but the length of its turns changes, and that only where the system knows of it.
+    /// Only the length of its slices changes, and only if the system supports that.
     #[test]
-    fn who_gives_way_keeps_its_priority() {
+    fn long_slices_keep_the_priority() {
         fn asked() -> libc::sched_attr {
             let size = size_of::<libc::sched_attr>() as u32;
             // SAFETY: as above.
@@ -110,7 +112,7 @@ mod tests {
         }
         std::thread::spawn(|| {
             let before = asked();
-            give_way();
+            request_long_slices();
             let after = asked();
             assert_eq!(
                 (before.sched_policy, before.sched_nice),

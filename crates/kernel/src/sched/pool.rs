@@ -1,30 +1,48 @@
-//! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
-//! priority go first, as they do in run queues; nobody is woken here.
+//! The queue of a pool of dirty threads, which take processes one by one. Processes of higher
+//! priority go first, as they do in run queues. Threads above a number may be told to take none.
 //!
-//! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It
-//! keeps its place: the queue goes on naming it, and `out` says that it isn't here. A thread that
-//! comes to its place skips it, and it goes first when it is back.
+//! A thread that finds the queue empty looks at it for a moment before it sleeps, since the process
+//! that it has just served often comes back at once. The thread that went to sleep last is woken
+//! first: its stack and its context are still in the processor's caches.
+//!
+//! A waiting process may leave for a while, to handle signals elsewhere. It keeps its place: the
+//! queue still names it, and `out` says that it isn't here. A thread that comes to its place skips
+//! it, and the process goes first when it is back.
 //!
 //! # Invariants
-//! * What was put here is taken once by a thread, or is in `out` and in the hands of whoever made
-//!   it leave.
-//! * Whoever has made it leave brings it back by [`Pool::put`], or gives its place up by
-//!   [`Pool::forget`] before its number may name another process.
-//! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and
-//!   whoever gives it a reason calls [`Pool::take_out`] after that. So either the one sees the
-//!   reason or the other finds the process.
+//! - A process that was put is taken once by a thread, or is in `out` and in the hands of the
+//!   thread that made it leave.
+//! - That thread brings it back by [`Pool::put`], or gives its place up by [`Pool::forget`] before
+//!   its number may name another process.
+//! - A process with a reason to leave does. It is put under the lock, where `leaves` is asked, and
+//!   a thread that gives it a reason calls [`Pool::take_out`] after that. So either the one sees
+//!   the reason or the other finds the process.
+//! - A process waits while a thread sleeps only if another thread is awake that will look at the
+//!   queue under the lock: it was woken for it, looks, or serves a process.
 
-use super::order::{Comes, Queues};
+use super::order::{Cause, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// The processes that wait.
+/// The waiting processes.
 #[derive(Default)]
 struct Waiting {
     queue: Queues,
-    /// Those that have left for a while; true: a thread has come to their place.
+    /// Processes that have left for a while; true if a thread has come to their place.
     out: BTreeMap<u32, bool>,
+    /// Threads that sleep, in the order in which they went to sleep.
+    asleep: Vec<Arc<Seat>>,
+    /// Threads that look at the queue before they sleep: at most one.
+    looking: usize,
+}
+
+/// The place of a thread in a pool.
+pub struct Seat {
+    /// Threads are numbered from 0.
+    pub index: usize,
+    ready: Condvar,
 }
 
 impl Waiting {
@@ -39,22 +57,23 @@ impl Waiting {
     }
 }
 
-/// See the module head. Threads have numbers from 0.
+/// See the module docs.
 pub struct Pool {
     waiting: Mutex<Waiting>,
-    ready: Condvar,
+    /// The length of the queue, for threads that look without the lock.
+    length: AtomicUsize,
     threads: AtomicUsize,
-    /// Threads that take processes: those with lower numbers than this. Changed under the lock of the queue.
+    /// Index limit of the threads that take processes. Changed under the lock of the queue.
     online: AtomicUsize,
 }
 
 impl Pool {
-    /// A pool without threads.
+    /// Returns a pool without threads.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Pool {
         Pool {
             waiting: Mutex::new(Waiting::default()),
-            ready: Condvar::new(),
+            length: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
             online: AtomicUsize::new(usize::MAX),
         }
@@ -62,41 +81,52 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock()
     }
-    /// Processes that wait for a thread.
+    /// Number of processes that wait for a thread.
     pub fn len(&self) -> usize {
         self.lock().queue.len
     }
-    /// Whether there are none.
+    /// Whether no process waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Threads there are.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }
-    /// Threads that take processes.
+    /// Number of threads that take processes.
     pub(crate) fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed).min(self.threads())
     }
-    /// Has so many threads take processes, one at least.
+    /// Sets how many threads take processes; at least one does.
     pub(crate) fn set_online(&self, n: usize) {
-        // Under the lock: a thread that has just seen that it is to take none must hear of it.
+        // Under the lock: a thread that has just seen that it may not take any must hear of it.
         let q = self.lock();
         self.online.store(n.max(1), Ordering::Relaxed);
-        self.ready.notify_all();
-        drop(q);
+        for seat in &q.asleep {
+            seat.ready.notify_one();
+        }
     }
-    /// Number of a new thread.
-    pub fn join(&self) -> usize {
-        self.threads.fetch_add(1, Ordering::Relaxed)
+    /// The seat of a new thread.
+    pub fn join(&self) -> Arc<Seat> {
+        Arc::new(Seat {
+            index: self.threads.fetch_add(1, Ordering::Relaxed),
+            ready: Condvar::new(),
+        })
     }
-    /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the
-    /// caller's to queue elsewhere.
+    /// Wakes the thread that went to sleep last, of those that take processes.
+    fn wake(&self, w: &mut Waiting) {
+        let online = self.online.load(Ordering::Relaxed);
+        if let Some(i) = w.asleep.iter().rposition(|s| s.index < online) {
+            w.asleep.remove(i).ready.notify_one();
+        }
+    }
+    /// Queues a process, at its place if it has left. Returns false if it `leaves` at once; the
+    /// caller must queue it elsewhere.
     #[must_use]
     pub fn put(&self, cell: u32, prio: Priority, leaves: impl FnOnce() -> bool) -> bool {
         let mut w = self.lock();
         match w.out.remove(&cell) {
-            None => w.queue.push(cell, prio, Comes::Spent),
+            None => w.queue.push(cell, prio, Cause::Spent),
             Some(true) => w.queue.push_first(cell, prio as usize),
             Some(false) => {}
         }
@@ -104,15 +134,14 @@ impl Pool {
             w.out.insert(cell, false);
             return false;
         }
-        if self.online.load(Ordering::Relaxed) >= self.threads() {
-            self.ready.notify_one();
-        } else {
-            // The one that is woken might be one that takes nothing.
-            self.ready.notify_all();
+        self.length.store(w.queue.len, Ordering::Relaxed);
+        // A thread that looks finds one process by itself.
+        if w.queue.len > w.looking {
+            self.wake(&mut w);
         }
         true
     }
-    /// Has a process that waits here leave for a while. False: it doesn't wait here.
+    /// Makes a waiting process leave for a while. Returns false if it doesn't wait here.
     #[must_use]
     pub fn take_out(&self, cell: u32) -> bool {
         let mut w = self.lock();
@@ -129,22 +158,45 @@ impl Pool {
             w.queue.remove(cell);
         }
     }
-    /// The next process, if there is one.
+    /// Returns the next process, if there is one.
     pub(crate) fn try_take(&self) -> Option<u32> {
         self.lock().pop()
     }
-    /// The next process for thread `index`, which waits for it. `sleeps` is told whether it does.
-    pub fn take(&self, index: usize, sleeps: impl Fn(bool)) -> u32 {
-        let mut q = self.lock();
+    /// Waits for the next process. `look` is called without the lock before the thread sleeps; it
+    /// may ask its argument for a while whether a process has come. `sleeps` is told whether the
+    /// thread sleeps.
+    pub fn take(
+        &self,
+        seat: &Arc<Seat>,
+        mut look: impl FnMut(&dyn Fn() -> bool),
+        sleeps: impl Fn(bool),
+    ) -> u32 {
+        let mut w = self.lock();
+        let mut looked = false;
         loop {
-            if index < self.online.load(Ordering::Relaxed)
-                && let Some(c) = q.pop()
-            {
+            let online = seat.index < self.online.load(Ordering::Relaxed);
+            if online && let Some(c) = w.pop() {
+                self.length.store(w.queue.len, Ordering::Relaxed);
                 sleeps(false);
                 return c;
             }
+            if online && !looked && w.looking == 0 {
+                looked = true;
+                w.looking += 1;
+                drop(w);
+                look(&|| self.length.load(Ordering::Relaxed) != 0);
+                w = self.lock();
+                w.looking -= 1;
+                // Nobody was woken for what has come meanwhile.
+                if seat.index >= self.online.load(Ordering::Relaxed) && w.queue.len != 0 {
+                    self.wake(&mut w);
+                }
+                continue;
+            }
             sleeps(true);
-            q = self.ready.wait(q);
+            w.asleep.push(seat.clone());
+            w = seat.ready.wait(w);
+            w.asleep.retain(|s| s.index != seat.index);
         }
     }
 }

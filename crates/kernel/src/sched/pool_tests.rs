@@ -1,5 +1,5 @@
-//! Tests of [`super::pool`], one thread at a time. (The file itself is compiled by `crates/models`,
-//! too.)
+//! Tests of [`super::pool`], one thread at a time. `crates/models` compiles the same file for its
+//! models.
 
 use super::pool::Pool;
 use crate::process::state::Priority;
@@ -34,7 +34,7 @@ fn who_comes_back_behind_its_turn_goes_first() {
     assert!(p.put(2, Priority::Normal, || false));
     assert!(p.put(5, Priority::Normal, || false));
     assert_eq!(rest(&p), [2, 4, 5]);
-    // Nobody but itself waits for the first one.
+    // No other process waits for the first one.
     assert_eq!(p.try_take(), None);
     assert!(p.put(1, Priority::Normal, || false));
     assert_eq!(rest(&p), [1]);
@@ -57,7 +57,7 @@ fn a_number_that_is_given_up_may_name_another() {
     p.forget(1);
     assert_eq!(p.len(), 2);
     assert!(p.put(1, Priority::Normal, || false));
-    // The place of the other one has been reached.
+    // A thread has reached the place of the other one.
     assert_eq!(p.try_take(), Some(3));
     p.forget(2);
     p.forget(2);

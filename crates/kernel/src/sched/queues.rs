@@ -1,32 +1,35 @@
-//! The run queues: who puts a process where, who takes it, and how schedulers sleep and are woken. Processes are numbers
-//! here (the indices of their cells).
+//! The run queues: how processes are queued and taken, and how schedulers sleep and are woken.
+//! Processes are numbers here (the indices of their cells). [`super::order`] decides the order
+//! within a queue.
 //!
-//! The order within a queue is up to [`super::order`].
+//! # The slot
+//! A process that a scheduler's process wakes or spawns while that scheduler's queue is empty goes
+//! into a slot beside the queue instead. Two processes that talk to each other, or a message that
+//! goes around a ring, thus take neither lock nor queue. The slot counts as part of the queue for
+//! everybody. Only its scheduler fills it; it and others empty it.
 //!
-//! # The next one
-//! A process that a scheduler's process wakes or makes while nothing waits there does not go to the queue, but to a slot beside it: two
-//! processes that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
-//! queue for everybody. Only its scheduler fills it; it and others empty it.
-//!
-//! # One behind the other
-//! Processes that a connection to another node wakes go to one scheduler ([`RunQueues::put_in_order`]), and while they are few
-//! they stay there: what it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but
-//! programs come to rely on it. Whatever else comes to that queue ends it, and so does a long collection
-//! ([`RunQueues::let_others`]).
+//! # Processes in order
+//! Processes that a connection to another node wakes go to one scheduler
+//! ([`RunQueues::put_in_order`]), and while they are few they stay there: a process runs, or uses
+//! up a slice, before the process that the connection woke next. That is no promise, but programs
+//! come to rely on it. Anything else that arrives in that queue ends it, and so does a long
+//! collection ([`RunQueues::let_others_steal`]).
 //!
 //! # Invariants
-//! * What was put is in one queue, or in the hands of one scheduler that is about to queue or to run it.
-//! * A scheduler sleeps only after it has published that it is idle and then found every queue empty (but for those with one
-//!   process, whose scheduler is awake); whoever queues a process looks at the idle schedulers after that. Two fences order
-//!   this. So no process waits while all schedulers sleep.
-//! * One of those that sleep does so outside, where something else may wake it as well ([`crate::poll`]). It tells of what it
-//!   has found there when it is no longer idle.
-//! * A scheduler that was woken, or found something while others thought it idle, wakes the next one if there is more to
-//!   do: what was meant to wake several may have woken it several times.
-//! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
-//!   [`RunQueues::raise`] is given.
+//! - A process that was put is in exactly one queue, or in the hands of one scheduler that is about
+//!   to queue or to run it.
+//! - A scheduler sleeps only after it has published that it is idle and then found every queue
+//!   empty, except for those with one process whose scheduler is awake. A thread that queues a
+//!   process looks at the idle schedulers after that. Two fences order this, so no process waits
+//!   while all schedulers sleep.
+//! - At most one sleeping scheduler sleeps outside, where other events wake it as well
+//!   ([`crate::poll`]). It handles those events when it is no longer idle.
+//! - A scheduler that was woken, or that found work while others considered it idle, wakes the next
+//!   one if there is more to do: wake-ups for several schedulers may all have gone to this one.
+//! - Locks of two queues are never held together. Under such a lock only [`Hooks::bound`] and the
+//!   closure given to [`RunQueues::raise`] are called.
 
-pub(crate) use super::order::Comes;
+pub(crate) use super::order::Cause;
 // The models have no use for it.
 #[allow(unused_imports)]
 pub(crate) use super::order::TURN_SLICES;
@@ -36,65 +39,72 @@ use crate::sync::{
     AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence,
 };
 
-/// Work, in reductions, that it pays to take over from another scheduler, or to wake one for: see [`Queues::work`]. To do so costs
-/// both some microseconds, as much as the start and end of ten processes that do nothing.
+/// Minimum work, in reductions, for which stealing from another scheduler or waking one pays; see
+/// [`Queues::work`]. Either costs both schedulers some microseconds, as much as the start and end
+/// of ten processes that do nothing.
 const WORTH: usize = SLICE as usize / 2;
 
-/// Looks for which a scheduler must have run the same process before others take the only one that waits. A process that has sent
-/// something often has a little left to do before it waits, and what it woke goes on where it was.
+/// Number of looks that must find a scheduler at the same process before others steal the only
+/// waiting one. A process that has just sent something often does little more before it waits, and
+/// the process that it woke then continues where it was.
 const LOOKS_AT_ONE: u32 = 6;
 
-/// Processes that wait one behind the other, in the queue of one scheduler, while others sleep: see [`RunQueues::put_in_order`].
+/// Maximum number of ordered processes that stay in one queue while others sleep; see
+/// [`RunQueues::put_in_order`].
 const FEW_IN_ORDER: usize = 4;
 
-/// Processes that a scheduler takes from its queue between two looks at the others'.
+/// Number of processes that a scheduler takes from its queue between two balances.
 const PICKS_PER_BALANCE: usize = 128;
 
-/// Where a scheduler sleeps, or is about to, until somebody takes this away.
+/// Sleeping place of a scheduler, if it sleeps or is about to. A thread that wakes it replaces this
+/// by `No`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parked {
     No,
-    /// At its own bell.
+    /// At its own condition variable.
     Here,
-    /// Where something from outside wakes it too: [`Hooks::wait_outside`].
+    /// Outside, where other events wake it too: [`Hooks::wait_outside`].
     Outside,
 }
 
-/// One scheduler, as others see it. On cache lines of its own.
+/// One scheduler as others see it, on cache lines of its own.
 #[repr(align(128))]
 struct Scheduler {
     queue: Spin<Queues>,
-    /// Length of the queue, for those who look for work.
+    /// Length of the queue, for schedulers that look for work.
     len: AtomicUsize,
-    /// The work of what is in it, as far as it is known: see [`WORTH`].
+    /// Estimated work in the queue; see [`WORTH`].
     work: AtomicUsize,
-    /// The work of what goes next, if there is something.
+    /// Estimated work of the process in the slot, if there is one.
     pace: AtomicUsize,
-    /// Processes in it that are of high priority or above.
+    /// Number of queued processes of high priority or above.
     urgent: AtomicUsize,
-    /// The process that it took from its queue last was one of these.
+    /// Whether the process that it took from its queue last was of high priority or above.
     hogged: AtomicBool,
-    /// The process that it took last came from among those that had used up a time slice.
+    /// Whether the process that it took last had used up a time slice before.
     used: AtomicBool,
-    /// The process that it took last was in its queue, and is to be timed. This and the next are for this scheduler only.
+    /// Whether the process that it took last came from its queue, and whether it is to be timed.
+    /// Both are for this scheduler only.
     from_queue: AtomicBool,
     timed: AtomicBool,
-    /// The use of the last one from its queue, in reductions and, if it was timed, nanoseconds; the queue hasn't been told.
-    untold: AtomicBool,
+    /// Cost of the last process from its queue, in reductions and, if it was timed, nanoseconds.
+    /// `unreported` is set until the queue has been updated.
+    unreported: AtomicBool,
     ran: AtomicUsize,
     took: AtomicUsize,
-    /// It runs one process for so long that what waits is for all to take: see [`RunQueues::rescue`].
+    /// It has run one process for so long that others may steal what waits; see
+    /// [`RunQueues::rescue`].
     stuck: AtomicBool,
-    /// The process that goes next, of normal priority, plus one; 0: none.
+    /// The process in the slot, of normal priority, plus one; 0 for none.
     slot: AtomicU32,
-    /// The processes that wait here, and the one that runs, have come one behind the other from one source.
+    /// Whether the waiting processes and the running one have come in order from one source.
     in_order: AtomicBool,
     parked: Mutex<Parked>,
     unpark: Condvar,
     idle: AtomicBool,
     /// It sleeps outside, or is about to.
     outside: AtomicBool,
-    /// Looks for a process, by this scheduler only.
+    /// Number of times it has looked for a process. Written by this scheduler only.
     picks: AtomicUsize,
 }
 
@@ -110,7 +120,7 @@ impl Scheduler {
             used: AtomicBool::new(false),
             from_queue: AtomicBool::new(false),
             timed: AtomicBool::new(false),
-            untold: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
             ran: AtomicUsize::new(0),
             took: AtomicUsize::new(0),
             stuck: AtomicBool::new(false),
@@ -126,8 +136,8 @@ impl Scheduler {
     #[inline]
     fn wake(&self, hooks: &impl Hooks) {
         let mut p = self.parked.lock();
-        // Whoever has taken the mark away has rung; until the scheduler comes to run that is as good, and costs no call of the
-        // system for each process that is queued meanwhile.
+        // The thread that replaces the mark wakes the scheduler. Until that runs, later wake-ups
+        // find `No` and cost no system call.
         match std::mem::replace(&mut *p, Parked::No) {
             Parked::No => {}
             Parked::Here => {
@@ -153,7 +163,7 @@ impl Scheduler {
     fn len(&self) -> usize {
         self.queued() + usize::from(self.slot.load(Ordering::Relaxed) != 0)
     }
-    /// The work of what waits here, as far as it is known.
+    /// Estimated work of what waits here.
     #[inline]
     fn work(&self) -> usize {
         let next = self.slot.load(Ordering::Relaxed) != 0;
@@ -164,23 +174,24 @@ impl Scheduler {
         };
         self.work.load(Ordering::Relaxed) + next
     }
-    /// A single process waits here that is not short: others take it where this scheduler goes on running something else.
+    /// Whether a single process waits here that is not short. Others steal it if this scheduler
+    /// keeps running something else.
     #[inline]
     fn has_one(&self) -> bool {
         self.len() == 1 && self.work() >= WORTH / 2
     }
-    /// Something waits here which is likely to be done by the time that another scheduler had it: it is short, or its scheduler
-    /// is about to take it.
+    /// Whether the waiting work would probably be done before another scheduler could have stolen
+    /// it: it is short, or its scheduler is about to take it.
     #[inline]
     fn is_brief(&self) -> bool {
         (self.len() == 1 || self.work() < WORTH) && !self.stuck.load(Ordering::Relaxed)
     }
-    /// Whether others leave what waits here to this scheduler.
+    /// Whether others leave the waiting processes to this scheduler.
     #[inline]
-    fn keeps(&self) -> bool {
+    fn keeps_order(&self) -> bool {
         self.in_order.load(Ordering::Relaxed) && self.len() <= FEW_IN_ORDER
     }
-    /// This scheduler: has a process go next, if nothing waits.
+    /// Puts a process into the slot if nothing waits. Called by this scheduler.
     #[inline]
     fn fill_slot(&self, cell: u32) -> bool {
         let free = self.len() == 0;
@@ -189,7 +200,7 @@ impl Scheduler {
         }
         free
     }
-    /// Whoever: takes that process, if it is what was to go next.
+    /// Takes a particular process out of the slot. Any thread may call it.
     #[inline]
     fn take_from_slot(&self, cell: u32) -> bool {
         self.slot.load(Ordering::Relaxed) == cell + 1
@@ -198,7 +209,7 @@ impl Scheduler {
                 .compare_exchange(cell + 1, 0, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     }
-    /// Whoever: takes what was to go next.
+    /// Takes the process out of the slot. Any thread may call it.
     #[inline]
     fn empty_slot(&self) -> Option<u32> {
         if self.slot.load(Ordering::Relaxed) == 0 {
@@ -206,7 +217,7 @@ impl Scheduler {
         }
         self.slot.swap(0, Ordering::Acquire).checked_sub(1)
     }
-    /// To be called before the lock is given back.
+    /// Publishes the queue's figures. Must be called before the lock is released.
     #[inline]
     fn set_len(&self, q: &Queues) {
         self.len.store(q.len, Ordering::Relaxed);
@@ -229,13 +240,13 @@ impl Scheduler {
             return next;
         }
         let mut q = self.lock();
-        if self.untold.load(Ordering::Relaxed) {
-            self.untold.store(false, Ordering::Relaxed);
+        if self.unreported.load(Ordering::Relaxed) {
+            self.unreported.store(false, Ordering::Relaxed);
             let took = self.took.load(Ordering::Relaxed) as i64;
             q.ran(self.ran.load(Ordering::Relaxed) as i64, took);
         }
         if let Some(c) = next {
-            // It came first; but there may be some of higher priority now.
+            // It arrived first, but processes of higher priority may wait by now.
             q.push_first(c, WOKEN);
         }
         self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
@@ -246,7 +257,7 @@ impl Scheduler {
         self.set_len(&q);
         c
     }
-    /// Puts processes where they were taken from another.
+    /// Appends processes that were taken from another queue.
     #[inline]
     fn add(&self, got: impl Iterator<Item = (u32, usize)>) {
         let mut q = self.lock();
@@ -258,12 +269,18 @@ impl Scheduler {
     }
 }
 
-/// How many processes of each level a scheduler that has `mine` takes from one that has `theirs` waiting; `hogged`: what is of
-/// high priority or above runs there for long.
-fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [usize; LEVELS] {
+/// Returns how many processes of each level a scheduler takes over, given the numbers waiting here
+/// (`mine`) and there (`theirs`). `hogged`: a process of high priority or above runs there for
+/// long.
+fn shares_to_take(
+    mine: &[usize; LEVELS],
+    theirs: &[usize; LEVELS],
+    hogged: bool,
+) -> [usize; LEVELS] {
     let urgent = [Priority::High as usize, Priority::Max as usize];
     let calm = urgent.iter().all(|&l| mine[l] == 0);
-    // All of normal priority count together: what has just had several slices is one of them.
+    // All levels of normal priority count together: a process that has just had several slices is
+    // one of them.
     let all = |of: &[usize; LEVELS]| EQUAL.iter().map(|&l| of[l]).sum::<usize>();
     let mut due = (all(theirs) + 2).saturating_sub(all(mine)) / 2;
     std::array::from_fn(|l| {
@@ -274,11 +291,12 @@ fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [u
         if !calm || theirs == 0 {
             return 0;
         }
-        // They wait there for as long as what is of high priority runs.
+        // They wait there for as long as the process of high priority runs.
         if hogged {
             return theirs.div_ceil(2);
         }
-        // One more runs there, and none here; if it is one by which they have more, it is the other's turn to have that.
+        // One more process runs there, and none here. If they have one more, the other scheduler
+        // gets it next time.
         let want = (theirs + 2).saturating_sub(mine) / 2;
         if !EQUAL.contains(&l) {
             return want;
@@ -289,56 +307,57 @@ fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [u
     })
 }
 
-/// The services that the queues ask of the runtime.
+/// The services that the queues need from the runtime.
 pub(crate) trait Hooks {
-    /// The number, from 1, of the only scheduler that a process may run on; 0: any.
+    /// Returns the number, from 1, of the only scheduler that a process may run on; 0 for any.
     fn bound(&self, cell: u32) -> usize;
-    /// Scheduler `i` has nothing to do from now on (or again has); `idle` schedulers have not.
+    /// Notes that scheduler `i` has become idle. `idle` schedulers are idle now.
     fn rests(&self, i: usize, idle: usize);
-    /// This thread is about to sleep, or has slept.
+    /// Notes that this thread is about to sleep, or has slept.
     fn sleeps(&self, on: bool);
     fn works(&self, i: usize, idle: usize);
-    /// This thread is about to wake a scheduler that sleeps.
+    /// Notes that this thread is about to wake a sleeping scheduler.
     fn wakes(&self) {}
-    /// This thread is scheduler `i`, and has been woken.
+    /// Notes that this thread, scheduler `i`, has been woken.
     fn woken(&self, _i: usize) {}
-    /// The finds of a scheduler outside.
+    /// The events that a scheduler finds outside.
     type Found;
-    /// Whether this scheduler is to sleep where something from outside wakes it, too, as one of them may at a time. If so
-    /// [`Hooks::wait_outside`] follows.
+    /// Whether this scheduler is to sleep where events from outside wake it too, as one scheduler
+    /// may at a time. If so, [`Hooks::wait_outside`] follows.
     fn may_wait_outside(&self) -> bool;
-    /// Sleeps there until something has come, or somebody has called [`Hooks::ring`].
+    /// Sleeps outside until an event arrives or a thread calls [`Hooks::ring`].
     fn wait_outside(&self) -> Self::Found;
     fn ring(&self);
 }
 
-/// See the module head.
+/// See the module docs.
 pub(crate) struct RunQueues<H> {
     schedulers: Vec<Scheduler>,
-    /// Schedulers that exist, and that may run processes.
+    /// Number of schedulers that may run processes, and number that exist.
     online: AtomicUsize,
     started: AtomicUsize,
     idle: AtomicUsize,
     next: AtomicUsize,
-    /// Times that schedulers have compared their queues.
+    /// Number of balances.
     balances: AtomicUsize,
     pub hooks: H,
 }
 
-/// A look at another scheduler, which has a single process that is left to it unless it goes on running something else.
+/// A look at another scheduler that has a single waiting process. The process is left to it unless
+/// it keeps running something else.
 pub(crate) type Glance = Option<Seen>;
 
 /// See [`Glance`].
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
-    /// How often it has taken a process.
+    /// Number of times it has looked for a process.
     picks: usize,
-    /// Looks in a row that have found it so.
+    /// Number of consecutive looks that found the same.
     looks: u32,
 }
 
 impl Seen {
-    /// As if it had been so for long.
+    /// Returns the same look, repeated for long enough to steal.
     #[allow(dead_code, reason = "in tests")]
     pub(crate) fn for_long(self) -> Seen {
         Seen {
@@ -352,16 +371,16 @@ impl Seen {
 pub(crate) enum Rest<F> {
     /// It found a process before it slept.
     Found(u32),
-    /// It didn't sleep, since somebody has a single process that was not there before, or is another one now.
+    /// It didn't sleep because another scheduler has a single waiting process that is new.
     Again,
     /// It slept.
     Woken,
-    /// It slept outside, and has found that.
+    /// It slept outside, and found these events.
     Outside(F),
 }
 
 impl<H: Hooks> RunQueues<H> {
-    /// Queues of at most `n` schedulers, of which none is there and one is online.
+    /// Returns queues for at most `n` schedulers. None exists, and one is online.
     pub fn new(n: usize, hooks: H) -> RunQueues<H> {
         RunQueues {
             schedulers: (0..n).map(|_| Scheduler::new()).collect(),
@@ -373,17 +392,17 @@ impl<H: Hooks> RunQueues<H> {
             hooks,
         }
     }
-    /// Schedulers that exist.
+    /// Number of schedulers that exist.
     #[inline]
     pub fn count(&self) -> usize {
         self.started.load(Ordering::Relaxed)
     }
-    /// Schedulers that run processes.
+    /// Number of schedulers that run processes.
     #[inline]
     pub(crate) fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed)
     }
-    /// Times that schedulers have compared their queues.
+    /// Number of balances so far.
     #[inline]
     pub(crate) fn balances(&self) -> usize {
         self.balances.load(Ordering::Relaxed)
@@ -392,24 +411,25 @@ impl<H: Hooks> RunQueues<H> {
     fn started(&self) -> &[Scheduler] {
         &self.schedulers[..self.count()]
     }
-    /// Processes in each queue.
+    /// Returns the length of each queue.
     #[inline]
     pub fn lengths(&self) -> Vec<usize> {
         self.started().iter().map(|w| w.len()).collect()
     }
-    /// Whether scheduler `i` has nothing to do.
+    /// Whether scheduler `i` is idle.
     #[inline]
     pub(crate) fn is_idle(&self, i: usize) -> bool {
         self.schedulers[i].idle.load(Ordering::SeqCst)
     }
-    /// Scheduler `i` runs nothing any more.
+    /// Marks scheduler `i` as idle for good.
     #[inline]
     pub(crate) fn retire(&self, i: usize) {
         self.schedulers[i].idle.store(true, Ordering::SeqCst);
     }
 
-    /// A process that waits for a scheduler which has taken nothing since the last call is for all to take, however brief it may be: a native that
-    /// takes very long isn't interrupted at the end of a slice. `seen`: for the next call.
+    /// Lets others steal from schedulers that have taken nothing since the last call, however
+    /// little waits there: a very long native is not interrupted at the end of a slice. `seen`
+    /// keeps state for the next call.
     pub(crate) fn rescue(&self, seen: &mut Vec<usize>) {
         seen.resize(self.count(), usize::MAX);
         for (w, seen) in self.started().iter().zip(seen.iter_mut()) {
@@ -432,19 +452,20 @@ impl<H: Hooks> RunQueues<H> {
         self.schedulers[i].timed.load(Ordering::Relaxed)
     }
 
-    /// The process that scheduler `i` took last has used so many reductions, and nanoseconds if it was timed.
+    /// Records the reductions that the process which scheduler `i` took last has used, and the
+    /// nanoseconds if it was timed.
     #[inline]
     pub(crate) fn ran(&self, i: usize, reductions: i64, nanoseconds: i64) {
         let w = &self.schedulers[i];
         if w.from_queue.load(Ordering::Relaxed) {
-            w.untold.store(true, Ordering::Relaxed);
+            w.unreported.store(true, Ordering::Relaxed);
             w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
             w.took.store(nanoseconds.max(0) as usize, Ordering::Relaxed);
         }
     }
 
-    /// A process that waits in a queue comes there at a higher priority, once. `mark` is called then, while nobody can take
-    /// it from there.
+    /// Moves a queued process to a higher priority, if it waits in a queue. `mark` is called before
+    /// anybody can take it from there.
     pub fn raise(&self, cell: u32, prio: Priority, mark: impl FnOnce()) {
         for w in self.started() {
             if w.len() == 0 {
@@ -453,7 +474,7 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = w.lock();
             let next = prio > Priority::Normal && w.take_from_slot(cell);
             if next {
-                q.push(cell, prio, Comes::Woken);
+                q.push(cell, prio, Cause::Woken);
             }
             if next || q.raise(cell, prio) {
                 w.set_len(&q);
@@ -463,29 +484,30 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Whether scheduler `me`, from 1, has taken the process that it runs from among those of normal priority that had used up
-    /// a time slice.
+    /// Whether scheduler `me`, from 1, runs a process of normal priority that had used up a time
+    /// slice before.
     #[inline]
     pub(crate) fn took_used(&self, me: usize) -> bool {
         me != 0 && self.schedulers[me - 1].used.load(Ordering::Relaxed)
     }
 
-    /// Queues a process of normal priority that scheduler `me`, from 1, runs and whose long turn is not over: it goes on before
-    /// all but those that were woken. Taken elsewhere meanwhile, it has its next turn there.
+    /// Queues a process of normal priority in the middle of its long turn on scheduler `me` (counted
+    /// from 1). It runs before all but woken processes. If it is stolen meanwhile, its next turn is
+    /// there.
     #[inline]
     pub(crate) fn go_on(&self, cell: u32, me: usize) {
         if me == 0 || me > self.online() {
-            return self.put(cell, Priority::Normal, Comes::Spent, me);
+            return self.put(cell, Priority::Normal, Cause::Spent, me);
         }
         self.put_first(cell, OWING, me);
     }
 
-    /// Queues a process that scheduler `me`, from 1, has taken from its queue before its turn: it goes before all others of
+    /// Queues a process that scheduler `me`, from 1, has taken early. It goes before all others of
     /// its priority.
     #[inline]
     pub(crate) fn put_back(&self, cell: u32, prio: Priority, me: usize) {
         if me == 0 || me > self.online() {
-            return self.put(cell, prio, Comes::Spent, me);
+            return self.put(cell, prio, Cause::Spent, me);
         }
         let level = match prio {
             Priority::Normal => WOKEN,
@@ -513,8 +535,9 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Queues a process. `me`: number of the scheduler that this thread is, from 1; 0: none.
-    pub fn put(&self, cell: u32, prio: Priority, comes: Comes, me: usize) {
+    /// Queues a process. `me` is the number of the scheduler that this thread is, from 1; 0 for
+    /// none.
+    pub fn put(&self, cell: u32, prio: Priority, cause: Cause, me: usize) {
         let online = self.online();
         let bound = self.hooks.bound(cell);
         let at = if bound != 0 {
@@ -522,30 +545,30 @@ impl<H: Hooks> RunQueues<H> {
         } else if me != 0 && me <= online {
             me - 1
         } else {
-            // From a thread that runs no processes: to one that has nothing to do, or spread.
+            // From a thread that runs no processes: to an idle scheduler, or to each in turn.
             self.free(online)
                 .unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
         };
         let w = &self.schedulers[at];
         let mine = at + 1 == me;
-        let first = matches!(comes, Comes::Woken | Comes::New);
+        let first = matches!(cause, Cause::Woken | Cause::New);
         let slot = mine && bound == 0 && first && prio == Priority::Normal;
         if slot && w.fill_slot(cell) {
             return;
         }
         let brief = {
             let mut q = w.lock();
-            q.push(cell, prio, comes);
+            q.push(cell, prio, cause);
             w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
             w.is_brief()
         };
         if mine && brief {
-            // This scheduler comes to it soon when it is done with the process that runs. If that takes longer than a slice, it is
-            // queued then, and counts as work.
+            // This scheduler takes it soon after the running process. If that takes longer than a
+            // slice, it is queued then and counts as work.
             return;
         }
-        // Against that in `rest`.
+        // Pairs with the fence in `rest`.
         fence(Ordering::SeqCst);
         if self.idle.load(Ordering::Relaxed) == 0 {
             return;
@@ -562,19 +585,19 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Queues a process behind those that came from the same source before, whose scheduler was `home`, from 1 (0: none did yet).
-    /// That one has it too, unless it has come to do something else while another has nothing to do. The number of the
-    /// scheduler that has it.
+    /// Queues a process behind those that the same source has woken before, on their scheduler
+    /// `home`, from 1 (0: there is none yet). If that has come to do something else while another
+    /// is idle, the idle one gets it. Returns the number of the scheduler that gets it.
     pub(crate) fn put_in_order(
         &self,
         cell: u32,
         prio: Priority,
-        comes: Comes,
+        cause: Cause,
         home: usize,
         me: usize,
     ) -> usize {
         if self.hooks.bound(cell) != 0 {
-            self.put(cell, prio, comes, me);
+            self.put(cell, prio, cause, me);
             return home;
         }
         let online = self.online();
@@ -586,9 +609,9 @@ impl<H: Hooks> RunQueues<H> {
         let mine = at + 1 == me;
         let len = {
             let mut q = w.lock();
-            // It begins with what finds nothing.
+            // Order begins with a process that finds nothing else.
             let first = w.len() == 0 && (mine || w.idle.load(Ordering::Relaxed));
-            q.push(cell, prio, comes);
+            q.push(cell, prio, cause);
             if first {
                 w.in_order.store(true, Ordering::Relaxed);
             }
@@ -603,14 +626,15 @@ impl<H: Hooks> RunQueues<H> {
         if self.idle.load(Ordering::Relaxed) != 0 {
             if !mine && w.idle.load(Ordering::Relaxed) {
                 w.wake(&self.hooks);
-            } else if !w.keeps() {
+            } else if !w.keeps_order() {
                 self.wake_one();
             }
         }
         at + 1
     }
 
-    /// A scheduler, from 0, that has nothing to do and was given nothing yet; rather one that doesn't wait outside.
+    /// Returns an idle scheduler, from 0, whose queue is empty; preferably one that doesn't wait
+    /// outside.
     #[inline]
     fn free(&self, online: usize) -> Option<usize> {
         if self.idle.load(Ordering::Relaxed) == 0 {
@@ -624,7 +648,7 @@ impl<H: Hooks> RunQueues<H> {
             .or_else(|| all.iter().position(free))
     }
 
-    /// The scheduler, from 0, for what comes behind what `home`, from 1, was given.
+    /// Returns the scheduler, from 0, for a process that follows those given to `home`, from 1.
     fn home(&self, home: usize, online: usize) -> usize {
         let idle = |w: &Scheduler| w.idle.load(Ordering::Relaxed);
         let stays = |w: &Scheduler| idle(w) || w.in_order.load(Ordering::Relaxed);
@@ -635,8 +659,9 @@ impl<H: Hooks> RunQueues<H> {
         free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
     }
 
-    /// The process that scheduler `me`, from 1, runs will take long: those that wait behind it are for all to take.
-    pub(crate) fn let_others(&self, me: usize) {
+    /// Lets others steal the processes that wait behind the one that scheduler `me`, from 1, runs,
+    /// because it will take long.
+    pub(crate) fn let_others_steal(&self, me: usize) {
         let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
             return;
         };
@@ -644,14 +669,15 @@ impl<H: Hooks> RunQueues<H> {
             return;
         }
         w.in_order.store(false, Ordering::Relaxed);
-        // As in `put`: whoever has put something and left it to this scheduler did so before, or sees that it doesn't keep it.
+        // As in `put`: a thread that has left a process to this scheduler did so before, or sees
+        // that it doesn't keep it.
         fence(Ordering::SeqCst);
         if w.len() != 0 && self.idle.load(Ordering::Relaxed) != 0 {
             self.wake_one();
         }
     }
 
-    /// Wakes a scheduler that has nothing to do: the one that waits outside last, so that it may stay there.
+    /// Wakes an idle scheduler. The one that waits outside comes last, so that it may stay there.
     #[inline]
     fn wake_one(&self) {
         let mut outside = None;
@@ -669,10 +695,11 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Scheduler `i` has come out of its rest with something to do: if there is more than one scheduler can do, another is to
-    /// come. Wake-ups that were meant for several may all have gone to this one.
-    pub(crate) fn pass_on(&self, i: usize) {
-        // Against that in `put`: whoever has taken this one for idle after all has queued something by now.
+    /// Wakes another scheduler if there is more work than scheduler `i` can do, which has just left
+    /// its rest. Wake-ups for several schedulers may all have gone to this one.
+    pub(crate) fn wake_another(&self, i: usize) {
+        // Pairs with the fence in `put`: a thread that still considered this one idle has queued
+        // its process by now.
         fence(Ordering::SeqCst);
         if self.idle.load(Ordering::Relaxed) != 0
             && self
@@ -680,19 +707,20 @@ impl<H: Hooks> RunQueues<H> {
                 .iter()
                 .enumerate()
                 .any(|(k, w)| match k == i {
-                    // It has been given several at once.
-                    true => w.len() != 0 && w.work() >= WORTH / 2 && !w.keeps(),
-                    false => !w.is_brief() && !w.keeps(),
+                    // It was given several at once.
+                    true => w.len() != 0 && w.work() >= WORTH / 2 && !w.keeps_order(),
+                    false => !w.is_brief() && !w.keeps_order(),
                 })
         {
             self.wake_one();
         }
     }
 
-    /// Scheduler `i`, which has enough to do, takes processes over from one that has more of the same priority: schedulers
-    /// that never rest would otherwise go on with what they happened to get. Of three processes on two schedulers the third
-    /// goes to and fro, so that each has its share in the end. Where this one has nothing of high priority or
-    /// above, a single one that waits for another scheduler comes here too, and so does what waits behind such processes.
+    /// Takes processes over from a scheduler that has more of the same priority. Without this, busy
+    /// schedulers would keep whatever they happened to get. Of three processes on two schedulers,
+    /// the third moves to and fro, so that all get their share in the end. If scheduler `i` has
+    /// nothing of high priority or above, it also takes a single such process that waits for
+    /// another scheduler, and what waits behind such processes.
     #[cold]
     #[inline(never)]
     fn balance(&self, i: usize) {
@@ -716,9 +744,12 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = v.lock();
             let theirs = std::array::from_fn(|l| q.levels[l].len());
             let hogged = v.hogged.load(Ordering::Relaxed);
-            for (l, want) in to_take(&mine, &theirs, hogged).into_iter().enumerate() {
+            for (l, want) in shares_to_take(&mine, &theirs, hogged)
+                .into_iter()
+                .enumerate()
+            {
                 for _ in 0..want {
-                    // From the end, which waits longest.
+                    // From the end, where processes have the longest wait ahead.
                     match q.levels[l].pop_back() {
                         Some(c) if self.hooks.bound(c) == 0 => {
                             q.len -= 1;
@@ -739,7 +770,8 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Scheduler `i` is offline: what is in its queue goes to those that are not, which may never come to look for it.
+    /// Hands the queue of scheduler `i`, which is offline, to those that are online. They might
+    /// never come to look for it.
     #[cold]
     fn hand_over(&self, i: usize) {
         let w = &self.schedulers[i];
@@ -772,7 +804,8 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// A look of scheduler `i` at the first scheduler that has a single process; `before`: its last look.
+    /// Looks at the first scheduler that has a single waiting process. `before` is the last look of
+    /// scheduler `i`.
     #[inline]
     pub(crate) fn glance(&self, i: usize, before: Glance) -> Glance {
         let n = self.count();
@@ -785,7 +818,8 @@ impl<H: Hooks> RunQueues<H> {
         Some(Seen { picks, looks })
     }
 
-    /// The next process for scheduler `i`: of its own queue, or of another's. `glance`: that of a moment ago.
+    /// Returns the next process for scheduler `i`, from its own queue or from another's. `glance`
+    /// is its last look.
     pub fn next(&self, i: usize, glance: Glance) -> Option<u32> {
         let w = &self.schedulers[i];
         let online = i < self.online();
@@ -804,14 +838,15 @@ impl<H: Hooks> RunQueues<H> {
         self.steal(i, glance)
     }
 
-    /// Whether a scheduler runs the same process for long by now.
+    /// Whether a scheduler has run the same process for long.
     fn has_long_run(&self, v: &Scheduler, glance: Glance) -> bool {
         let same = |g: Seen| g.picks == v.picks.load(Ordering::Relaxed) && g.looks >= LOOKS_AT_ONE;
         v.has_one() && glance.is_some_and(same)
     }
 
-    /// Takes half of another's processes, of each level; the first is the answer. Where there are some of high priority or
-    /// above it takes of these only: whatever else came along would wait behind them here.
+    /// Steals half of another scheduler's processes, level by level, and returns the first. If
+    /// there are some of high priority or above, it steals only those: others would wait behind
+    /// them here.
     fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
         let n = self.count();
         for k in 1..n {
@@ -819,14 +854,15 @@ impl<H: Hooks> RunQueues<H> {
             let v_online = (i + k) % n < self.online();
             match v.len() {
                 0 => continue,
-                _ if v_online && v.keeps() => continue,
-                // It is likely that the one that runs there is about to wait, for this one: as they would take turns on
-                // two processors, at a much higher price. Where it goes on running the other is taken a moment later.
-                // What is short isn't worth the way at all: one that makes others is at it for a slice.
+                _ if v_online && v.keeps_order() => continue,
+                // The process that runs there probably waits soon, for the one that waits here:
+                // they would alternate on two processors, at a much higher price. If it keeps
+                // running, the other is stolen a moment later. Short work isn't worth stealing at
+                // all: a process that spawns many such ones has a slice for them.
                 _ if v_online && v.is_brief() && !self.has_long_run(v, glance) => continue,
                 _ => {}
             }
-            // Half of what is there, so that thieves don't come again at once.
+            // Half of them, so that the thief doesn't come back at once.
             let mut got: Vec<(u32, usize)> = Vec::new();
             {
                 let mut q = v.lock();
@@ -839,7 +875,7 @@ impl<H: Hooks> RunQueues<H> {
                     let want = most.min(got.len() + q.levels[l].len().div_ceil(2));
                     while got.len() < want {
                         match q.levels[l].pop_front() {
-                            // Those of schedulers that are offline run where they can.
+                            // Bound to a scheduler that is offline, a process runs where it can.
                             Some(c) if v_online && self.hooks.bound(c) != 0 => stay.push(c),
                             Some(c) => {
                                 q.len -= 1;
@@ -854,7 +890,7 @@ impl<H: Hooks> RunQueues<H> {
                 }
                 v.set_len(&q);
             }
-            // The process that goes next there, only where nothing else is.
+            // The process in the slot is stolen only if there is nothing else.
             if got.is_empty() {
                 got.extend(v.empty_slot().map(|c| (c, WOKEN)));
             }
@@ -870,15 +906,16 @@ impl<H: Hooks> RunQueues<H> {
         None
     }
 
-    /// Scheduler `i` has found nothing: it sleeps until somebody wakes it, unless something has come meanwhile. `glanced`:
-    /// what it saw of the others before. `patient`: it does not sleep while somebody has a single process either.
+    /// Puts scheduler `i`, which has found nothing, to sleep until somebody wakes it, unless
+    /// something has come meanwhile. `glanced` is its last look at the others. `patient`: it does
+    /// not sleep while another has a single waiting process.
     pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest<H::Found> {
         let w = &self.schedulers[i];
         *w.parked.lock() = Parked::Here;
         w.idle.store(true, Ordering::Relaxed);
         let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
         self.hooks.rests(i, idle);
-        // Against that in `put`.
+        // Pairs with the fence in `put`.
         fence(Ordering::SeqCst);
         let rest = if let Some(c) = self.next(i, glanced) {
             Rest::Found(c)
@@ -893,7 +930,7 @@ impl<H: Hooks> RunQueues<H> {
         rest
     }
 
-    /// Scheduler `i` sleeps until its mark is gone, or something has come from outside.
+    /// Sleeps until the mark of scheduler `i` is gone, or an event arrives from outside.
     fn sleep(&self, i: usize) -> Rest<H::Found> {
         let w = &self.schedulers[i];
         let mut p = w.parked.lock();
@@ -919,9 +956,9 @@ impl<H: Hooks> RunQueues<H> {
         Rest::Woken
     }
 
-    /// Makes `n` schedulers run processes, and `start`s those that don't exist; where that fails there are fewer. The others
-    /// rest when they are done with the process they run, and what is in their queues is taken by the rest. The number
-    /// that was online before.
+    /// Brings `n` schedulers online and `start`s those that don't exist; if that fails, there are
+    /// fewer. The others rest after the process that they run, and the rest take what is in their
+    /// queues. Returns the previous number.
     pub(crate) fn set_online(&self, n: usize, start: impl Fn(usize) -> bool) -> usize {
         let n = n.clamp(1, self.schedulers.len());
         let before = self.online.swap(n, Ordering::SeqCst);
@@ -933,7 +970,7 @@ impl<H: Hooks> RunQueues<H> {
                 break;
             }
         }
-        // Those that came online, and those that have to find the work of the others.
+        // Wakes those that came online, and those that must take over the work of the others.
         for w in self.started() {
             w.wake(&self.hooks);
         }
@@ -946,7 +983,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_more_of_normal_priority_takes_none_whatever_their_levels() {
+    fn a_scheduler_with_more_of_normal_priority_takes_none() {
         let (normal, low) = (Priority::Normal as usize, Priority::Low as usize);
         let taken = |mine: [(usize, usize); 2], theirs: [(usize, usize); 2]| {
             let of = |queued: [(usize, usize); 2]| {
@@ -954,12 +991,13 @@ mod tests {
                 queued.into_iter().for_each(|(l, k)| n[l] = k);
                 n
             };
-            let n = to_take(&of(mine), &of(theirs), false);
+            let n = shares_to_take(&of(mine), &of(theirs), false);
             EQUAL.iter().map(|&l| n[l]).sum::<usize>()
         };
-        // Three that have had several slices, and one that runs soon on the other, besides many of low priority.
+        // Three that have had several slices here; one that runs soon on the other, beside many of
+        // low priority.
         assert_eq!(taken([(OWING, 3), (low, 10)], [(normal, 1), (low, 10)]), 0);
-        // Of three, one runs on the other: the one that waits there comes here.
+        // One of three runs on the other: the one that waits there moves here.
         assert_eq!(taken([(normal, 1), (low, 0)], [(OWING, 1), (low, 0)]), 1);
         assert_eq!(taken([(normal, 0), (low, 1)], [(OWING, 4), (low, 1)]), 3);
     }

@@ -1,4 +1,5 @@
-//! Tests of [`super::queues`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::queues`], one thread at a time. `crates/models` compiles the same file for its
+//! models.
 
 use super::queues::*;
 use crate::process::state::Priority;
@@ -23,9 +24,9 @@ impl Hooks for Alone {
 fn a_single_process_of_high_priority_goes_to_a_worker_without() {
     let q = RunQueues::new(2, Alone);
     q.set_online(2, |_| true);
-    q.put(1, Priority::Max, Comes::Spent, 1);
-    q.put(2, Priority::High, Comes::Spent, 1);
-    q.put(3, Priority::Normal, Comes::Spent, 2);
+    q.put(1, Priority::Max, Cause::Spent, 1);
+    q.put(2, Priority::High, Cause::Spent, 1);
+    q.put(3, Priority::Normal, Cause::Spent, 2);
     assert_eq!(q.next(0, None), Some(1));
     assert_eq!(q.next(1, None), Some(2));
     assert_eq!(q.next(1, None), Some(3));
@@ -36,17 +37,17 @@ fn what_waits_behind_a_process_of_high_priority_goes_to_a_worker_without() {
     let q = RunQueues::new(2, Alone);
     q.set_online(2, |_| true);
     for i in 0..20 {
-        q.put(i, Priority::Normal, Comes::Spent, 1 + i as usize % 2);
+        q.put(i, Priority::Normal, Cause::Spent, 1 + i as usize % 2);
     }
-    q.put(100, Priority::High, Comes::Spent, 1);
+    q.put(100, Priority::High, Cause::Spent, 1);
     let mut ran = [false; 20];
     for _ in 0..5000 {
         let urgent = q.next(0, None).expect("it is queued again each time");
         assert_eq!(urgent, 100);
         let c = q.next(1, None).expect("there are more than enough");
         ran[c as usize] = true;
-        q.put(c, Priority::Normal, Comes::Spent, 2);
-        q.put(urgent, Priority::High, Comes::Spent, 1);
+        q.put(c, Priority::Normal, Cause::Spent, 2);
+        q.put(urgent, Priority::High, Cause::Spent, 1);
     }
     assert!(ran.iter().all(|&r| r));
 }
@@ -55,8 +56,8 @@ fn what_waits_behind_a_process_of_high_priority_goes_to_a_worker_without() {
 fn what_was_raised_is_put_back_before_its_equals() {
     let q = RunQueues::new(1, Alone);
     q.set_online(1, |_| true);
-    q.put(1, Priority::Normal, Comes::Spent, 1);
-    q.put(2, Priority::Normal, Comes::Spent, 1);
+    q.put(1, Priority::Normal, Cause::Spent, 1);
+    q.put(2, Priority::Normal, Cause::Spent, 1);
     let mut marked = false;
     q.raise(2, Priority::Max, || marked = true);
     assert!(marked);
@@ -71,8 +72,8 @@ fn a_thief_takes_half_of_each_level() {
     let q = RunQueues::new(2, Alone);
     q.set_online(2, |_| true);
     for i in 0..10 {
-        q.put(i, Priority::Normal, Comes::Spent, 1);
-        q.put(10 + i, Priority::Low, Comes::Spent, 1);
+        q.put(i, Priority::Normal, Cause::Spent, 1);
+        q.put(10 + i, Priority::Low, Cause::Spent, 1);
     }
     assert_eq!(q.next(1, None), Some(0));
     assert_eq!(q.lengths(), [10, 9]);
@@ -86,9 +87,9 @@ fn a_thief_takes_nothing_along_with_what_is_urgent() {
     let q = RunQueues::new(2, Alone);
     q.set_online(2, |_| true);
     for i in 0..10 {
-        q.put(i, Priority::Normal, Comes::Spent, 1);
+        q.put(i, Priority::Normal, Cause::Spent, 1);
     }
-    q.put(100, Priority::High, Comes::Spent, 1);
+    q.put(100, Priority::High, Cause::Spent, 1);
     assert_eq!(q.next(1, None), Some(100));
     assert_eq!(q.lengths(), [10, 0]);
 }

@@ -1,5 +1,5 @@
-//! Handling of the signals that have arrived at a process. Runs on the thread that owns the process, between two of
-//! its instructions (or in a native that waits).
+//! Handling of the signals that have arrived at a process. Runs on the thread that owns the
+//! process, between two of its instructions (or in a native that waits).
 
 use super::send::{link_exit, monitor_down};
 use crate::cx::Cx;
@@ -22,29 +22,30 @@ use purlin_term::plants::{self, Plant};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use smallvec::SmallVec;
 
-/// The numbers of a reference of this node.
+/// Returns the key of a reference of this node.
 #[inline]
 pub fn ref_key(t: Term) -> Option<RefKey> {
     RefKey::of(t)
 }
 
-/// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
+/// Takes the signals in transit and handles them. Returns whether messages have arrived that the
+/// current receive has not seen.
 #[inline]
 pub fn fetch(cx: &mut Cx) -> bool {
-    // Whoever has pushed something and not set the bit yet is about to.
+    // A thread that has pushed a signal and not set the bit yet is about to.
     if !cx.process().state.take_signals() {
         return false;
     }
-    // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
-    // another process, has left. So a task that looks at registers finds none. A process that hibernates knows its own, and waits
-    // with them.
+    // In the middle of a time slice it is unknown which registers hold terms: they contain what
+    // returned code, or another process, has left. So a task that looks at registers finds none. A
+    // process that hibernates knows its own, and waits with them.
     let live = std::mem::take(&mut cx.interp.live);
     let new = fetch_all(cx);
     cx.interp.live = live;
     new
 }
 
-/// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
+/// As [`fetch`], for a process whose bit `SIGNALS` was set and has been cleared.
 pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
@@ -78,7 +79,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: as above.
     let p = unsafe { &mut *cx.proc };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
-    // One that waits does not run code yet: it says so itself then.
+    // A waiting process does not run code yet. It settles when it does.
     if asked
         && !p.has(EXIT_PENDING | crate::process::WAITING)
         && p.ext().is_none_or(|e| e.deferred.is_empty())
@@ -90,30 +91,45 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     !p.has(EXIT_PENDING) && queued > before
 }
 
-/// The effect of a signal on the process in the context.
+/// Handles a signal on behalf of the process in the context.
 ///
 /// # Safety
-/// That process is this thread's; the signal is owned by the caller, in no chain, and not used afterwards.
+/// The process in the context is this thread's. The signal is owned by the caller, in no chain, and
+/// not used afterwards.
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    match (*s).kind {
-        Kind::Message => message(cx, s, false),
-        Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
-        Kind::LinkExit | Kind::Exit => exit(cx, s),
-        Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => behind_end(p, s),
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, kind, term) = unsafe { (&mut *cx.proc, (*s).kind, (*s).term) };
+    match kind {
+        // SAFETY: the contract is the same.
+        Kind::Message => return unsafe { message(cx, s, false) },
+        // SAFETY: the contract is the same.
+        Kind::AliasMessage | Kind::UrgentMessage => return unsafe { alias_message(cx, s) },
+        // SAFETY: the contract is the same.
+        Kind::LinkExit | Kind::Exit => return unsafe { exit(cx, s) },
+        // SAFETY: the contract is the same.
+        Kind::Down => return unsafe { down(cx, s) },
+        // SAFETY: the contract is the same, and the kind is that of the function.
+        Kind::External => return unsafe { external(cx, s) },
+        Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => {
+            // SAFETY: the contract is the same.
+            return unsafe { after_end(p, s) };
+        }
+        Kind::Run => {
+            // SAFETY: the signal is the caller's, and of that kind.
+            let task = unsafe { Signal::into_task(s) };
+            return task(Some(cx));
+        }
         Kind::Link => {
-            events::tie(p, Tie::GettingLinked, (*s).term);
-            link(p, (*s).term);
-            Signal::free(s);
+            events::tie(p, Tie::GettingLinked, term);
+            link(p, term);
         }
         Kind::Unlink => {
-            if let Some(&[from, id]) = (*s).term.as_tuple() {
+            if let Some(&[from, id]) = term.as_tuple() {
                 unlinked(p, from, id);
             }
-            Signal::free(s);
         }
         Kind::UnlinkAck => {
-            if let Some(&[from, id]) = (*s).term.as_tuple()
+            if let Some(&[from, id]) = term.as_tuple()
                 && let Some(e) = p.ext()
             {
                 let n = id.as_small().unwrap_or(0) as u32;
@@ -124,101 +140,108 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
                     e.links.remove(&Peer::of(from));
                 }
             }
-            Signal::free(s);
         }
         Kind::Monitor => {
-            if let Some(&[r, by, name]) = (*s).term.as_tuple()
+            if let Some(&[r, by, name]) = term.as_tuple()
                 && let Some(k) = ref_key(r)
             {
                 p.ext_mut().watchers.insert(k, Watcher::new(by, name));
             }
-            Signal::free(s);
         }
         Kind::Demonitor => {
-            if let Some(&[r, _]) = (*s).term.as_tuple()
+            if let Some(&[r, _]) = term.as_tuple()
                 && let (Some(k), Some(e)) = (ref_key(r), p.ext())
             {
                 e.watchers.remove(&k);
             }
-            Signal::free(s);
-        }
-        Kind::Down => down(cx, s),
-        Kind::External => external(cx, s),
-        Kind::Run => {
-            let task = Signal::into_task(s);
-            task(Some(cx));
         }
     }
+    // SAFETY: it is the caller's, and its term is not used any more.
+    unsafe { Signal::free(s) };
 }
 
-/// Behind the signal that ends it a process counts as gone. Whoever asked hears so when its names and tables are gone too.
+/// Keeps or answers a signal that has arrived behind the one that ends the process. The process
+/// counts as gone; the sender is answered once its names and tables are gone too.
 ///
 /// # Safety
-/// `p` is this thread's; for the signal as for [`handle`].
+/// `p` is this thread's; for the signal, as for [`handle`].
 #[cold]
-unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
+unsafe fn after_end(p: &mut Process, s: *mut Signal) {
     if p.state.load().is_exiting() {
-        drain_dead(p.pid(), s as *mut Link);
+        // SAFETY: by the contract, the signal is the caller's, a chain of one.
+        unsafe { drain_dead(p.pid(), s as *mut Link) };
     } else {
-        p.ext_mut().behind_end.push(s);
+        p.ext_mut().after_end.push(s);
     }
 }
 
-/// A message goes into the mailbox; one with priority (`urgent`) before all that have none.
+/// Puts a message into the mailbox; an `urgent` one before all without priority.
 ///
 /// # Safety
-/// As for [`handle`]; the signal's term is the message, or with what its marks (`sequel`, `sent_by`) say before it.
+/// As for [`handle`]; the signal's term is the message, wrapped as its marks (`sequel`, `sent_by`)
+/// say.
 unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
-    if (*s).sequel == Sequel::Token
-        && let Some((_, msg)) = (*s).term.as_cons()
+    // SAFETY: by the contract, the signal is the caller's.
+    let msg = unsafe { &mut *s };
+    if msg.sequel == Sequel::Token
+        && let Some((_, m)) = msg.term.as_cons()
     {
-        (*s).term = msg;
+        msg.term = m;
     }
-    if (*s).sent_by {
-        (*s).sent_by = false;
-        if let Some((who, msg)) = (*s).term.as_cons() {
+    if msg.sent_by {
+        msg.sent_by = false;
+        if let Some((who, m)) = msg.term.as_cons() {
             from = Some(who);
-            (*s).term = msg;
+            msg.term = m;
         }
     }
-    if (*cx.proc).has(crate::process::TRACED) {
-        events::sink().received(cx, from, (*s).term);
+    let term = msg.term;
+    // SAFETY: by the contract, the process is this thread's.
+    if unsafe { (*cx.proc).has(crate::process::TRACED) } {
+        events::sink().received(cx, from, term);
     }
-    let m = (*cx.proc).mailbox_mut();
-    if urgent {
-        m.put_first(s);
-    } else {
-        m.append(s);
+    // SAFETY: as above; the signal is a message now.
+    unsafe {
+        let m = (*cx.proc).mailbox_mut();
+        if urgent {
+            m.put_first(s);
+        } else {
+            m.append(s);
+        }
     }
 }
 
-/// A message that was sent by an alias: one if that is active.
+/// Handles a message that was sent to an alias: receives it if the alias is active.
 ///
 /// # Safety
 /// As for [`handle`].
 unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let Some((r, msg)) = (*s).term.as_cons() else {
-        return Signal::free(s);
-    };
-    let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
-        return Signal::free(s);
-    };
-    (*s).kind = Kind::Message;
-    (*s).term = msg;
-    message(cx, s, urgent);
+    // SAFETY: by the contract, process and signal are this thread's.
+    unsafe {
+        let p = &mut *cx.proc;
+        let Some((r, msg)) = (*s).term.as_cons() else {
+            return Signal::free(s);
+        };
+        let Some(urgent) = check_alias(p, r, (*s).kind == Kind::UrgentMessage) else {
+            return Signal::free(s);
+        };
+        (*s).kind = Kind::Message;
+        (*s).term = msg;
+        message(cx, s, urgent);
+    }
 }
 
-/// Whether a message by the alias `r` is one: with priority, if it has been sent so (`urgent`) and the alias has.
-fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
+/// Returns `None` if the alias `r` is not active, or else whether the message has priority: if it
+/// was sent so (`urgent`) and the alias has priority.
+fn check_alias(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
     let k = ref_key(r)?;
     let mut ended = None;
     let active = match p.ext() {
         None => false,
         Some(e) => {
             let made = e.rare().is_some_and(|r| r.aliases.contains(&k));
-            // That a monitor has priority does not give it to messages by its alias.
+            // Priority of a monitor does not extend to messages to its alias.
             urgent = urgent && made;
             let alias = e.rare().and_then(|r| {
                 let once = r.aliases.get_mut(&k).copied()?;
@@ -252,41 +275,47 @@ fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
     active.then_some(urgent)
 }
 
-/// A message of another node goes into the mailbox as it came. A tracer sees it as a term.
+/// Puts a message of another node into the mailbox as it is. A tracer sees the decoded term.
 ///
 /// # Safety
 /// As for [`handle`]; the signal is a [`Kind::External`].
 unsafe fn external(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, msg) = unsafe { (&mut *cx.proc, &mut *s) };
     let mut urgent = false;
-    if let Some(alias) = (*s).take_alias() {
-        match passes(p, alias.term(), (*s).is_urgent()) {
+    if let Some(alias) = msg.take_alias() {
+        match check_alias(p, alias.term(), msg.is_urgent()) {
             Some(first) => urgent = first,
-            None => return Signal::free(s),
+            // SAFETY: it is the caller's, and not used any more.
+            None => return unsafe { Signal::free(s) },
         }
     }
     if p.has(crate::process::TRACED) {
-        let from = (*s).origin();
-        match (*s).decode(usize::MAX).0 {
+        let from = msg.origin();
+        match msg.decode(usize::MAX).0 {
             Step::Whole(t) => events::sink().received(cx, from, t),
             Step::More | Step::Bad => {
-                let u = (*s).take_undecoded();
-                Signal::free(s);
+                let u = msg.take_undecoded();
+                // SAFETY: as above.
+                unsafe { Signal::free(s) };
                 u.iter().for_each(|u| u.refused());
                 return;
             }
         }
     }
-    let m = (*cx.proc).mailbox_mut();
-    if urgent {
-        m.put_first(s);
-    } else {
-        m.append(s);
+    // SAFETY: as above; the mailbox owns the message from then on, and stays this thread's.
+    unsafe {
+        let m = (*cx.proc).mailbox_mut();
+        if urgent {
+            m.put_first(s);
+        } else {
+            m.append(s);
+        }
+        m.count_external(&*s);
     }
-    m.count_external(&*s);
 }
 
-/// Tells what `m` watches that the process `me` does not watch it by `r` any more.
+/// Tells the target of `m` that the process `me` no longer monitors it by `r`.
 #[inline]
 pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
     match m.target() {
@@ -300,7 +329,7 @@ pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
     }
 }
 
-/// Tells `to` that `from` does not watch it by `r` any more.
+/// Tells `to` that `from` no longer monitors it by `r`.
 #[inline]
 pub fn send_demonitor(from: Term, to: Term, r: Term) {
     if to.is_local_port() {
@@ -311,24 +340,26 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
     unsafe { push_or_free(to, Signal::tuple_of(Kind::Demonitor, &[r, from])) };
 }
 
-/// An exit signal has arrived: it becomes a message, ends the process, or nothing.
+/// Handles an exit signal: turns it into a message, ends the process, or ignores it.
 ///
 /// # Safety
 /// As for [`handle`].
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let broken = (*s).kind == Kind::LinkExit;
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let broken = signal.kind == Kind::LinkExit;
     let mut urgent = false;
-    if (*s).sequel == Sequel::Token
-        && let Some((_, told)) = (*s).term.as_cons()
+    if signal.sequel == Sequel::Token
+        && let Some((_, exit)) = signal.term.as_cons()
     {
-        (*s).term = told;
+        signal.term = exit;
     }
-    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
+    let Some(&[_, from, reason]) = signal.term.as_tuple() else {
+        // SAFETY: it is the caller's, and not used any more.
+        return unsafe { Signal::free(s) };
     };
     if broken {
-        // Only a link that is there and has not been taken away breaks.
+        // Only an existing link that is not being removed breaks.
         let there = p.ext().is_some_and(|e| {
             e.links
                 .get_mut(&Peer::of(from))
@@ -337,19 +368,21 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         if let (true, Some(e)) = (there, p.ext()) {
             e.links.remove(&Peer::of(from));
             urgent = e.take_urgent_link(Peer::of(from));
-            // One that ends by it has that told, and nothing else.
+            // A process that ends by it is traced as ending, and nothing else.
             if p.has(TRAP_EXIT) || reason == am::NORMAL {
                 events::tie(p, Tie::GettingUnlinked, from);
             }
         } else {
-            return Signal::free(s);
+            // SAFETY: as above.
+            return unsafe { Signal::free(s) };
         }
     }
-    exited(cx, s, broken, urgent);
+    // SAFETY: the contract is the same.
+    unsafe { exited(cx, s, broken, urgent) };
 }
 
-/// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
-/// effect now.
+/// Applies the exit signal of `from`, on another node, whose link has already been removed. It may
+/// have come with a token.
 pub fn remote_link_broke(
     cx: &mut Cx,
     from: Term,
@@ -362,9 +395,9 @@ pub fn remote_link_broke(
         Some(t) => {
             let mut f = Fragment::new();
             let parts = [from, reason].map(|t| copy::copy(t, &mut f));
-            let told = f.tuple(&[am::EXIT_UC, parts[0], parts[1]]);
-            let told = OwnedTerm::from_parts(told, f);
-            Signal::with_token(None, t, None, told.term())
+            let exit = f.tuple(&[am::EXIT_UC, parts[0], parts[1]]);
+            let exit = OwnedTerm::from_parts(exit, f);
+            Signal::with_token(None, t, None, exit.term())
         }
     };
     let p = cx.process();
@@ -377,8 +410,8 @@ pub fn remote_link_broke(
             None => (*s).sequel = Sequel::Ends,
             Some(_) => {
                 (*s).kind = Kind::LinkExit;
-                if let Some((_, told)) = (*s).term.as_cons() {
-                    (*s).term = told;
+                if let Some((_, exit)) = (*s).term.as_cons() {
+                    (*s).term = exit;
                 }
             }
         }
@@ -386,20 +419,22 @@ pub fn remote_link_broke(
     }
 }
 
-/// An exit signal that was sent by an alias arrives at the process that made that: it has an effect as long as the alias is
-/// active, and priority if it was sent so (`urgent`) and the alias has. It is no reply: an alias that ends with the first one stays.
+/// Applies an exit signal that was sent to an alias of the running process. It takes effect while
+/// the alias is active, and has priority if it was sent so (`urgent`) and the alias has priority.
+/// It is not a reply: an alias that ends with the first reply stays.
 pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: bool) {
     let Some(e) = cx.process().ext() else { return };
     let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
     let urgent = urgent && made.is_some() && e.is_urgent(&k);
     let monitor = e.monitors.get_mut(&k);
     if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
-        exit_arrived(cx, from, reason, urgent);
+        apply_exit(cx, from, reason, urgent);
     }
 }
 
-/// An exit signal that `from` has sent takes effect, as if it had arrived here. `urgent`: if it becomes a message, it has priority.
-pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
+/// Applies an exit signal of `from` as if it had just arrived. `urgent`: if it becomes a message,
+/// that has priority.
+pub fn apply_exit(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
     unsafe {
@@ -408,7 +443,7 @@ pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     }
 }
 
-/// The link with `with`, which there is not, breaks with priority.
+/// Breaks the link with `with`, which was never established.
 pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, with, reason]);
     // SAFETY: a fresh signal.
@@ -418,37 +453,40 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     }
 }
 
-/// A signal for the running process comes out of a task that it runs: as if it had arrived here.
+/// Handles a signal for the running process that comes out of a task, as if it had just arrived.
 ///
 /// # Safety
-/// The signal is owned by the caller, and of a kind that takes nothing from the running process but what any signal does: a
-/// message, also by an alias, an exit signal, or the end of what is watched.
-pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
-    (*s).link.next = std::ptr::null_mut();
-    handle(cx, s);
+/// The signal is owned by the caller, and of a kind that takes nothing else from the running
+/// process: a message, also to an alias, an exit signal, or the end of a monitored object.
+pub unsafe fn handle_here(cx: &mut Cx, s: *mut Signal) {
+    // SAFETY: by the contract, the signal is the caller's; the process in a context is its
+    // thread's.
+    unsafe {
+        (*s).link.next = std::ptr::null_mut();
+        handle(cx, s);
+    }
 }
 
-/// The effect of an exit signal whose link, if it has one, is gone.
+/// Applies an exit signal whose link, if it has one, is removed already.
 ///
 /// # Safety
 /// As for [`handle`].
 unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
-    let p = &mut *cx.proc;
-    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
-    };
-    if !broken && reason == am::KILL {
-        p.end_for(am::KILLED);
-        return Signal::free(s);
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    if let Some(&[_, from, reason]) = signal.term.as_tuple() {
+        if !broken && reason == am::KILL {
+            p.mark_to_exit(am::KILLED);
+        } else if p.has(TRAP_EXIT) {
+            signal.kind = Kind::Message;
+            // SAFETY: the contract is the same; the tuple is the message.
+            return unsafe { message(cx, s, urgent) };
+        } else if reason != am::NORMAL || (!broken && from == p.pid()) {
+            p.mark_to_exit(reason);
+        }
     }
-    if p.has(TRAP_EXIT) {
-        (*s).kind = Kind::Message;
-        return message(cx, s, urgent);
-    }
-    if reason != am::NORMAL || (!broken && from == p.pid()) {
-        p.end_for(reason);
-    }
-    Signal::free(s);
+    // SAFETY: it is the caller's, and not used any more.
+    unsafe { Signal::free(s) };
 }
 
 #[inline]
@@ -474,21 +512,23 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
 }
 
-/// The object that the process of the context monitors by `r` has ended, or counts as ended.
+/// Ends the running process's monitor `r` of `object`, which has ended or counts as ended.
 pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     let s = super::send::down_signal(r, am::PROCESS, object, reason);
     // SAFETY: a fresh signal; the process is the context's.
     unsafe { down(cx, s) };
 }
 
-/// The object of a monitor has ended, or counts as ended.
+/// Handles the end of a monitored object.
 ///
 /// # Safety
 /// As for [`handle`].
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let Some(&[_, r, kind, object, reason]) = signal.term.as_tuple() else {
+        // SAFETY: it is the caller's, and not used any more.
+        return unsafe { Signal::free(s) };
     };
     let mut urgent = false;
     let m = ref_key(r).and_then(|k| {
@@ -503,22 +543,28 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
         Some(m)
     });
     let Some(m) = m else {
-        return Signal::free(s);
+        // SAFETY: as above.
+        return unsafe { Signal::free(s) };
     };
     match m.tag() {
         None => {
             if plants::due(Plant::DownTwice, 100) {
                 let again = Signal::tuple_of(Kind::Message, &[am::DOWN, r, kind, object, reason]);
-                message(cx, again, false);
+                // SAFETY: a fresh signal.
+                unsafe { message(cx, again, false) };
             }
-            (*s).kind = Kind::Message;
-            message(cx, s, urgent);
+            signal.kind = Kind::Message;
+            // SAFETY: the contract is the same; the tuple is the message.
+            unsafe { message(cx, s, urgent) };
         }
         Some(tag) => {
             let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
-            (*t).sequel = (*s).sequel;
-            Signal::free(s);
-            message(cx, t, urgent);
+            // SAFETY: a fresh signal, which has copies of the terms of the old one.
+            unsafe {
+                (*t).sequel = signal.sequel;
+                Signal::free(s);
+                message(cx, t, urgent);
+            }
         }
     }
 }
@@ -527,8 +573,8 @@ lazy_atoms! {
     a_change = "CHANGE"; a_clock_service = "clock_service";
 }
 
-/// The offset between monotonic and system time has changed: the process of the context is told once for each of its monitors
-/// of the clock, which stay.
+/// Sends the running process the new time offset, once for each of its monitors of the clock, which
+/// stay.
 pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     // SAFETY: the process is the context's, and the signals are fresh.
     unsafe {
@@ -544,8 +590,8 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
             .map(|(k, m)| {
                 let r = RefWords::new(k.numbers());
                 let tag = m.tag().unwrap_or(a_change());
-                let told = [tag, r.term(), am::TIME_OFFSET, a_clock_service(), offset];
-                Signal::tuple_of(Kind::Message, &told)
+                let message = [tag, r.term(), am::TIME_OFFSET, a_clock_service(), offset];
+                Signal::tuple_of(Kind::Message, &message)
             })
             .collect();
         for s in all {
@@ -554,12 +600,12 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     }
 }
 
-/// A living process is looked at only if it has so many aliases.
+/// Number of aliases from which on a live process is asked to check them.
 const MANY_ALIASES: usize = 16;
 
-/// There are many aliases that have left this runtime: those that are none any more are forgotten, of processes that have ended and of
-/// those that have many.
-pub fn look_at_aliases(all: &[(Term, usize)]) {
+/// Removes records of aliases that have left this runtime and are no longer active: those of
+/// processes that have ended, and of processes that have many.
+pub fn prune_aliases(all: &[(Term, usize)]) {
     for &(pid, n) in all {
         if table().find(pid).is_none() {
             aliases::process_ended(pid);
@@ -573,7 +619,7 @@ pub fn look_at_aliases(all: &[(Term, usize)]) {
     }
 }
 
-/// Whether the reference of these numbers is an alias of the process, or may become one.
+/// Whether the reference with these numbers is an alias of the process, or may become one.
 fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
     let (Some(k), Some(e)) = (ref_key(RefWords::new(numbers).term()), p.ext()) else {
         return false;
@@ -586,21 +632,27 @@ fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
         })
 }
 
-/// Handles what arrives at a process that has ended: those who link and monitor hear of it.
+/// Answers the signals that arrive at a process that has ended.
 ///
 /// # Safety
-/// The chain is owned by the caller.
+/// The caller owns the chain.
 pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
     while !chain.is_null() {
         let s = chain as *mut Signal;
-        chain = (*s).link.next;
-        match (*s).kind {
+        // SAFETY: by the contract, the chain is the caller's.
+        let (kind, term) = unsafe {
+            chain = (*s).link.next;
+            ((*s).kind, (*s).term)
+        };
+        match kind {
             Kind::Run => {
-                Signal::into_task(s)(None);
+                // SAFETY: as above, and it is of that kind.
+                let task = unsafe { Signal::into_task(s) };
+                task(None);
                 continue;
             }
             Kind::Link => {
-                let from = (*s).term;
+                let from = term;
                 if from.is_local_pid() {
                     link_exit(me, from, am::NOPROC);
                 } else {
@@ -608,23 +660,26 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
                 }
             }
             Kind::Unlink => {
-                if let Some(&[from, id]) = (*s).term.as_tuple() {
-                    push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id]));
+                if let Some(&[from, id]) = term.as_tuple() {
+                    // SAFETY: a fresh signal.
+                    unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
                 }
             }
             Kind::Monitor => {
-                if let Some(&[r, by, name]) = (*s).term.as_tuple() {
-                    tell_down(by, r, me, name, am::NOPROC);
+                if let Some(&[r, by, name]) = term.as_tuple() {
+                    send_down(by, r, me, name, am::NOPROC);
                 }
             }
             _ => {}
         }
-        Signal::free(s);
+        // SAFETY: as above; it is not used any more.
+        unsafe { Signal::free(s) };
     }
 }
 
-/// Tells a watcher that the process `me` (watched by `name`, if that is no nil) has ended.
-pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
+/// Tells a monitoring process that the process `me` has ended. `name` is the name that it monitored
+/// by, or nil.
+pub fn send_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
     if by == NIL {
         outside().watched_down(r, me);
     } else if name == NIL {
@@ -638,7 +693,7 @@ pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
     }
 }
 
-/// A copy of `t` that the context's heap holds.
+/// Copies `t` to the context's heap.
 #[inline]
 pub fn copy_in(cx: &mut Cx, t: Term) -> Term {
     copy::copy(t, cx)

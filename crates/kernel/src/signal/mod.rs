@@ -1,13 +1,15 @@
-//! Signals: everything that one process does to another.
+//! Signals: all effects of one process on another.
 //!
 //! # Order
-//! Signals of one sender to one receiver arrive in the order in which they were sent, whatever their kinds, since all
-//! go through one queue. Nothing is done to another process in any other way.
+//! Signals of one sender to one receiver arrive in the order in which they were sent, whatever
+//! their kinds, since all go through one queue. There is no other way to affect another process.
 
-mod again;
+#![deny(unsafe_op_in_unsafe_fn)]
+
 pub mod handle;
 pub mod post;
 pub mod receive;
+mod repeated;
 pub mod send;
 pub mod share;
 pub mod suspend;

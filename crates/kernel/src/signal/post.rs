@@ -1,4 +1,5 @@
-//! A signal is put into the queue of a process, which is woken. [`crate::signal`] decides what is sent, and to whom.
+//! Delivery: puts a signal into the queue of a process and wakes the process. [`crate::signal`]
+//! decides what is sent, and to which process.
 
 use crate::events;
 use crate::message::{Kind, Signal};
@@ -9,15 +10,16 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, Term, delays};
 use std::sync::atomic::Ordering;
 
-/// Pushes a signal on the queue of a local process and wakes it. False: there is no such process, and the signal is
-/// still the caller's.
+/// Pushes a signal on the queue of a local process and wakes it. Returns false if there is no such
+/// process; the signal is still the caller's then.
 ///
 /// # Safety
 /// `sig` is a signal owned by the caller.
 #[inline]
 pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
     match table().find(to) {
-        Some(p) => push_at(p, to, sig) != Pushed::Refused,
+        // SAFETY: by the contract; `p` is a cell.
+        Some(p) => unsafe { push_at(p, to, sig) != Pushed::Refused },
         None => false,
     }
 }
@@ -25,27 +27,28 @@ pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
 /// The outcome of sending a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// There is no such process; the signal is still the caller's.
+    /// There is no such process. The signal is still the caller's.
     Refused,
     Done,
-    /// The receiver has got behind with what it is sent.
+    /// The receiver has fallen behind with its signals.
     Behind,
 }
 
-/// As [`push`], to the cell that `to` was found in.
+/// As [`push`], to the cell that was found for `to`.
 ///
 /// # Safety
 /// As for [`push`]; `p` is a cell.
 #[inline]
 pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
-    match put(p, to, sig) {
+    // SAFETY: the contract is the same.
+    match unsafe { put(p, to, sig) } {
         None => Pushed::Refused,
         Some(Wake::Enqueue(prio)) => {
             sched::enqueue(p, prio);
             Pushed::Done
         }
         Some(Wake::Dirty(io)) => {
-            sched::call_from_pool(p, io);
+            sched::take_from_pool(p, io);
             Pushed::Done
         }
         Some(Wake::Seen) => Pushed::Done,
@@ -53,55 +56,64 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
     }
 }
 
-/// Puts a signal into the queue in transit; None: there is no such process, and the signal is still the caller's.
+/// Puts a signal into the queue in transit. Returns `None` if there is no such process; the signal
+/// is still the caller's then.
 ///
 /// # Safety
 /// As for [`push_at`].
 #[inline(always)]
 unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let data = to.pid_data();
-    let target = &*p;
-    let control = !(*sig).kind.is_message();
-    let pushed = target.in_transit.push(&mut (*sig).link, || {
-        target.id.load(Ordering::Acquire) == data
-    });
+    // SAFETY: cells are never unmapped. Only the atomics of this one are read, whoever owns it.
+    let (id, in_transit, state) = unsafe { (&(*p).id, &(*p).in_transit, &(*p).state) };
+    // SAFETY: the signal is the caller's.
+    let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };
+    // SAFETY: as above. Blocks of signals are aligned to words, below 2^48.
+    let pushed = unsafe { in_transit.push(link, || id.load(Ordering::Acquire) == data) };
     pushed.ok()?;
     delays::where_hot();
-    Some(target.state.wake_for(control))
+    Some(state.wake_for(control))
 }
 
-/// As [`push`], where the caller does later what the wake-up asks for: the cell of the process, and the
-/// wake-up. None: there is no such process, and the signal is still the caller's.
+/// As [`push`], but leaves the wake-up to the caller. Returns the cell of the process and what the
+/// wake-up requires; `None` if there is no such process. The signal is still the caller's then.
 ///
 /// # Safety
 /// As for [`push`].
-#[cfg_attr(test, allow(dead_code))] // Tests of timers note what fires.
+#[cfg_attr(test, allow(dead_code))] // Tests of timers record what fires instead.
 pub(crate) unsafe fn push_only(to: Term, sig: *mut Signal) -> Option<(u32, Wake)> {
     let p = table().find(to)?;
-    Some((table().index(p), put(p, to, sig)?))
+    // SAFETY: by the contract; `p` is a cell.
+    let wake = unsafe { put(p, to, sig)? };
+    Some((table().index(p), wake))
 }
 
-/// As [`push`]; a signal that can't be delivered is freed.
+/// As [`push`]. Frees a signal that can't be delivered.
 ///
 /// # Safety
 /// As for [`push`]; `sig` is no [`Kind::Run`].
 #[inline]
 pub unsafe fn push_or_free(to: Term, sig: *mut Signal) -> bool {
-    let ok = push(to, sig);
-    if !ok {
-        Signal::free(sig);
+    // SAFETY: by the contract. A signal that was not delivered is still the caller's.
+    unsafe {
+        let ok = push(to, sig);
+        if !ok {
+            Signal::free(sig);
+        }
+        ok
     }
-    ok
 }
 
-/// Sends a copy of `msg` to a local process, from any thread. False: there is nobody.
+/// Sends a copy of `msg` to a local process, from any thread. Returns false if there is no such
+/// process.
 #[inline]
 pub fn send(to: Term, msg: Term) -> bool {
     // SAFETY: a fresh signal.
     unsafe { push_or_free(to, Signal::copy_of(Kind::Message, msg)) }
 }
 
-/// As [`send`], where those who trace messages may learn who sent it: a pid, or an atom for a part of the runtime.
+/// As [`send`]. Tracers of messages may learn the sender: a pid, or an atom for a part of the
+/// runtime.
 #[inline]
 pub fn send_from(from: Term, to: Term, msg: Term) -> bool {
     if !events::by_sender() {
@@ -111,7 +123,8 @@ pub fn send_from(from: Term, to: Term, msg: Term) -> bool {
     unsafe { push_or_free(to, Signal::sent(None, from, msg)) }
 }
 
-/// Sends what `f` builds to a local process, from any thread. False: there is nobody.
+/// Sends what `f` builds to a local process, from any thread. Returns false if there is no such
+/// process.
 #[inline]
 pub fn send_with(to: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     let mut frag = Fragment::new();
@@ -120,14 +133,14 @@ pub fn send_with(to: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     send(to, owned.term())
 }
 
-/// Wakes a process for no reason that it can see: what waits in a native is called again.
+/// Wakes a process for no visible reason: a native that waits is called again.
 #[inline]
 pub fn wake(pid: Term) {
     if let Some(p) = table().find(pid) {
         // SAFETY: cells are never unmapped; the state word is an atomic.
         match unsafe { (*p).state.wake() } {
             Wake::Enqueue(prio) => sched::enqueue(p, prio),
-            Wake::Dirty(io) => sched::call_from_pool(p, io),
+            Wake::Dirty(io) => sched::take_from_pool(p, io),
             Wake::Seen | Wake::Behind => {}
         }
     }

@@ -1,14 +1,17 @@
-//! Receiving: what the instructions of `receive` do with the mailbox ([`crate::message::mailbox`]).
+//! Receiving: the effect of the instructions of `receive` on the mailbox
+//! ([`crate::message::mailbox`]).
 //!
-//! `loop_rec` gives the current message. A small one at the head of the queue is copied to the heap, and forgotten
-//! again if it doesn't match; any other is read where it is. `remove_message` frees the block of a message that was
-//! copied, and hangs any other block on the heap, as a fragment that the next collection empties.
+//! `loop_rec` returns the current message. A small one at the head of the queue is copied to the
+//! heap, and dropped from there if it doesn't match; any other is read in place. `remove_message`
+//! frees the block of a copied message, and attaches any other block to the heap, as a fragment
+//! that the next collection empties.
 //!
-//! Between looking at a message where it is and removing it lies a window: what the code makes there (sub-binaries, match
-//! contexts, tuples that a guard compares) may point into the message's block, which is not the heap's yet. A collection
-//! in the window leaves the block alone, and so leaves all that points to it young ([`Heap::window`]): once the block has
-//! become a fragment and moves, everything that may point to it is found. A message that is refused leaves nothing behind:
-//! no register that code reads afterwards holds anything made in the window.
+//! Between reading a message in place and removing it lies a window: what the code builds there
+//! (sub-binaries, match contexts, tuples that a guard compares) may point into the message's block,
+//! which does not belong to the heap yet. A collection in the window leaves the block alone, and
+//! keeps everything that points to it young ([`Heap::window`]). Once the block has become a
+//! fragment and moves, all that may point to it is found. A refused message leaves nothing behind:
+//! no register that code reads afterwards holds anything built in the window.
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
 
@@ -24,22 +27,22 @@ use crate::process::{self, IN_RECEIVE};
 use purlin_term::sync::{AtomicUsize, Ordering};
 use purlin_term::{Alloc, NIL, Term, copy, gc};
 
-/// Largest message in words that is copied when it is looked at.
+/// Maximum number of words of a message that `loop_rec` copies.
 const COPY_WORDS: usize = 128;
-/// The same; 0 in the stress mode, where small messages are copied or not.
+/// Effective value of [`COPY_WORDS`]; 0 in stress mode, where small messages are copied at random.
 static COPIED_WORDS: AtomicUsize = AtomicUsize::new(COPY_WORDS);
 
-/// Markers kept at a time.
+/// Maximum number of markers per mailbox.
 const MARKERS: usize = 8;
 
-/// To be called before there are processes.
+/// Sets up the stress mode. Must be called before there are processes.
 pub fn init() {
     let words = if gc::stress() { 0 } else { COPY_WORDS };
     COPIED_WORDS.store(words, Ordering::Relaxed);
 }
 
-/// Whether there is a current message, fetching from outside if need be. Unlike [`loop_rec`], it leaves the heap and the
-/// registers as they are.
+/// Whether there is a current message, fetching from transit if necessary. Unlike [`loop_rec`], it
+/// leaves the heap and the registers alone.
 #[inline]
 pub fn has_current(cx: &mut Cx) -> bool {
     loop {
@@ -51,17 +54,18 @@ pub fn has_current(cx: &mut Cx) -> bool {
     }
 }
 
-/// The message to look at, if there is one.
+/// The result of looking for a message.
 #[derive(Debug)]
 pub enum Current {
     Message(Term),
-    /// No message, or none that hasn't been looked at.
+    /// No message, or none that hasn't been examined.
     Nothing,
-    /// A message that isn't decoded yet: the turn is over.
+    /// A message that isn't decoded yet: the time slice is over.
     Later,
 }
 
-/// The current message, fetching from outside if need be. It may collect: no register is live.
+/// Returns the current message, fetching from transit if necessary. It may collect: no register is
+/// live.
 pub fn loop_rec(cx: &mut Cx) -> Current {
     cx.heap.window = false;
     // SAFETY: the running process is owned by this thread.
@@ -92,21 +96,22 @@ pub fn loop_rec(cx: &mut Cx) -> Current {
     }
 }
 
-/// Terms that are decoded for a reduction.
+/// Terms decoded per reduction.
 const REDUCTION_TERMS: usize = 32;
 
-/// Decodes the current message, for as long as the turn lasts: false if that is over before. One that is no term is gone
-/// afterwards.
+/// Decodes the current message for as long as the time slice lasts. Returns false if that ends
+/// first. A message that is not a valid term is dropped.
 ///
 /// # Safety
-/// There is a current message; the caller owns the process.
+/// There is a current message, and the caller owns the process.
 #[cold]
 unsafe fn decode_current(cx: &mut Cx, m: &mut Mailbox) -> bool {
     let mut budget = (cx.reds.max(1) as usize).saturating_mul(REDUCTION_TERMS);
     if gc::stress_roll(2) {
         budget = 7;
     }
-    match m.decode(m.save, budget) {
+    // SAFETY: by the contract, `save` leads to a message.
+    match unsafe { m.decode(m.save, budget) } {
         Decoded::More(cost) => {
             cx.bump(cost);
             false
@@ -122,10 +127,11 @@ unsafe fn decode_current(cx: &mut Cx, m: &mut Mailbox) -> bool {
     }
 }
 
-/// Decodes all messages of other nodes that nobody has looked at. Those that are no terms are gone afterwards.
+/// Decodes all undecoded messages of other nodes. Those that are not valid terms are dropped.
 pub fn decode_all(cx: &mut Cx) {
     let mut refused = Vec::new();
-    // SAFETY: the running process is owned by this thread; null or its mailbox, of which each link is gone along once.
+    // SAFETY: the running process is owned by this thread. The pointer is null or to its mailbox,
+    // whose links are followed once each.
     unsafe {
         let Some(m) = (*cx.proc).mailbox.as_mut().filter(|m| !m.is_decoded()) else {
             return;
@@ -147,115 +153,132 @@ pub fn decode_all(cx: &mut Cx) {
     refused.iter().for_each(|u| u.refused());
 }
 
-/// Whether the receive has looked at messages, and is at one that can be read where it is. If not, there is more to do:
-/// see [`loop_rec`].
+/// Whether the receive is beyond the first message, at one that can be read in place. Otherwise
+/// [`loop_rec`] has more to do.
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walks(p: *mut process::Process) -> bool {
-    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+pub unsafe fn scans(p: *mut process::Process) -> bool {
+    // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
+    let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;
     };
-    !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
+    m.has_current() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
 }
 
-/// For a receive that [`walks`]: the first message from the current one on that `passes`, and what is left of `reds`, of
-/// which each that doesn't costs one. The last one is not spent: what comes then passes, too. None behind the last
-/// message.
+/// For a receive that [`scans`]: returns the first message from the current one on that `passes`,
+/// and what is left of `reds`. Each refused message costs one reduction. The last reduction is
+/// never spent: the message at that point is returned too. `None` if there is no further message.
 ///
 /// # Safety
-/// The caller owns the process.
+/// The caller owns the process, for which [`scans`] holds.
 #[inline(always)]
-pub unsafe fn walk(
+pub unsafe fn scan(
     p: *mut process::Process,
     mut reds: i64,
     passes: impl Fn(Term) -> bool,
 ) -> (Option<Term>, i64) {
-    let m = &mut *(*p).mailbox;
+    // SAFETY: by the contract, the caller owns the process, which has a mailbox if it `scans`.
+    let m = unsafe { &mut *(*p).mailbox };
     m.copied_end = std::ptr::null_mut();
     let mut save = m.save;
     let found = loop {
-        let s = *save as *mut Signal;
+        // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+        let s = unsafe { *save } as *mut Signal;
         if s.is_null() {
             break None;
         }
-        fetch_ahead(s);
-        let t = (*s).term;
+        // SAFETY: a message of the queue.
+        let t = unsafe {
+            fetch_ahead(s);
+            (*s).term
+        };
         if reds <= 1 || passes(t) {
             break Some(t);
         }
         reds -= 1;
-        save = &mut (*s).link.next;
+        // SAFETY: as above.
+        save = unsafe { &mut (*s).link.next };
     };
     m.save = save;
     (found, reds)
 }
 
-/// Fetches the message behind `s` while `s` is compared, and the place where a few messages later would lie, had all come
-/// from one place.
+/// Prefetches the message behind `s` while `s` is compared, and the probable address of one a few
+/// messages later, assuming that all come from one place.
 ///
 /// # Safety
-/// `s` is a message of the queue of a process that the caller owns. Where the next ones may lie is not read, only fetched.
+/// `s` is a message of the queue of a process that the caller owns. The probable addresses are only
+/// prefetched, never read.
 #[inline(always)]
 unsafe fn fetch_ahead(s: *mut Signal) {
-    let next = (*s).link.next as *const u8;
+    // SAFETY: by the contract, a message of the queue.
+    let next = unsafe { (*s).link.next } as *const u8;
     prefetch(next);
     let stride = (next as isize).wrapping_sub(s as isize);
     prefetch(next.wrapping_offset(stride * 8));
 }
 
-/// On to the next message; false if there is more to do: see [`loop_rec_end`].
+/// Moves on to the next message. Returns false if [`loop_rec_end`] has more to do.
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walk_on(p: *mut process::Process) -> bool {
-    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+pub unsafe fn scan_next(p: *mut process::Process) -> bool {
+    // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
+    let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;
     };
-    let s = *m.save;
+    // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+    let s = unsafe { *m.save };
     if s.is_null() || !m.copied_end.is_null() || !m.is_decoded() {
         return false;
     }
-    m.save = &mut (*s).next;
+    // SAFETY: a message of the queue.
+    m.save = unsafe { &mut (*s).next };
     true
 }
 
-/// The term of message `s`, in a place where code may use it.
+/// Returns the term of message `s`, at an address that code may use.
 ///
 /// # Safety
-/// `m` is the mailbox of the process in the context, which is this thread's, and [`Mailbox::save`] leads to `s`, which is decoded.
-/// No register holds anything.
+/// `m` is the mailbox of the process in the context, which is this thread's. [`Mailbox::save`]
+/// points to the link to `s`, which is decoded. No register holds anything.
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     debug_assert!(!cx.heap.window);
     m.copied_end = std::ptr::null_mut();
-    let t = (*s).term;
+    // SAFETY: by the contract, a message of the queue. It stays there while this runs.
+    let msg = unsafe { &*s };
+    let t = msg.term;
     if t.is_immed() {
         return t;
     }
-    // The first behind a marker is likely to be the one that is waited for.
+    // The first message behind a marker probably matches.
     let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
     if !likely {
-        fetch_ahead(s);
+        // SAFETY: as above.
+        unsafe { fetch_ahead(s) };
         cx.heap.window = true;
         return t;
     }
-    prefetch((*s).link.next as *const u8);
-    let n = (*s).words();
-    if n > COPIED_WORDS.load(Ordering::Relaxed) || !(*s).refers_only() {
-        // A small one is copied all the same, now and then, if it comes here at all.
-        if n > COPY_WORDS || !(*s).refers_only() || gc::stress_roll(3) {
+    prefetch(msg.link.next as *const u8);
+    let n = msg.words();
+    if n > COPIED_WORDS.load(Ordering::Relaxed) || !msg.refers_only() {
+        // Stress mode copies some of the small ones nevertheless.
+        if n > COPY_WORDS || !msg.refers_only() || gc::stress_roll(3) {
             cx.heap.window = true;
             return t;
         }
     }
     if cx.heap.free_words() < n {
-        // No register holds anything where a process looks at its messages, since it might have waited here. Left where
-        // it is the message would keep a block, and the next collection would have to come to it. One whose heap is limited might
-        // end by that, for what is in its queue, and has not asked for it.
+        // No register holds anything when a process looks at its messages, since it might have
+        // waited here. A message left in place would keep its block, and the next collection would
+        // have to handle it. A process with a heap limit might end by this collection, on account
+        // of messages that it has not asked for.
         if cx.process().ext().is_none_or(|e| e.max_heap.is_none()) {
-            (*cx).collect(n, 0, Also::NONE, Sweep::Due);
+            // SAFETY: no register is live, and the stack is in order.
+            unsafe { (*cx).collect(n, 0, Also::NONE, Sweep::Due) };
         }
         if cx.heap.free_words() < n {
             cx.heap.window = true;
@@ -263,8 +286,10 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         }
     }
     let before = cx.heap.htop;
-    if let Some((c, n)) = (*s).move_to(before) {
-        cx.heap.htop = before.add(n);
+    // SAFETY: there is room for the message's words.
+    if let Some((c, n)) = unsafe { msg.move_to(before) } {
+        // SAFETY: as above.
+        cx.heap.htop = unsafe { before.add(n) };
         m.copied_end = cx.heap.htop;
         m.copied_words = n as u32;
         m.copied_at = cx.heap.collections;
@@ -272,12 +297,13 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     }
     let c = copy::copy(t, &mut cx.heap);
     m.copied_end = cx.heap.htop;
-    m.copied_words = cx.heap.htop.offset_from(before) as u32;
+    // SAFETY: the copy lies between the two.
+    m.copied_words = unsafe { cx.heap.htop.offset_from(before) } as u32;
     m.copied_at = cx.heap.collections;
     c
 }
 
-/// The current message does not match: on to the next.
+/// Moves on from the current message, which does not match.
 pub fn loop_rec_end(cx: &mut Cx) {
     // SAFETY: as in `loop_rec`.
     unsafe {
@@ -286,7 +312,8 @@ pub fn loop_rec_end(cx: &mut Cx) {
         };
         cx.heap.window = false;
         let end = std::mem::replace(&mut m.copied_end, std::ptr::null_mut());
-        // Nothing was made since, and no register that is read later holds it: the receive loop starts anew.
+        // Nothing was built since, and no register that is read later holds the copy: the receive
+        // loop starts anew.
         if !end.is_null() && cx.heap.htop == end && cx.heap.collections == m.copied_at {
             cx.heap.htop = end.sub(m.copied_words as usize);
             if gc::stress() {
@@ -300,16 +327,16 @@ pub fn loop_rec_end(cx: &mut Cx) {
     }
 }
 
-/// The current message was received.
+/// Removes the current message, which was received.
 pub fn remove_message(cx: &mut Cx) {
     if !gc::stress() {
         return take_current(cx);
     }
     let mailbox = cx.process().mailbox;
-    // SAFETY: null or the mailbox of this process; the heap's pointers are current, and since registers were forgotten at the
-    // start of the receive they hold terms.
+    // SAFETY: null or the mailbox of this process. The heap's pointers are current, and since
+    // registers were cleared at the start of the receive they hold terms.
     unsafe {
-        // Parts of those that were refused may still be in registers.
+        // Registers may still hold parts of refused messages.
         let refused = mailbox
             .as_ref()
             .is_some_and(|m| !std::ptr::eq(m.save, &m.first));
@@ -388,7 +415,7 @@ fn take_current(cx: &mut Cx) {
         h.receive_regions(&mut (*s).take_regions());
         let (words, plain) = ((*s).words(), (*s).plain());
         let mut f = match (*s).take_place() {
-            // The decoded term lies elsewhere.
+            // The decoded term lies in a block of its own.
             Some(f) => {
                 Signal::free(s);
                 f
@@ -402,12 +429,12 @@ fn take_current(cx: &mut Cx) {
         h.frag_words += f.used_words();
         h.off_heap.append(&mut f.off_heap);
         h.off_heap_grew();
-        // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
-        // only if it has room, and this one has none.
+        // Natives build in a fragment of their own: `Heap::alloc_fragment` uses the last one only
+        // if it has room, and this one has none.
         h.frags.push(f);
-        // A small one that found no room is not alone for long.
+        // A small message that found no room will not be the only one.
         let crowded = words <= COPY_WORDS && plain && h.free_words() < words;
-        // A collection walks the stack: a deep one is not to be walked for a few messages.
+        // A collection scans the stack. A deep one should not be scanned for a few messages.
         let most = 64.max(h.stack_words() / 32);
         if crowded || h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > most {
             h.gc_wanted = true;
@@ -415,7 +442,7 @@ fn take_current(cx: &mut Cx) {
     }
 }
 
-/// The receive timer, if it runs, is stopped, and a timeout that came at the same time is forgotten.
+/// Stops the receive timer, if it runs, and discards a timeout that has fired meanwhile.
 #[inline]
 pub(crate) fn stop_timer(p: &mut process::Process) {
     p.flags &= !IN_RECEIVE;
@@ -426,7 +453,7 @@ pub(crate) fn stop_timer(p: &mut process::Process) {
     }
 }
 
-/// The receive ended by its timeout: the next one starts at the first message.
+/// Ends the receive by its timeout. The next one starts at the first message.
 pub fn timeout(cx: &mut Cx) {
     // SAFETY: as in `loop_rec`.
     unsafe {
@@ -440,7 +467,7 @@ pub fn timeout(cx: &mut Cx) {
     }
 }
 
-/// The receive has raised an exception: the next one starts at the first message.
+/// Restarts after an exception in the receive. The next one starts at the first message.
 #[inline]
 pub fn restart(cx: &mut Cx) {
     cx.heap.window = false;
@@ -452,7 +479,7 @@ pub fn restart(cx: &mut Cx) {
     }
 }
 
-/// A new marker at the end of the queue.
+/// Returns a new marker at the end of the queue.
 pub fn marker_reserve(cx: &mut Cx) -> Term {
     let m = cx.process().mailbox_mut();
     let at = m.last;
@@ -470,7 +497,7 @@ pub fn marker_reserve(cx: &mut Cx) -> Term {
     Term::small(id)
 }
 
-/// The marker is for `reference`.
+/// Binds a marker to `reference`.
 #[inline]
 pub fn marker_bind(cx: &mut Cx, marker: Term, reference: Term) {
     let (Some(id), Some(k)) = (marker.as_small(), RefKey::of(reference)) else {
@@ -482,7 +509,7 @@ pub fn marker_bind(cx: &mut Cx, marker: Term, reference: Term) {
     }
 }
 
-/// No receive will use the marker of `reference` any more.
+/// Removes the marker of `reference`.
 pub fn marker_clear(cx: &mut Cx, reference: Term) {
     let Some(m) = cx.process().mailbox_mut().markers.as_mut() else {
         return;
@@ -494,13 +521,13 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
     }
 }
 
-/// The receive that starts now need not look at messages before the marker of `reference`.
+/// Lets the receive that starts now skip the messages before the marker of `reference`.
 pub fn marker_use(cx: &mut Cx, reference: Term) {
     let m = cx.process().mailbox_mut();
     let Some(k) = RefKey::of(reference) else {
         return;
     };
-    // A receive that was under way (woken by a message) goes on where it was.
+    // A receive in progress (woken by a message) continues where it was.
     if std::ptr::eq(m.save, &m.first) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));
         if let Some(at) = at.map(|x| x.at) {
@@ -510,7 +537,8 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
     }
 }
 
-/// Shows the messages of a process that the caller owns, oldest first, until `f` has enough; not those that nobody has decoded.
+/// Calls `f` for the messages of a process that the caller owns, oldest first, until it returns
+/// false. Undecoded ones are skipped.
 pub fn each_message(p: &process::Process, mut f: impl FnMut(Term) -> bool) {
     // SAFETY: called by the owner.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
@@ -519,7 +547,7 @@ pub fn each_message(p: &process::Process, mut f: impl FnMut(Term) -> bool) {
     }
 }
 
-/// The messages in the queue; not those that [`decode_all`] would decode.
+/// Returns the list of messages in the queue, without those that [`decode_all`] would decode.
 #[inline]
 pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Term {
     // SAFETY: called by the owner.
@@ -531,7 +559,7 @@ pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Ter
     to.list(&v)
 }
 
-/// Has the first messages in the queue of a process looked at, in their order.
+/// Calls `look` for the first messages in the queue of a process, in their order.
 pub fn first_messages(p: &process::Process, most: usize, mut look: impl FnMut(Term)) {
     // SAFETY: called by the owner.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
@@ -546,11 +574,13 @@ mod tests {
     use crate::signal::Kind;
     use std::mem::MaybeUninit;
 
-    /// Looks at a message that is copied to the heap, does `meanwhile`, and refuses it; whether the copy was taken back.
+    /// Looks at a message that is copied to the heap, runs `meanwhile`, and refuses the message.
+    /// Returns whether the copy was dropped.
     fn refused(meanwhile: impl FnOnce(&mut Cx)) -> bool {
         let mut cx = Cx::boxed(0);
         let mut cell: Box<MaybeUninit<Process>> = Box::new(MaybeUninit::zeroed());
-        // SAFETY: a receive uses the mailbox of the process, its flags and nothing else; the stack is empty.
+        // SAFETY: a receive uses the mailbox of the process, its flags and nothing else. The stack
+        // is empty.
         unsafe {
             cx.proc = cell.as_mut_ptr();
             gc::collect(&mut cx.heap, 100, &mut [], false);

@@ -1,4 +1,4 @@
-//! Sending: from natives, and from threads that run no process.
+//! Sending of signals, from natives and from threads that run no process.
 
 use super::token;
 use crate::accounts::{self, Kind as Account};
@@ -19,29 +19,29 @@ use purlin_term::frag::Fragment;
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_term};
 use purlin_term::region::is_shared;
-use purlin_term::unused::is_unused_here;
+use purlin_term::unassigned_ids::is_unassigned_id;
 use purlin_term::{Term, am};
 
-/// Reductions that a message costs its sender beyond what it costs anyway where the receiver has got behind: it then has its
-/// turn before much more is sent, while what waits still lies in the processor's caches. The sender loses nothing by it where
-/// nobody else has anything to do.
+/// Additional reductions that a message costs its sender if the receiver has fallen behind. The
+/// receiver then runs before much more is sent, while what waits still lies in the processor's
+/// caches. The sender loses nothing by it if no other process is ready.
 const GIVE_WAY: usize = 100;
-/// Signals taken at once from which on a process counts as one that has got behind.
+/// Number of signals fetched at once from which on a process counts as having fallen behind.
 pub(crate) const MANY_AT_ONCE: usize = 500;
 
-/// Makes a local process run `task` as soon as it handles signals. Where there is no such process, the task is run
-/// here, with `None`.
+/// Makes a local process run `task` as soon as it handles signals. If there is no such process, the
+/// task runs here, with `None`.
 #[inline]
 pub fn run_in(to: Term, task: Task) {
     run_in_at(to, crate::sched::running_priority(), task);
 }
 
-/// As [`run_in`], at that priority if it is higher than the process's own: whoever asked may wait for the answer, and
-/// then not for those that are between the two.
+/// As [`run_in`], at `prio` if that is higher than the process's own: the requester may wait for
+/// the answer, and then should not wait for processes of a priority in between.
 pub fn run_in_at(to: Term, prio: Priority, task: Task) {
     let s = Signal::task(task);
-    // SAFETY: a fresh signal, which stays ours where it isn't delivered. Cells are never unmapped; the state word is an
-    // atomic.
+    // SAFETY: a fresh signal, which stays ours if it isn't delivered. Cells are never unmapped; the
+    // state word is an atomic.
     unsafe {
         if !push(to, s) {
             Signal::into_task(s)(None);
@@ -55,13 +55,14 @@ pub fn run_in_at(to: Term, prio: Priority, task: Task) {
     }
 }
 
-/// The exit signal of a broken link, from `from` to the local process `to`.
+/// Sends the exit signal of a broken link, from `from` to the local process `to`.
 #[inline]
 pub fn link_exit(from: Term, to: Term, reason: Term) {
     exit_of(Kind::LinkExit, from, to, reason);
 }
 
-/// A process that traps an exit signal loses the token of sequential tracing that it may have: the signal comes without one.
+/// The signal has no token: a process that traps it loses the sequential trace token that it may
+/// have.
 #[inline]
 fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
     // SAFETY: a fresh signal.
@@ -76,20 +77,21 @@ fn exit_signal_of(kind: Kind, from: Term, reason: Term) -> *mut Signal {
     s
 }
 
-/// An exit signal that a process has sent, with the token that came with it. It belongs to the caller.
+/// Returns an exit signal that a process has sent, with the token that came with it. The caller
+/// owns it.
 pub fn exit_as_signal(t: Option<&token::Token>, from: Term, reason: Term) -> *mut Signal {
     let Some(t) = t else {
         return exit_signal_of(Kind::Exit, from, reason);
     };
     let mut f = Fragment::new();
-    let told = f.tuple(&[am::EXIT_UC, from, reason]);
-    let s = Signal::with_token(None, t, None, told);
+    let exit = f.tuple(&[am::EXIT_UC, from, reason]);
+    let s = Signal::with_token(None, t, None, exit);
     // SAFETY: a fresh signal.
     unsafe { (*s).kind = Kind::Exit };
     s
 }
 
-/// As [`link_exit`], from a process that ends, was `me`, and has a token of sequential tracing.
+/// As [`link_exit`], from an ending process with a sequential trace token, which was `me`.
 #[cold]
 pub(crate) fn link_exit_with_token(p: &mut process::Process, me: Term, to: Term, reason: Term) {
     let mut f = Fragment::new();
@@ -104,27 +106,27 @@ pub(crate) fn link_exit_with_token(p: &mut process::Process, me: Term, to: Term,
     }
 }
 
-/// An exit signal as by `exit(To, Reason)`.
+/// Sends an exit signal as `exit(To, Reason)` does.
 #[inline]
 pub fn exit_signal(from: Term, to: Term, reason: Term) {
     exit_of(Kind::Exit, from, to, reason);
 }
 
-/// As [`exit_signal`], with a token of sequential tracing.
+/// As [`exit_signal`], with a sequential trace token.
 #[cold]
 pub fn exit_signal_with_token(t: &token::Token, from: Term, to: Term, reason: Term) {
     // SAFETY: a fresh signal.
     unsafe { push_or_free(to, exit_as_signal(Some(t), from, reason)) };
 }
 
-/// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind` is `process`, `port`
-/// or another type of monitor.
+/// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind`
+/// is `process`, `port` or another type of monitor.
 pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason: Term) {
     // SAFETY: a fresh signal.
     unsafe { push_or_free(to, down_signal(reference, kind, object, reason)) };
 }
 
-/// The signal of [`monitor_down`]. It belongs to the caller.
+/// Returns the signal of [`monitor_down`]. The caller owns it.
 pub fn down_signal(reference: Term, kind: Term, object: Term, reason: Term) -> *mut Signal {
     let s = Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]);
     if !reason.is_immed() {
@@ -134,7 +136,7 @@ pub fn down_signal(reference: Term, kind: Term, object: Term, reason: Term) -> *
     s
 }
 
-/// Where a message goes.
+/// The destination of a message.
 pub enum Destination {
     /// A process of this node.
     Process(Term),
@@ -142,21 +144,21 @@ pub enum Destination {
     Alias(Term),
     /// A port of this node.
     Port(Term),
-    /// Nowhere. The sender gets no error.
+    /// None. The sender gets no error.
     Nobody,
-    /// To a port that never exists on this node: nowhere.
+    /// None: a port that never exists on this node.
     NoPort,
-    /// To something that this node had before it got its present creation: nowhere.
+    /// None: something that this node had before it got its present creation.
     Past,
-    /// `badarg`: no such name, or nothing that can be sent to.
+    /// `badarg`: no such name, or not a destination.
     BadArg,
-    /// `badarg`: a tuple that is no `{Name, Node}`.
+    /// `badarg`: a tuple other than `{Name, Node}`.
     BadTuple,
-    /// On another node: its name.
+    /// On another node, whose name this is.
     Remote(Term),
 }
 
-/// Where a message to `to` goes: pid, port, name, `{Name, Node}`, alias.
+/// Returns the destination of a message to a pid, port, name, `{Name, Node}` or alias.
 pub fn destination(to: Term) -> Destination {
     if to.is_local_pid() {
         return Destination::Process(to);
@@ -193,20 +195,20 @@ pub fn destination(to: Term) -> Destination {
         if !is_here(node) {
             return Destination::Remote(node);
         }
-        // Unlike with a plain name, the sender gets no error where there is no such name.
+        // Unlike with a plain name, the sender gets no error if the name is not registered.
         return registry::whereis(name).map_or(Destination::Nobody, named);
     }
     match to.as_external() {
-        Some(_) if is_unused_here(to) && to.is_pid() => Destination::Nobody,
-        Some(_) if is_unused_here(to) => Destination::NoPort,
+        Some(_) if is_unassigned_id(to) && to.is_pid() => Destination::Nobody,
+        Some(_) if is_unassigned_id(to) => Destination::NoPort,
         Some((node, _)) if is_here(node.name) => Destination::Past,
         Some((node, _)) if to.is_pid() => Destination::Remote(node.name),
-        // A port of another node is none that can be sent to.
+        // Ports of other nodes are no destinations.
         _ => Destination::BadArg,
     }
 }
 
-/// Sends `msg` to a process, or by an alias to one; the message is shared if it is large.
+/// Sends `msg` to a process, directly or by an alias. A large message is shared.
 pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if cx.process().has(process::SEQUENTIAL) {
         return with_token(cx, to, alias, msg);
@@ -273,7 +275,7 @@ fn hand_over(cx: &mut Cx, to: Term, signal: *mut Signal, msg: Term) {
 }
 
 /// Sends `msg` to a process by an alias; if the alias has priority, so has the message.
-pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
+pub fn to_process_urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
@@ -301,10 +303,10 @@ pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     drop(held);
 }
 
-/// The signal of a message that is small and needs nothing special, as most are.
+/// Returns the signal of a message that is small and needs nothing special, as most are.
 #[inline]
 fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
-    // A message that is shared from a few words on, or whose sender is traced, takes the long way.
+    // Messages that are shared from a few words on, or whose sender is traced, take the slow path.
     if !super::share::copies(FLAT_WORDS) || events::by_sender() {
         return None;
     }
@@ -323,7 +325,7 @@ fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
     Some(Signal::of_flat(Kind::Message, Sequel::Ends, &f, all))
 }
 
-/// Counts words that are copied from the process that runs to another, in `msg`.
+/// Counts words that are copied from the running process to another, in `msg`.
 #[inline(always)]
 fn count(cx: &mut Cx, words: usize, msg: Term) {
     cx.words_copied += words as u64;
@@ -331,7 +333,8 @@ fn count(cx: &mut Cx, words: usize, msg: Term) {
     super::share::count_copied(cx, words);
 }
 
-/// As [`to_process`], of a process that has a token of sequential tracing. It goes to processes that are there only.
+/// As [`to_process`], for a process with a sequential trace token. It only goes to processes that
+/// exist.
 #[cold]
 fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if process::table().find(to).is_none() {
@@ -345,7 +348,7 @@ fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     }
 }
 
-/// A process that is traced, or saves its calls, sends.
+/// Traces a send, or saves it as a call.
 #[cold]
 fn watched(cx: &mut Cx, to: Term, msg: Term) {
     saves(cx);
@@ -354,7 +357,7 @@ fn watched(cx: &mut Cx, to: Term, msg: Term) {
     }
 }
 
-/// A process that may save its calls has sent.
+/// Saves a send, if the process saves its calls.
 #[inline]
 fn saves(cx: &mut Cx) {
     if cx.process().has(process::SAVES) {
@@ -362,18 +365,19 @@ fn saves(cx: &mut Cx) {
     }
 }
 
-/// The work of `To ! Message`.
+/// Does the work of `To ! Message`.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
     deliver_as(cx, to, msg, How::default()).map(|_| msg)
 }
 
-/// The work of `erlang:send(To, Message, Options)`, and of all other ways by which a process sends.
+/// Does the work of `erlang:send(To, Message, Options)`, and of all other ways in which a process
+/// sends.
 #[inline]
 pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let destination = destination(to);
     let is_watched = cx.process().has(process::TRACED | process::SAVES);
     match destination {
-        // These two tell what they do.
+        // These two trace for themselves.
         Destination::Remote(_) => return to_node(cx, to, msg, how),
         Destination::Port(port) => return to_port(cx, to, port, msg, how),
         Destination::NoPort => saves(cx),
@@ -391,7 +395,7 @@ pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fa
     }
     match destination {
         Destination::Process(p) => to_process(cx, p, None, msg),
-        Destination::Alias(p) if how.urgent => urgently(cx, p, to, msg),
+        Destination::Alias(p) if how.urgent => to_process_urgently(cx, p, to, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
         Destination::BadArg => return Err(Fail::Badarg),
         _ => {}
@@ -399,9 +403,9 @@ pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fa
     Ok(Sent::Done)
 }
 
-/// Sends to another node. Only what goes out is told.
+/// Sends to another node. Only messages that go out are traced.
 fn to_node(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
-    // Where it has to wait the sender calls again.
+    // A sender that has to wait calls again.
     let sent = outside().remote_send(cx, to, msg, how)?;
     if sent == Sent::Done && cx.process().has(process::TRACED | process::SAVES) {
         watched(cx, to, msg);
@@ -409,11 +413,11 @@ fn to_node(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     Ok(sent)
 }
 
-/// Sends to the port that `to` names. As in stock, a tracer is told of the port, after the tuple if that is how it is named, and
-/// before the port takes anything; the call is saved once the port has taken it.
+/// Sends to the port that `to` names. As in stock, a tracer sees the port, after the tuple if that
+/// names it, and before the port takes anything; the call is saved once the port has taken it.
 fn to_port(cx: &mut Cx, to: Term, port: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let p = cx.process();
-    // A sender that had to wait comes here again.
+    // A sender that had to wait calls again.
     let again = p.has(process::BUSY);
     if p.has(process::TRACED | process::SAVES | process::SEQUENTIAL)
         && !again
@@ -428,7 +432,7 @@ fn to_port(cx: &mut Cx, to: Term, port: Term, msg: Term, how: How) -> Result<Sen
     Ok(sent)
 }
 
-/// A process that is traced, saves its calls or has a token sends to a port that is open.
+/// Traces a send to an open port by a process that is traced, saves its calls or has a token.
 #[cold]
 fn port_watched(cx: &mut Cx, to: Term, port: Term, msg: Term) {
     if to.as_tuple().is_some() {
@@ -438,15 +442,15 @@ fn port_watched(cx: &mut Cx, to: Term, port: Term, msg: Term) {
         events::sink().sending(cx, port, msg);
     }
     if cx.process().has(process::SEQUENTIAL) {
-        // Nothing comes back from a port with a token, so it only is told.
+        // No reply of a port carries a token, so the send is only traced.
         let _ = token::sending(cx.process(), port, msg);
     }
 }
 
-/// Characters of a message that a report shows.
+/// Maximum number of characters of a message in a report.
 const MOST_SHOWN: usize = 100_000;
 
-/// A process has sent to what this node had before it got its present creation, which is reported.
+/// Reports a message to something that this node had before it got its present creation.
 #[cold]
 fn past(cx: &mut Cx, to: Term, msg: Term) {
     let old = match (to.as_external(), to.as_ref_view()) {

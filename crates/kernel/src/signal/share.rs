@@ -1,13 +1,15 @@
-//! Large terms go from process to process, and to tables, without being copied again and again.
+//! Sharing: large terms go from process to process, and to tables, without being copied again and
+//! again.
 //!
-//! A message is small things around large ones: `{Reference, {ok, Map}}`, a closure with a list in it. Each part above the
-//! threshold is copied once to a region of its own, which the message refers to; the small things are copied with the
-//! message. The sender remembers where the part lies (`Heap::sent`): sending it again costs nothing, and the sender's next
-//! collection, in place of copying the part, has the sender's references lead to the region. So nothing is paid beyond
-//! what a plain copy costs, and there is one copy in memory however many processes hold it. Smaller parts are shared when they
-//! are sent a second time: see [`super::again`].
+//! A message consists of small terms around large ones: `{Reference, {ok, Map}}`, a closure with a
+//! list in it. Each part above the threshold is copied once to a region of its own, which the
+//! message refers to; the small terms are copied with the message. The sender remembers the region
+//! of the part (`Heap::sent`): sending it again costs nothing, and the sender's next collection,
+//! instead of copying the part, redirects the sender's references to the region. So the total cost
+//! is that of a plain copy, and there is one copy in memory however many processes hold it. Smaller
+//! parts are shared when they are sent a second time; see [`super::repeated`].
 
-use super::again::{self, Search};
+use super::repeated::{self, Search};
 use crate::accounts::{self, Kind};
 use crate::cx::Cx;
 use crate::message::sharing::threshold;
@@ -24,19 +26,20 @@ use purlin_term::{Alloc, Term, am, atom, map};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
-/// A part of a region is copied to be kept by itself if it has no more words than this.
+/// Maximum number of words of a part of a region that is copied to be kept by itself.
 const PART_AT_MOST_WORDS: usize = 16 << 20;
 
-/// Words that a copy may take beyond those of what it copies, since it copies twice what is reached twice.
+/// Words that a copy may take beyond those of its source. It duplicates what is reached twice.
 const LOST_WORDS: usize = 1024;
 
-/// A part of at least so many words, if it is most of the sender's heap, is worth a collection at once.
+/// Minimum number of words of a part that is worth a collection at once, if it is most of the
+/// sender's heap.
 const FORGET_ABOVE_WORDS: usize = 1 << 18;
 
 /// See [`Tally`].
 const COUNTED_WORDS: usize = 512;
 
-/// Adds what was copied on this thread since the last time to [`COPIED`].
+/// Adds the words copied on this thread since the last call to [`COPIED`].
 #[inline]
 pub(crate) fn count_words(cx: &mut Cx) {
     if cx.words_copied != 0 {
@@ -55,7 +58,7 @@ pub(crate) fn count_copied(cx: &mut Cx, words: usize) {
     }
 }
 
-/// Adds to the tally of the process that runs.
+/// Adds to the tally of the running process.
 #[inline]
 pub(super) fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     if tally.moved + tally.shared > 0 {
@@ -66,7 +69,7 @@ pub(super) fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     }
 }
 
-/// The holds that a shared term needs until it has been handed on.
+/// Owns what a shared term refers to, until the term has been copied.
 #[derive(Default)]
 pub struct Held {
     frag: Option<Fragment>,
@@ -83,12 +86,13 @@ impl Held {
             words,
         }
     }
-    /// The regions that the term refers to, with the counts of them: for the one place that it goes to.
+    /// Takes the regions that the term refers to, with their counts, for the term's only
+    /// destination.
     #[inline]
     pub(super) fn take_regions(&mut self) -> RegionSet {
         std::mem::take(&mut self.regions)
     }
-    /// Words that a copy of the term takes, where they are known.
+    /// Returns the words of a copy of the term, if they are known.
     #[inline]
     pub fn words(&self) -> Option<usize> {
         self.words
@@ -98,7 +102,7 @@ impl Held {
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: whoever uses the term has a copy, which holds the regions.
+        // SAFETY: any user of the term has a copy, which holds the regions.
         unsafe { self.regions.release_all() };
         if let Some(f) = self.frag.take() {
             destroy(f);
@@ -106,15 +110,16 @@ impl Drop for Held {
     }
 }
 
-/// `t`, or what stands for it with its large parts in regions. The caller copies it to where it goes (which holds the
-/// regions) and then drops the second part. `kind` is what it is for, for the accounts.
+/// Returns `t`, or a substitute with its large parts in regions. The caller copies it to its
+/// destination, which then holds the regions, and drops the second part. `kind` is the purpose, for
+/// the accounts.
 pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let threshold = threshold();
     if t.is_immed() || threshold == usize::MAX || is_region_ptr(t.ptr()) {
         return (t, Held::default());
     }
     let copied = |n| (t, Held::new(None, RegionSet::default(), Some(n)));
-    let least = again::least_words(threshold);
+    let least = repeated::least_words(threshold);
     let mut measure = Measure::of(t);
     if least < threshold {
         if let Some(n) = measure.within(least - 1) {
@@ -135,7 +140,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut frag = Fragment::new();
     let mut hit = false;
     if h.knows_any_sent() {
-        copy::parts(t, &mut frag, &mut |p| {
+        copy::replace_parts(t, &mut frag, &mut |p| {
             hit |= h.knows_sent(p);
             p
         });
@@ -149,7 +154,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut stand_ins: SmallVec<[Term; 8]> = SmallVec::new();
     let mut any = false;
     let mut held = RegionSet::default();
-    copy::parts(t, &mut frag, &mut |p| {
+    copy::replace_parts(t, &mut frag, &mut |p| {
         let known = !hit && p == t;
         let s = part(h, &mut held, &mut tally, p, threshold, known);
         any |= s.is_some();
@@ -160,8 +165,9 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut frag = Fragment::new();
     let term = if any {
         let mut next = stand_ins.into_iter();
-        let around = copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
-        // The words around the large parts go to a region too, where a copy would lose what they share.
+        let around = copy::replace_parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
+        // The words around the large parts go to a region too, if a copy would lose the sharing
+        // among them.
         let tree = copy::size_of(around);
         match Graph::<true>::of(around, Some(h), usize::MAX) {
             Some(g) if tree > g.words() + LOST_WORDS => {
@@ -175,14 +181,14 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
             _ => around,
         }
     } else {
-        // Many things, none of them large.
+        // Many parts, none of them large.
         region_for(h, &mut held, &mut tally, t, None)
     };
     give(tally, cx, kind, term);
     (term, Held::new(Some(frag), held, None))
 }
 
-/// A value of [`asked_threshold`] as programs see it: words, or `infinity`.
+/// Returns a value of [`asked_threshold`] as programs see it: words, or `infinity`.
 pub fn threshold_term(words: usize) -> Term {
     if words == usize::MAX {
         return am::INFINITY;
@@ -190,8 +196,9 @@ pub fn threshold_term(words: usize) -> Term {
     Term::small(words.min(i64::MAX as usize >> 5) as i64)
 }
 
-/// The value of `system_info(sharing)`: a map of counts. Words copied from process to process with their messages; words
-/// copied to regions; words that were sent or stored again without being copied; regions alive and bytes in them.
+/// Returns the value of `system_info(sharing)`: a map of counters. They are words copied with
+/// messages; words copied to regions; words that were sent or stored again without a copy; live
+/// regions, and their bytes.
 pub fn info(cx: &mut Cx) -> Term {
     count_words(cx);
     let (bytes, regions) = region::counted_totals();
@@ -206,7 +213,8 @@ pub fn info(cx: &mut Cx) -> Term {
     map::from_pairs(cx, &pairs)
 }
 
-/// The same for one process, which runs in `cx`, with the regions that its heap refers to and bytes in them.
+/// Returns the same for one process, which runs in `cx`, with the regions that its heap refers to
+/// and their bytes.
 pub fn process_info(cx: &mut Cx, to: &mut impl Alloc) -> Term {
     let t = cx.process().ext().map(|e| e.tally).unwrap_or_default();
     let h = &cx.heap;
@@ -223,8 +231,9 @@ pub fn process_info(cx: &mut Cx, to: &mut impl Alloc) -> Term {
     map::from_pairs(to, &pairs)
 }
 
-/// The regions that the heap of the process in `cx` refers to: `{Number, Bytes, Holders}` each. The number tells a region
-/// from all others that are alive; holders are heaps (by generation), messages, objects of tables and other regions.
+/// Returns the regions that the heap of the process in `cx` refers to: `{Number, Bytes, Holders}`
+/// each. The number is unique among live regions. Holders are heaps (by generation), messages,
+/// objects of tables and other regions.
 pub fn process_regions(cx: &mut Cx, to: &mut impl Alloc) -> Term {
     let h = &cx.heap;
     let mut all: Vec<&Region> = h.off_heap.regions.iter().collect();
@@ -247,24 +256,25 @@ fn small(n: u64) -> Term {
     Term::small(n.min(i64::MAX as u64 >> 5) as i64)
 }
 
-/// The term in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
-/// If it is not large: the words that a copy of it takes.
+/// Returns the term in a region for a part of an object that goes to a table, and its words; `held`
+/// gets a count of the region. The error is for a part that is not large: the words of a copy.
 pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, usize), usize> {
     let threshold = threshold();
     if threshold == usize::MAX {
         return Err(copy::size_whole(t));
     }
     if let Some(n) = copy::size_whole_within(t, threshold.saturating_sub(1)) {
-        if n < again::AGAIN_WORDS || is_region_ptr(t.ptr()) {
+        if n < repeated::AGAIN_WORDS || is_region_ptr(t.ptr()) {
             return Err(n);
         }
-        let s = again::element(cx, held, t, n, threshold).ok_or(n)?;
+        let s = repeated::element(cx, held, t, n, threshold).ok_or(n)?;
         return Ok((s, n));
     }
     let h = &mut cx.heap;
     let mut tally = Tally::default();
     let s = if is_region_ptr(t.ptr()) {
-        // A small part of a large region, or a literal. A part that is too large to be copied again is referred to.
+        // A small part of a large region, or a literal. A part that is too large to be copied again
+        // is referred to.
         match Graph::<false>::of(t, None, PART_AT_MOST_WORDS) {
             Some(g) => {
                 let n = g.words();
@@ -282,7 +292,7 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
         }
     } else {
         h.next_message();
-        // There may be little around what lies in regions already.
+        // Most of it may lie in regions already.
         part(h, held, &mut tally, t, threshold, false)
             .unwrap_or_else(|| region_for(h, held, &mut tally, t, None))
     };
@@ -290,30 +300,31 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
     Ok((s, whole_words(s)))
 }
 
-/// Words of a copy of `t`, a term in a region: as a tree, which is how the sizes of objects are told. One that is larger than
-/// its region and any memory counts by its region.
+/// Returns the words of a copy of `t`, a term in a region: as a tree, the measure of object sizes.
+/// If that exceeds the region and any memory, the size of its region counts.
 #[inline]
 pub fn whole_words(t: Term) -> usize {
     let region = words_of(t);
     copy::size_whole_within(t, 16 * region + (1 << 16)).unwrap_or(region)
 }
 
-/// Whether so many words are shared.
+/// Whether a term of so many words is shared.
 #[inline]
 pub fn is_large(words: usize) -> bool {
     words >= threshold()
 }
 
-/// Whether anything is shared at all.
+/// Whether sharing is enabled.
 pub fn is_on() -> bool {
     threshold() != usize::MAX
 }
 
-/// Copies of `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
+/// Copies `terms`, of `words` words together ([`copy::size_whole`]), to a region of their own.
+/// `held` gets a count of it.
 pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
     let mut b = Builder::counted(words);
-    // Whole: what lies in a region already may lie in one that nobody counts, and readers take what the object was given in
-    // regions for counted.
+    // Whole: a part in a region may lie in one that has no count, and readers assume that the
+    // regions of an object have counts.
     let v = terms.iter().map(|&t| copy::copy_whole(t, &mut b)).collect();
     held.adopt(b.finish());
     let mut tally = Tally::default();
@@ -328,7 +339,7 @@ fn destroy(f: Fragment) {
     unsafe { f.destroy() };
 }
 
-/// The term in a region for a part, if it is large. `known`: it is.
+/// Returns the term in a region for a part, if it is large. `known`: it is.
 fn part(
     h: &mut Heap,
     held: &mut RegionSet,
@@ -349,14 +360,14 @@ fn part(
     (!small).then(|| region_for(h, held, tally, t, None))
 }
 
-/// Words of the region that a term starts, which is the measure of what was not copied.
+/// Words of the region that begins with a term: the measure of what was not copied.
 #[inline]
 pub(super) fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
-/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part. `words`: those of a
-/// copy of it as a tree, where they are known.
+/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once
+/// stays one part. `words` are those of a copy as a tree, if they are known.
 pub(super) fn region_for(
     h: &mut Heap,
     held: &mut RegionSet,

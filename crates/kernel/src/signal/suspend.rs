@@ -1,4 +1,4 @@
-//! Processes are suspended, and let go on.
+//! Suspending and resuming of processes.
 
 use super::send::run_in;
 use crate::cx::Cx;
@@ -7,7 +7,7 @@ use crate::process::ext::Peer;
 use crate::process::state::Priority;
 use purlin_term::Term;
 
-/// Suspends the process once more for `by`. To be called by the process.
+/// Suspends the process once more for `by`. Called by the process itself.
 pub fn suspend(p: &mut Process, by: Term) {
     let by = Peer::of(by);
     let all = &mut p.ext_mut().suspended;

@@ -1,18 +1,19 @@
-//! Sequential tracing: a token that goes with messages from process to process, and tells where they go.
+//! Sequential tracing: a token that travels with messages from process to process and emits trace
+//! events on the way.
 //!
-//! A process that has a token ([`SEQUENTIAL`] in its flags) sends it with each message. Whoever receives the message has
-//! that token then; whoever receives one that was sent without a token has none any more. Messages that no process sent
-//! (of timers and ports) change nothing.
+//! A process with a token ([`SEQUENTIAL`] in its flags) sends it with each message. The receiver of
+//! such a message gets the token; the receiver of a message that was sent without a token loses its
+//! own. Messages that no process sent (of timers and ports) change nothing.
 //!
-//! A process that ends gives its token to those that are linked to it, with its exit signal; `exit/2` gives none, and so
-//! takes the token of who traps the signal. What a monitor tells changes nothing where the reason is an immediate, and
-//! takes the token otherwise, as in stock.
+//! An ending process passes its token to linked processes, with its exit signal. `exit/2` passes
+//! none, and so takes the token of a process that traps the signal. The message of a monitor
+//! changes nothing if the reason is an immediate, and takes the token otherwise, as in stock.
 //!
-//! A new process has the token of the one that made it. That is told as two messages, `spawn_request` and `spawn_reply`,
-//! each sent and received.
+//! A new process has the token of its parent. That is traced as two messages, `spawn_request` and
+//! `spawn_reply`, each sent and received.
 //!
-//! Each process counts what it sends. A token says which count the message has, and which count was received before it:
-//! its serial numbers, by which the events of one sequence are put in order.
+//! Each process counts what it sends. A token has the count of its message, and the count that was
+//! received before it: its serial numbers, by which the events of one sequence are put in order.
 
 use crate::cx::Cx;
 use crate::events::sink;
@@ -31,12 +32,12 @@ lazy_atoms! {
     spawn_reply = "spawn_reply";
 }
 
-/// The sequential tracing state of the process, for changing it.
+/// Returns the sequential tracing state of the process, to be changed.
 pub fn sequence(p: &mut Process) -> &mut Sequence {
     p.ext_mut().sequence.get_or_insert_default()
 }
 
-/// The token of a process.
+/// Returns the token of a process.
 pub fn token(p: &mut Process) -> Option<&mut Token> {
     if !p.has(SEQUENTIAL) {
         return None;
@@ -44,7 +45,7 @@ pub fn token(p: &mut Process) -> Option<&mut Token> {
     p.ext()?.sequence.as_mut()?.token.as_mut()
 }
 
-/// The token of the process that runs, as a term; nil if it has none.
+/// Returns the token of the running process as a term; nil if it has none.
 pub fn token_term(cx: &mut Cx) -> Term {
     match token(cx.process()).map(|t| t.duplicate()) {
         Some(t) => t.term(cx),
@@ -52,7 +53,7 @@ pub fn token_term(cx: &mut Cx) -> Term {
     }
 }
 
-/// Gives a process a token, or takes it.
+/// Gives a process a token, or takes it away.
 pub fn set_token(p: &mut Process, t: Option<Token>) {
     p.set_flag(SEQUENTIAL, t.is_some());
     if t.is_some() || p.ext().is_some_and(|e| e.sequence.is_some()) {
@@ -60,7 +61,7 @@ pub fn set_token(p: &mut Process, t: Option<Token>) {
     }
 }
 
-/// The process has no token and has counted nothing.
+/// Removes the token and the counts of the process.
 pub fn reset(p: &mut Process) {
     p.set_flag(SEQUENTIAL, false);
     if let Some(e) = p.ext() {
@@ -68,7 +69,7 @@ pub fn reset(p: &mut Process) {
     }
 }
 
-/// A new token for a process that has none.
+/// Returns a new token for a process that has none.
 pub fn fresh(p: &mut Process) -> Token {
     let from = p.pid();
     Token {
@@ -80,13 +81,13 @@ pub fn fresh(p: &mut Process) -> Token {
     }
 }
 
-/// The token of the process is about to go with something: it gets the next serial numbers.
+/// Gives the token the next serial numbers. It is about to travel.
 fn step(p: &mut Process) {
     let me = p.pid();
     step_as(p, me);
 }
 
-/// As [`step`], of a process with that identifier.
+/// As [`step`], for a process with that identifier.
 fn step_as(p: &mut Process, me: Term) {
     if !sink().counts_sequence(me) {
         return;
@@ -101,17 +102,18 @@ fn step_as(p: &mut Process, me: Term) {
     }
 }
 
-/// An exit signal (`msg` is what a process that traps it receives) is about to go to a process that is linked to one that
-/// ends and has a token: what goes with it. `me`: who it was, which its control block does not say any more.
+/// Returns the token that goes with an exit signal, from an ending process to a linked one. `msg`
+/// is what a process that traps the signal receives, and `me` the pid that the ending process had,
+/// which its control block no longer has.
 pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
     step_as(p, me);
     let t = token(p)?;
-    // As in stock, it hangs on who gets the signal whether it is told.
-    let told = process::table().find(to).is_some_and(|p| {
+    // As in stock, the receiver's sensitivity decides whether the event is traced.
+    let traced = process::table().find(to).is_some_and(|p| {
         // SAFETY: cells are never unmapped; the state word is an atomic.
-        unsafe { !(*p).state.load().is_quiet() }
+        unsafe { !(*p).state.load().is_sensitive() }
     });
-    if t.flags & token_flag::SEND != 0 && told {
+    if t.flags & token_flag::SEND != 0 && traced {
         sink().sequential(t, am::SEND, to, msg);
     }
     Some(t.duplicate())
@@ -130,7 +132,8 @@ pub fn ending_far(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Toke
     Some(t.duplicate())
 }
 
-/// A message is about to be sent by a process that has a token: what goes with it. `to`: as the sender named it.
+/// Returns the token that goes with a message of a process that has one. `to` is as the sender
+/// named it.
 #[cold]
 pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
     step(p);
@@ -142,17 +145,20 @@ pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
     Some(t.duplicate())
 }
 
-/// The process receives a message that was sent by a process, with or without a token.
+/// Updates the token when the process receives a message that a process sent, with or without a
+/// token.
 ///
 /// # Safety
 /// `s` is a message in the mailbox of `p`.
 #[cold]
 pub(crate) unsafe fn receiving(p: &mut Process, s: *const Signal) {
-    let Some(t) = (*s).token().and_then(Token::of_term) else {
+    // SAFETY: by the contract, a message in the mailbox.
+    let s = unsafe { &*s };
+    let Some(t) = s.token().and_then(Token::of_term) else {
         return set_token(p, None);
     };
     if t.flags & token_flag::RECEIVE != 0 && !p.has(process::SENSITIVE) {
-        sink().sequential(&t, receive(), p.pid(), (*s).term);
+        sink().sequential(&t, receive(), p.pid(), s.term);
     }
     let q = sequence(p);
     q.last = t.serial;
@@ -160,7 +166,8 @@ pub(crate) unsafe fn receiving(p: &mut Process, s: *const Signal) {
     set_token(p, Some(t));
 }
 
-/// Tells `{print, …, Pid, [], Info}` of a process whose token asks for that. False: it doesn't.
+/// Traces `{print, …, Pid, [], Info}` for a process whose token requests that. Returns false if it
+/// doesn't.
 pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
     let wanted = token(p).is_some_and(|t| {
         t.flags & token_flag::PRINT != 0
@@ -176,7 +183,7 @@ pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
     wanted
 }
 
-/// A new process has the token of its parent.
+/// Gives a new process the token of its parent.
 pub(crate) fn inherit(parent: &mut Process, child: &mut Process) {
     step(parent);
     if let Some(t) = token(parent).map(|t| t.duplicate()) {
@@ -186,10 +193,10 @@ pub(crate) fn inherit(parent: &mut Process, child: &mut Process) {
     }
 }
 
-/// Tells that a token has gone from one process to another and come there. `told`: whom it is about, who may want
-/// nothing told.
-fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
-    if told.has(process::SENSITIVE) {
+/// Traces that a token was sent from one process to another and received there. `subject` is the
+/// process concerned, which may be sensitive.
+fn trace_both(t: &Token, subject: &Process, to: Term, msg: Term) {
+    if subject.has(process::SENSITIVE) {
         return;
     }
     if t.flags & token_flag::SEND != 0 {
@@ -200,7 +207,7 @@ fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
     }
 }
 
-/// A process that has a token makes another, which has taken it over by [`inherit`]: tells so. The result is the token that
+/// Traces the spawn of a process by one with a token, after [`inherit`]. Returns the token that
 /// goes with the reply, if that is a message.
 pub fn spawned(
     parent: &mut Process,
@@ -231,7 +238,7 @@ pub fn spawned(
     ];
     let request = place.tuple(&request);
     if let Some(t) = token(parent).map(|t| t.duplicate()) {
-        tell_both(&t, parent, pid, request);
+        trace_both(&t, parent, pid, request);
     }
     if r.reply == Reply::Nothing {
         return None;
@@ -240,7 +247,7 @@ pub fn spawned(
     let t = token(child)?.duplicate();
     let reply = place.tuple(&[tag, r.reference, purlin_term::am::OK, pid]);
     if r.reply == Reply::Call {
-        tell_both(&t, parent, me, reply);
+        trace_both(&t, parent, me, reply);
         let q = sequence(parent);
         (q.last, q.clock) = (t.serial, t.serial);
     } else if t.flags & token_flag::SEND != 0 && !parent.has(process::SENSITIVE) {
@@ -249,9 +256,10 @@ pub fn spawned(
     Some(t)
 }
 
-/// A process has been made for one of another node, whose request came with `t`: the process takes the token, and has received
-/// the request, which is told. What goes with the reply to `parent`. The request counts as one message and the arguments as
-/// the next, whose serial number the token has.
+/// Traces that a process was spawned at the request of another node, which came with `t`. The
+/// process takes the token and has received the request. Returns the token that goes with the reply
+/// to `parent`. The request counts as one message and the arguments as the next, whose serial
+/// number the token has.
 pub fn spawned_far(
     p: &mut Process,
     t: Token,
@@ -281,7 +289,8 @@ pub fn spawned_far(
     reply
 }
 
-/// A process that another node asked for has not been made: tells what [`spawned_far`] does, in this node's name.
+/// Traces that a spawn request of another node was refused, as [`spawned_far`] does, in this node's
+/// name.
 pub fn refused(t: &Token, request: Term, reference: Term, parent: Term, why: Term) -> Token {
     let here = node::this_name();
     let serial = t.serial.wrapping_sub(1);
@@ -305,7 +314,7 @@ pub fn refused(t: &Token, request: Term, reference: Term, parent: Term, why: Ter
     reply
 }
 
-/// The flag of that name.
+/// Returns the flag with that name.
 pub fn named(what: Term) -> Option<u32> {
     let name = what.is_atom().then(|| atom::name(what))?;
     Some(token_flag::NAMES.iter().find(|n| n.0 == name)?.1)

@@ -1,19 +1,19 @@
-//! Something that its owner lends while it does not need it. Another may take it meanwhile, and the owner waits until that has given it
-//! back.
+//! A resource that its owner lends while it does not need it. Another thread may take it meanwhile,
+//! and the owner waits until it is returned.
 
 use crate::sync::{AtomicU32, Ordering, spin_loop};
 
 /// The owner has it.
 const HELD: u32 = 0;
-/// Whoever comes first may have it.
+/// The first thread that tries may have it.
 const LENT: u32 = 1;
-/// Another has it.
+/// Another thread has it.
 const TAKEN: u32 = 2;
 
-/// See the module head. The owner has it at first.
+/// See the module docs. The owner has it at first.
 pub(crate) struct Lend(AtomicU32);
 
-/// Looks at it before the owner lets other threads run.
+/// Number of attempts before the owner yields to other threads.
 const LOOKS: u32 = 100;
 
 impl Lend {
@@ -21,18 +21,18 @@ impl Lend {
     pub(crate) fn new() -> Lend {
         Lend(AtomicU32::new(HELD))
     }
-    /// Owner: whether it has it. Nobody else gives it that.
+    /// Whether the owner has it. Called by the owner, which alone changes that.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.0.load(Ordering::Relaxed) == HELD
     }
-    /// Owner, who has it: others may have it.
+    /// Lends it. Called by the owner, which has it.
     #[inline]
     pub(crate) fn lend(&self) {
         debug_assert!(self.is_held());
         self.0.store(LENT, Ordering::Release);
     }
-    /// Owner, who has lent it: has it again.
+    /// Takes it back. Called by the owner, which has lent it.
     #[inline]
     pub(crate) fn take_back(&self) {
         if !self.change(LENT, HELD) {
@@ -50,12 +50,12 @@ impl Lend {
             }
         }
     }
-    /// Another: whether it has it now.
+    /// Tries to take it. Called by other threads.
     #[inline]
     pub(crate) fn try_take(&self) -> bool {
         self.change(LENT, TAKEN)
     }
-    /// The other who has it: gives it back.
+    /// Returns it. Called by the other thread that has it.
     #[inline]
     pub(crate) fn give_back(&self) {
         debug_assert_eq!(self.0.load(Ordering::Relaxed), TAKEN);

@@ -1,5 +1,8 @@
-//! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use
-//! these with loom's in their place, and runs them through their interleavings.
+//! The atomics and locks that protocols between threads are written against. `crates/models`
+//! compiles the files that use these with loom's in their place, and runs them through all
+//! interleavings.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub(crate) mod barrier;
 pub(crate) mod lend;

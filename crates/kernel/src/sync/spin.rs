@@ -1,36 +1,39 @@
-//! A lock for what takes some ten instructions, mostly by one and the same thread: to give it back is a plain store, where
-//! a `Mutex` has to look for those who sleep. Its interface is that of a `Mutex` (which takes its place in models).
+//! A spin lock for critical sections of some ten instructions, mostly by the same thread: its
+//! release is a plain store, while a `Mutex` must look for sleepers. It has the interface of a
+//! `Mutex` (which replaces it in models).
 //!
-//! It has no model of its own: who spins relies on it that a store is seen in time, which the memory model doesn't promise.
+//! It has no model of its own: spinning relies on stores becoming visible in finite time, which the
+//! memory model doesn't promise.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-/// See the module head.
+/// See the module docs.
 pub(crate) struct Spin<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by whoever holds the lock, one thread at a time.
+// SAFETY: only the holder of the lock reaches the value, one thread at a time.
 unsafe impl<T: Send> Sync for Spin<T> {}
 
-/// Holds a [`Spin`].
+/// Proof that a [`Spin`] is held. Releases it when dropped.
 pub(crate) struct SpinGuard<'a, T>(&'a Spin<T>);
 
-/// Looks at a lock that is taken before the processor is left to others: its holder may wait for one.
+/// Number of looks at a held lock between two yields to the system: its holder may wait for the
+/// processor.
 const SPINS: u32 = 100;
 
 impl<T> Spin<T> {
-    /// Nobody holds it.
+    /// Returns a free lock.
     pub fn new(value: T) -> Spin<T> {
         Spin {
             taken: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }
     }
-    /// Waits until nobody else holds it.
+    /// Waits until no other thread holds the lock, and takes it.
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         if self.taken.swap(true, Ordering::Acquire) {
@@ -70,7 +73,7 @@ impl<T> Deref for SpinGuard<'_, T> {
 impl<T> DerefMut for SpinGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard holds the lock, and is borrowed by one.
+        // SAFETY: the guard holds the lock, and is mutably borrowed.
         unsafe { &mut *self.0.value.get() }
     }
 }

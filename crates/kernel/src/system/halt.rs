@@ -1,7 +1,13 @@
-//! Ending the emulator: what `erlang:halt/0,1,2` asks for, and what ends it by force.
+//! Ending the emulator: `erlang:halt/0,1,2`, and ending by force.
 //!
-//! Exit statuses are stock's: the status asked for, 1 after a crash dump, and `abort` (a signal) where the runtime
-//! itself has found something wrong. Whoever buffers output registers with [`on_halt`], and is called before the end.
+//! Exit statuses are stock's: the status asked for, 1 after a crash dump, and `abort` (a signal) if
+//! the runtime finds an internal fault. Code that buffers output registers with [`on_halt`], and is
+//! called before the end.
+//!
+//! # Orderings
+//! The swap in `claim_end` is the only access to `ENDING`, so exactly one thread reads false. It
+//! publishes nothing else: the atomicity of one word is enough, and a stronger ordering costs
+//! nothing here.
 
 use crate::outside::outside;
 use crate::sync::Mutex;
@@ -10,24 +16,25 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Writes out what is still buffered, taking at most that long (`None`: as long as it takes).
+/// Writes out buffered data within `limit` (`None`: no limit).
 pub(crate) type Flush = fn(limit: Option<Duration>);
 
-/// The exit status where writing out takes longer than it may.
+/// Exit status if writing out takes longer than the limit.
 const FLUSH_TIMED_OUT: i32 = 255;
 
-/// Seconds that a dump may take where the runtime has found a fault in itself.
+/// Maximum number of seconds for a dump after an internal fault.
 const FATAL_SECONDS: u32 = 20;
 
 static FLUSHES: Mutex<Vec<Flush>> = Mutex::new(Vec::new());
 static RESTORES: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Has `f` called when the emulator halts and is to flush.
+/// Registers a function that is called when the emulator halts and is to flush.
 pub fn on_halt(f: Flush) {
     FLUSHES.lock().push(f);
 }
 
-/// Has `f` called whenever the emulator ends, after everything else: to give the terminal back as it was.
+/// Registers a function that is called whenever the emulator ends, after everything else, to
+/// restore the terminal.
 pub fn on_end(f: fn()) {
     RESTORES.lock().push(f);
 }
@@ -36,8 +43,9 @@ thread_local! {
     static HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The first thread that ends the emulator does; others wait for that. A fault on the way there ends it at once.
-fn first() {
+/// Lets the first thread that ends the emulator pass; others wait for the end. A fault on the way
+/// aborts at once.
+fn claim_end() {
     static ENDING: AtomicBool = AtomicBool::new(false);
     if HERE.with(|h| h.replace(true)) {
         std::process::abort();
@@ -50,7 +58,7 @@ fn first() {
 }
 
 fn restore() {
-    // Not while waiting for a lock that a thread which is stuck may hold.
+    // Do not wait for a lock that a stuck thread may hold.
     if let Some(v) = RESTORES.try_lock() {
         v.iter().for_each(|f| f());
     }
@@ -64,31 +72,33 @@ fn end(status: i32) -> ! {
     }
     #[cfg(purlin_counts)]
     write_counts();
-    // SAFETY: no return. Threads still run, so nothing that they may use is torn down first.
+    // SAFETY: does not return. Threads still run, so nothing that they may use is torn down first.
     unsafe { libc::_exit(status) }
 }
 
-/// Writes the counts of a build that counts what runs how often (`scripts/dist.sh`). The C library's
-/// `exit` would do so, but it is not called here.
+/// Writes the execution counts of an instrumented build (`scripts/dist.sh`). The C library's `exit`
+/// would do that, but it is not called here.
 #[cfg(purlin_counts)]
 fn write_counts() {
     unsafe extern "C" {
         fn __llvm_profile_write_file() -> std::ffi::c_int;
     }
-    // SAFETY: a function of the compiler's runtime library, which such a build has; it takes nothing.
+    // SAFETY: a function of the compiler's runtime library, which such a build links; it takes no
+    // arguments.
     unsafe { __llvm_profile_write_file() };
 }
 
 /// Ends the emulator with that exit status.
 pub fn halt(status: i32) -> ! {
-    first();
+    claim_end();
     end(status)
 }
 
-/// As [`halt`], after the output of ports has been written, for which there is that much time, or what the command line
-/// allows (`+zhft`) if that is less. Where it isn't enough, the status is another.
+/// Does the same as [`halt`] after the output of ports has been written. The time for that is
+/// `limit` or that of the command line (`+zhft`), whichever is less. If it is not enough, the
+/// status is `FLUSH_TIMED_OUT`.
 pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
-    first();
+    claim_end();
     let allowed = crate::options::try_current()
         .and_then(|o| o.flags.halt_flush_timeout_ms)
         .map(|ms| Duration::from_millis(ms.into()));
@@ -103,9 +113,9 @@ pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
     }
 }
 
-/// Ends the emulator with that slogan on standard error and a crash dump; the exit status is 1.
+/// Ends the emulator with a slogan on standard error and a crash dump; the exit status is 1.
 pub fn halt_with_dump(slogan: &str) -> ! {
-    first();
+    claim_end();
     say(slogan);
     outside().crash_dump(slogan);
     end(1)
@@ -113,18 +123,18 @@ pub fn halt_with_dump(slogan: &str) -> ! {
 
 /// Ends the emulator by `abort`, which may leave a core dump.
 pub fn abort() -> ! {
-    first();
+    claim_end();
     restore();
     std::process::abort()
 }
 
-/// The runtime cannot go on: a fault that it has found in itself, or memory that it can't get. Slogan, crash dump
-/// (unless `+d` says otherwise), and the signal.
+/// Ends the emulator because of an internal fault or lack of memory: slogan, crash dump (unless
+/// `+d` says otherwise), and the signal.
 pub fn fatal(slogan: &str) -> ! {
-    first();
+    claim_end();
     say(slogan);
-    // Locks may be held that the dump needs: it gets that many seconds.
-    // SAFETY: the default action of the signal ends the process.
+    // Locks may be held that the dump needs, so it gets a time limit. SAFETY: the default action of
+    // the signal ends the process.
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         libc::alarm(FATAL_SECONDS);
@@ -137,18 +147,18 @@ pub fn fatal(slogan: &str) -> ! {
     std::process::abort()
 }
 
-/// Memory can't be had: the emulator ends with a crash dump.
+/// Ends the emulator with a crash dump because memory cannot be allocated.
 pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     halt_with_dump(&format!(
         "{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\")."
     ))
 }
 
-/// Has a fault that the runtime finds in itself (a panic) end the emulator, instead of one of its threads.
+/// Makes an internal fault (a panic) end the emulator instead of one thread.
 pub fn watch_faults() {
     std::panic::set_hook(Box::new(|fault| {
-        // The standard library has no other way to say that a new thread gets no memory for the stack
-        // that its signal handlers run on.
+        // The standard library has no other way to report that a new thread gets no memory for its
+        // signal stack.
         let starts = |l: &std::panic::Location| l.file().ends_with("stack_overflow.rs");
         if fault.location().is_some_and(starts) {
             crate::os::thread::refused(

@@ -1,17 +1,23 @@
-//! The limit of memory: what is left of it, and who ends when nothing is.
+//! The memory limit: what is left of it, and which processes end when nothing is.
 //!
-//! [`measure`] reads what the control groups, or `+Mlimit`, grant and what is used ([`crate::options::memory`]). It is called by a
-//! thread that does nothing else ([`crate::threads::watch`]), the more often the less is left, and by whoever asks for a large block
-//! beyond what was left. It says
-//! * from three quarters of the limit on that memory is short: nothing that was freed is kept, heaps grow by less;
-//! * from four fifths on the alarm of `memsup`, where an `alarm_handler` is there;
-//! * once a [`reserve`] is all that is left, that it is over.
+//! [`measure`] reads the limit of the control groups, or `+Mlimit`, and the memory in use
+//! ([`crate::options::memory`]). A dedicated thread ([`crate::threads::watch`]) calls it, more
+//! often the less is left. So does a thread that asks for a large block beyond what was left. There
+//! are three thresholds:
 //!
-//! While it is over, a process that collects, or puts an object into a table, and has grown since memory was short, is held against a
-//! size ([`least`]): the less is left, and the longer it is over, the smaller that is. So the larger ones end first. Its garbage is
-//! collected first, and freed memory given back. If it is still over then the process ends as one does that exceeds its
-//! `max_heap_size`, with a report. What has not grown ends only where the system would end the node otherwise. Neither `init` ends
-//! so, nor what it has started itself, nor processes of the runtime, nor those that `kernel` needs ([`NEEDED`]).
+//! * From three quarters of the limit on, memory is short: freed memory is not kept, and heaps grow
+//!   by less.
+//! * From four fifths on, the alarm of `memsup` is set, if an `alarm_handler` exists.
+//! * When only a [`reserve`] is left, the limit is reached.
+//!
+//! While the limit is reached, a process that collects, or puts an object into a table, and that
+//! has grown since memory became short, is compared with a minimum size ([`least`]). That size
+//! shrinks the less is left and the longer this lasts, so the larger processes end first. First the
+//! garbage of the process is collected and freed memory returned to the system. If the limit is
+//! still reached, the process ends like one that exceeds its `max_heap_size`, with a report. A
+//! process that has not grown ends only if the system would otherwise kill the node. Exempt are
+//! `init`, the processes that it has started itself, processes of the runtime, and those that
+//! `kernel` needs ([`NEEDED`]).
 
 use crate::cx::Cx;
 use crate::options::memory::{Groups, MemoryLimit};
@@ -32,40 +38,48 @@ lazy_atoms! {
     watermark = "system_memory_high_watermark";
 }
 
-/// Parts of the limit, in hundredths, from which on memory is short, and below which it isn't any more; the same for the alarm.
+/// Percentages of the limit at which memory becomes short and ceases to be; the same for the alarm.
 const SHORT: [usize; 2] = [75, 70];
 const ALARM: [usize; 2] = [80, 75];
-/// What is never used of a limit: such a part, but no more than this.
+/// The reserve, as a fraction of the limit, and its upper bound.
 const RESERVE_PART: usize = 6;
 const MOST_RESERVE: usize = 128 << 20;
-/// The part of the limit that a process takes, at least, which ends as soon as it is over.
+/// The fraction of the limit that a process must at least take to end as soon as the limit is
+/// reached.
 const LARGEST_PART: usize = 64;
-/// The least size falls to half each time it was over for so long, and for each sixteenth of the reserve that is used.
+/// The minimum size halves each time this many nanoseconds have passed, and for each sixteenth of
+/// the reserve in use.
 const HALVING: i64 = 20_000_000;
-/// What has not grown may end after it was over for so long, with three quarters of the reserve used.
+/// Time in nanoseconds after which processes that have not grown may end, if three quarters of the
+/// reserve are in use.
 const LAST_RESORT: i64 = 1_000_000_000;
-/// Who asks whether it is over is told what was measured so long before, at most.
+/// Maximum age in nanoseconds of a measurement that is still used.
 const FRESH: i64 = 500_000;
-/// No process that takes less than a part of the limit is ended, by sixteenths of the reserve that are used: who only answers others is
-/// smaller than those who grow, mostly. In the end few are spared.
+/// No process smaller than this fraction of the limit is ended, by sixteenths of the reserve in
+/// use. A process that only answers others is usually smaller than those that grow. In the end few
+/// are spared.
 const SPARED: [(i64, usize); 3] = [(8, 4096), (14, 8192), (i64::MAX, 32_768)];
-/// Processes and tables that take less have always grown: their sizes are not noted.
+/// Smaller processes and tables always count as grown: their sizes are not recorded.
 const NOTED: usize = 64 << 10;
-/// Processes below this are noted when they are looked at, whether they collect or not.
+/// The sizes of processes below this are recorded when they are looked at, whether they collect or
+/// not.
 pub(crate) const SMALL: usize = 256 << 10;
-/// They are noted from this part of the limit on, if that is more.
+/// Sizes are recorded from this fraction of the limit on, if that is more than [`NOTED`].
 const NOTED_PART: usize = 4096;
-/// Sizes that are noted at a time.
+/// Maximum number of recorded sizes.
 const MOST_NOTED: usize = 1 << 15;
-/// The groups are looked for anew after so many nanoseconds: a process can be moved to others.
+/// Nanoseconds after which the control groups are looked up again: a process can be moved to
+/// others.
 const GROUPS_FOR: i64 = 2_000_000_000;
-/// Freed memory is given back so often, in nanoseconds, while it is over, and the oftener the more of the reserve is used.
+/// Nanoseconds between returning freed memory to the system while the limit is reached; less the
+/// more of the reserve is in use.
 const TRIM: i64 = 25_000_000;
-/// Measuring and giving back wait so many times as long as they took the last time, at least: where the system is slow, whoever grows
-/// would do nothing else under the lock, and nobody would end.
+/// Minimum pause before measuring, or returning memory, again, as a multiple of the last duration.
+/// On a slow system growing processes would otherwise do nothing else under the lock, and none
+/// would end.
 const PAUSE: i64 = 4;
 
-/// Names of processes without which there is no node, or none that can be asked.
+/// Names of processes without which there is no node, or none that responds.
 const NEEDED: [&str; 26] = [
     "init",
     "erl_prim_loader",
@@ -95,7 +109,7 @@ const NEEDED: [&str; 26] = [
     "standard_error_sup",
 ];
 
-/// The limit and what was used of it when that was last measured; 0: there is no limit.
+/// The limit and the use at the last measurement; 0 if there is no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// See [`least`].
@@ -107,18 +121,19 @@ struct State {
     short: bool,
     alarm: bool,
     measured: i64,
-    /// When it came to be over, or somebody last ended for it; when memory was last given back.
+    /// Time at which the limit was reached, or at which a process last ended for it; time at which
+    /// memory was last returned.
     over: Option<i64>,
     trimmed: i64,
-    /// Nanoseconds that measuring, and giving back, took the last time.
+    /// Duration of the last measurement, and of the last return of memory, in nanoseconds.
     measuring: i64,
     trimming: i64,
-    /// Sixteenths of the reserve that are used.
+    /// Sixteenths of the reserve in use.
     urgency: i64,
-    /// Bytes of what has ended since, which are free, though not given back yet.
+    /// Bytes of processes that have ended since: free, but not returned to the system yet.
     freed: usize,
-    /// Bytes of large processes, by their pids, and of tables, by their addresses, when they were first seen while memory is short;
-    /// those of processes when they were last asked to collect themselves.
+    /// Sizes in bytes of large processes, by pid, and of tables, by address, when first seen while
+    /// memory is short; sizes of processes when they were last asked to collect.
     before: Option<HashMap<u64, usize>>,
     asked: Option<HashMap<u64, usize>>,
 }
@@ -139,7 +154,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     asked: None,
 });
 
-/// The limit and what is used of it, as last measured; None: there is no limit.
+/// Returns the limit and the use at the last measurement; None if there is no limit.
 pub fn limit() -> Option<(usize, usize)> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => None,
@@ -147,29 +162,30 @@ pub fn limit() -> Option<(usize, usize)> {
     }
 }
 
-/// Bytes that are left up to where it is over; None where nothing limits.
+/// Returns the bytes left until the limit is reached; None if there is no limit.
 pub fn left() -> Option<isize> {
     limit().map(|(limit, used)| limit as isize - reserve(limit) as isize - used as isize)
 }
 
-/// What is left free of a limit: what others come to allocate before they are asked, and the system for the node.
+/// Part of a limit that is left free: for allocations before processes are asked, and for the
+/// system's use on behalf of the node.
 fn reserve(limit: usize) -> usize {
     (limit / RESERVE_PART).min(MOST_RESERVE)
 }
 
-/// Sixteenths of the reserve that are used.
+/// Sixteenths of the reserve in use.
 fn sixteenths(left: isize, reserve: usize) -> i64 {
     (-left.min(0) * 16 / reserve.max(1) as isize) as i64
 }
 
-/// Begins: who asks for more than is left has it measured.
+/// Starts measuring: requests for more than is left trigger a measurement.
 pub fn begin() {
     set_arena();
     pressure::measured_by(measure);
     measure();
 }
 
-/// Measures what is used, and says so to whoever wants to know.
+/// Measures the memory in use and publishes the result.
 pub fn measure() {
     measure_with(&mut STATE.lock());
 }
@@ -206,7 +222,8 @@ fn measure_with(s: &mut MutexGuard<State>) {
     let beyond = |marks: [usize; 2], before: bool| {
         grant.used / 100 >= grant.limit / 10_000 * marks[usize::from(before)]
     };
-    // Where schedules are chosen nothing follows from what the rest of the machine takes, but for who ends in place of the runtime.
+    // Under the race finder nothing may depend on the rest of the machine, except which process
+    // ends so that the runtime does not.
     let chosen = crate::os::single::on();
     let short = left <= 0 || (!chosen && beyond(SHORT, s.short));
     if short != s.short {
@@ -236,13 +253,13 @@ fn measure_with(s: &mut MutexGuard<State>) {
     alarm(s, on);
 }
 
-/// Tells the alarm handler, if there is one, as `memsup` does.
+/// Sets or clears the alarm as `memsup` does, if there is an alarm handler.
 fn alarm(s: &mut State, on: bool) {
     if on == s.alarm {
         return;
     }
     let handler = registry::whereis(alarm_handler()).filter(|p| p.is_local_pid());
-    // One that comes later is told then.
+    // A handler that is started later gets it then.
     let Some(handler) = handler else { return };
     s.alarm = on;
     post::send_with(handler, |to| {
@@ -257,14 +274,15 @@ fn alarm(s: &mut State, on: bool) {
     });
 }
 
-/// Bytes from which on a process, or a table, is held to be the reason why it is over.
+/// Minimum size in bytes of a process or table that is held responsible for reaching the limit.
 #[inline]
 pub fn least() -> usize {
     LEAST.load(Ordering::Relaxed)
 }
 
-/// Bytes of the process in the context: what is used of its heap, its messages, and the binaries that it holds. Room that was not
-/// used yet takes no memory, and a heap grows into it without asking.
+/// Returns the size of the process in the context in bytes: the used part of its heap, its
+/// messages, and the binaries that it holds. Unused room takes no memory, and a heap grows into it
+/// without asking.
 pub fn size(cx: &mut Cx) -> usize {
     let h = &cx.heap;
     let words = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
@@ -272,7 +290,7 @@ pub fn size(cx: &mut Cx) -> usize {
     words * 8 + binaries + cx.process().queued_words() * 8
 }
 
-/// Whether the process in the context, which collects, is to get rid of its garbage now, lest it end.
+/// Whether the process in the context, which collects, must drop its garbage now so as not to end.
 #[inline]
 pub fn is_pressed(cx: &mut Cx) -> bool {
     pressure::is_short() && !cx.proc.is_null() && is_pressed_in_short(cx)
@@ -286,7 +304,8 @@ fn is_pressed_in_short(cx: &mut Cx) -> bool {
     is_over() && bytes >= least() && (grown || is_last_resort(&STATE.lock()))
 }
 
-/// Whether what has that key has grown since it was first seen while memory is short.
+/// Whether the process or table with that key has grown since it was first seen while memory is
+/// short.
 fn has_grown(key: u64, bytes: usize) -> bool {
     if bytes < NOTED.max(LIMIT.load(Ordering::Relaxed) / NOTED_PART) {
         return true;
@@ -297,7 +316,7 @@ fn has_grown(key: u64, bytes: usize) -> bool {
     bytes > before + (before / 16).max(least() / 16)
 }
 
-/// A map of sizes. Those who have ended stay in it, so it begins anew when there are many.
+/// Returns a map of sizes. Entries of processes that have ended stay, so a full map is cleared.
 fn bounded(sizes: &mut Option<HashMap<u64, usize>>) -> &mut HashMap<u64, usize> {
     let sizes = sizes.get_or_insert_default();
     if sizes.len() >= MOST_NOTED {
@@ -312,12 +331,14 @@ fn is_last_resort(s: &State) -> bool {
     since > LAST_RESORT && left().is_some_and(|left| sixteenths(left, reserve) >= 12)
 }
 
-/// Whether the process in the context takes so many bytes, and more than when it was last asked to collect itself: it is asked now.
+/// Whether the process in the context is at least `large` bytes and has grown since it was last
+/// asked to collect. If so, it is asked now.
 pub fn is_worth_asking(cx: &mut Cx, large: usize) -> bool {
     let bytes = size(cx);
     let key = cx.self_pid().raw();
     if bytes < large {
-        // Many that are small and grow are all ended at their next collection, if what they had before is known by then.
+        // Many small processes that grow can end at their next collection if their earlier size is
+        // known by then.
         has_grown(key, bytes);
         return false;
     }
@@ -328,20 +349,22 @@ pub fn is_worth_asking(cx: &mut Cx, large: usize) -> bool {
         .is_none_or(|&before| bytes > before + before / 8)
 }
 
-/// The process in the context has collected itself since it was asked to.
+/// Records that the process in the context has collected after it was asked to.
 pub fn has_collected(cx: &mut Cx) {
     let (key, bytes) = (cx.self_pid().raw(), size(cx));
     bounded(&mut STATE.lock().asked).insert(key, bytes);
 }
 
-/// The process in the context [`is_pressed`], and has no garbage any more: it ends if it is still over.
+/// Ends the process in the context, which [`is_pressed`] and has no garbage, if the limit is still
+/// reached.
 #[cold]
 pub fn hold_against(cx: &mut Cx) {
     if cx.proc.is_null() || cx.process().has(EXIT_PENDING) {
         return;
     }
     let bytes = size(cx);
-    // What a small one had before was noted at any time, so only what is left without garbage tells whether it grows.
+    // The earlier size of a small process was recorded at an arbitrary time, so only its size
+    // without garbage tells whether it grows.
     let grown =
         bytes >= SMALL || has_grown(cx.self_pid().raw(), bytes) || is_last_resort(&STATE.lock());
     if grown && bytes >= least() && is_still_over() && !is_needed(cx) {
@@ -352,11 +375,12 @@ pub fn hold_against(cx: &mut Cx) {
 thread_local! {
     static PUT: Cell<u32> = const { Cell::new(0) };
 }
-/// Of so many puts into tables one is looked at while memory is short; all of them while it is over.
+/// While memory is short, one of this many insertions into tables is checked; all of them while the
+/// limit is reached.
 const PUTS: u32 = 32;
 
-/// The process in the context puts something into a table, while memory is short. `table` gives its name, its address, its bytes
-/// and whether the process owns it.
+/// Called when the process in the context puts something into a table while memory is short.
+/// `table` returns its name, its address, its bytes and whether the process owns it.
 #[cold]
 pub fn table_grows(cx: &mut Cx, table: impl FnOnce() -> (Term, usize, usize, bool)) {
     let n = PUT.get().wrapping_add(1);
@@ -376,7 +400,7 @@ pub fn table_grows(cx: &mut Cx, table: impl FnOnce() -> (Term, usize, usize, boo
     }
 }
 
-/// Whether it is over when what was freed has gone back to the system.
+/// Whether the limit is still reached after freed memory was returned to the system.
 fn is_still_over() -> bool {
     let mut s = STATE.lock();
     if clock::elapsed() - s.measured > FRESH.max(s.measuring * PAUSE) {
@@ -389,7 +413,7 @@ fn is_still_over() -> bool {
     s.over.is_some()
 }
 
-/// Gives freed memory back to the system, and measures what is used then. Who grows waits for it.
+/// Returns freed memory to the system and measures again. Growing processes wait for it.
 pub fn relieve() {
     relieve_with(&mut STATE.lock());
 }
@@ -403,37 +427,39 @@ fn relieve_with(s: &mut MutexGuard<State>) {
     measure_with(s);
 }
 
-/// Bytes from which on the C library gives a freed block back to the system while memory is not short. Left to itself it comes to keep
-/// blocks of up to 32 MiB, and twice as much at the end of each of its arenas.
+/// Size in bytes of freed blocks that the C library returns to the system at once while memory is
+/// not short. By default it ends up keeping blocks of up to 32 MiB, and twice as much at the end of
+/// each arena.
 static GIVEN_BACK_FROM: AtomicUsize = AtomicUsize::new(32 << 20);
-/// The same while memory is short: a heap that grows leaves behind one that is too small for the next.
+/// The same while memory is short: a growing heap leaves blocks behind that are too small for the
+/// next one.
 const GIVEN_BACK_IN_SHORT: usize = 64 << 10;
 
-/// Has the C library return freed blocks of a megabyte and more to the system from now on.
+/// Makes the C library return freed blocks of a megabyte and more to the system from now on.
 pub(crate) fn give_back_at_once() {
     GIVEN_BACK_FROM.store(1 << 20, Ordering::Relaxed);
-    // Under the lock, so that whoever says that memory is short doesn't come between.
+    // Under the lock, so that a change of `short` does not come between.
     let s = STATE.lock();
     free_to_system(s.short);
 }
 
-/// Bytes at the end of an arena from which on the C library gives them back, and bytes that it takes beyond what is asked for, as it was
-/// told last. At first these are its own.
+/// The C library's trim threshold and top pad in bytes, as last set. The initial values are its
+/// defaults.
 static ARENA: [AtomicUsize; 2] = [AtomicUsize::new(128 << 10), AtomicUsize::new(0)];
 
-/// What `+MYtt` and `+MYtp` say, or what the C library does without: bytes. See [`ARENA`].
+/// Returns the values of `+MYtt` and `+MYtp` in bytes, or the C library's defaults. See [`ARENA`].
 pub fn arena() -> [usize; 2] {
     ARENA.each_ref().map(|n| n.load(Ordering::Relaxed))
 }
 
-/// Bytes that a setting of the command line gives, as it was said last.
+/// Returns the value of a setting of the command line in bytes; the last one counts.
 fn given(setting: &str) -> Option<usize> {
     let all = &crate::options::current().flags.allocator;
     let kilobytes = all.iter().rev().find(|s| s.name == setting)?.value.parse();
     kilobytes.ok().map(|n: usize| n << 10)
 }
 
-/// Tells the C library what the command line says of its arenas.
+/// Passes the command line's settings of arenas to the C library.
 fn set_arena() {
     let (trim, pad) = (given("MYtt"), given("MYtp"));
     for (to, n) in ARENA.iter().zip([trim, pad]) {
@@ -451,7 +477,8 @@ fn set_arena() {
     }
 }
 
-/// Tells the C library which blocks to give back, where memory is short and where it isn't.
+/// Sets the thresholds above which the C library returns blocks, depending on whether memory is
+/// short.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn free_to_system(short: bool) {
     let threshold = match short {
@@ -461,7 +488,7 @@ fn free_to_system(short: bool) {
     // SAFETY: may be called at any time.
     unsafe {
         if short {
-            // The system allows a process some 65,000 mappings.
+            // The system allows a process about 65,000 mappings.
             libc::mallopt(libc::M_MMAP_MAX, 20_000);
         }
         libc::mallopt(libc::M_MMAP_THRESHOLD, threshold);
@@ -476,11 +503,11 @@ fn free_to_system(short: bool) {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn free_to_system(_short: bool) {}
 
-/// Gives freed memory back to the system.
+/// Returns freed memory to the system.
 fn give_back() {
     for _ in 0..3 {
         purlin_term::blocks::release_unused();
-        purlin_term::large::release_unused();
+        purlin_term::binary_blocks::release_unused();
     }
     crate::message::blocks::clear();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -490,7 +517,8 @@ fn give_back() {
     }
 }
 
-/// Whether the process in the context is one that nothing goes on without. What `init` has started itself takes the node along.
+/// Whether the node cannot go on without the process in the context. If a process that `init` has
+/// started ends, the node ends.
 fn is_needed(cx: &mut Cx) -> bool {
     let pid = cx.self_pid();
     cx.process().parent == Term::pid(0).pid_data()
@@ -500,17 +528,17 @@ fn is_needed(cx: &mut Cx) -> bool {
             .any(|name| registry::whereis(atom::intern(name)) == Some(pid))
 }
 
-/// Ends the process in the context. So many bytes are free then.
+/// Ends the process in the context, which frees `freed` bytes.
 fn end(cx: &mut Cx, bytes: usize, freed: usize, table: Option<Term>) {
     {
         let mut s = STATE.lock();
         s.freed += freed;
-        // What it had takes its time to be freed.
+        // It takes time until its memory is freed.
         s.over = s.over.map(|_| clock::elapsed());
     }
     if let Some((limit, used)) = limit() {
         report::memory_limit_reached(cx, [limit, used, bytes], table);
     }
-    cx.process().end_for(am::KILLED);
+    cx.process().mark_to_exit(am::KILLED);
     cx.reds = 0;
 }

@@ -1,6 +1,7 @@
-//! The emulator as a whole: how it ends (`halt.rs`), what it reports of itself (`report.rs`), what it does near the limit of
-//! its memory (`memory.rs`), and the door from processes to ports,
-//! tables and nodes (`outside.rs`).
+//! The emulator as a whole: how it ends (`halt.rs`), its reports about itself (`report.rs`), its
+//! behaviour near the memory limit (`memory.rs`), and the interface from processes to ports, tables
+//! and nodes (`outside.rs`).
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod halt;
 pub mod memory;

@@ -1,9 +1,9 @@
-//! Reports of the runtime itself: messages to the `logger` process, or to the standard error of the terminal while
+//! Reports of the runtime itself: messages to the `logger` process, or to standard error while
 //! there is no logger.
 //!
-//! A report is the message `{log, Level, Format, Args, Metadata}` with
-//! `Metadata = #{gl, pid, time, error_logger => #{emulator => true, tag}}`, where `gl` and `pid` are left out if there
-//! are none. It goes to whom `erlang:system_flag(system_logger, _)` has named: a pid, the name `logger`, or nobody.
+//! A report is the message `{log, Level, Format, Args, Metadata}` with `Metadata = #{gl, pid, time,
+//! error_logger => #{emulator => true, tag}}`; absent `gl` and `pid` are left out. Its receiver is
+//! set by `erlang:system_flag(system_logger, _)`: a pid, the name `logger`, or none.
 
 use crate::cx::Cx;
 use crate::process::registry;
@@ -24,7 +24,7 @@ lazy_atoms! {
     info_msg = "info_msg";
 }
 
-/// How grave a report is.
+/// Severity of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
     Error,
@@ -43,19 +43,20 @@ impl Level {
     }
 }
 
-/// The word of whom reports go to; 0: the name `logger`.
+/// The word of the receiver of reports; 0 for the name `logger`.
 static SYSTEM_LOGGER: AtomicU64 = AtomicU64::new(0);
 
 /// The receiver of reports: a local pid, `logger` or `undefined`.
 pub fn system_logger() -> Term {
     match SYSTEM_LOGGER.load(Ordering::Relaxed) {
         0 => logger(),
-        // SAFETY: `set_system_logger` stores nothing but immediates.
+        // SAFETY: `set_system_logger` stores only immediates.
         w => unsafe { Term::from_raw(w) },
     }
 }
 
-/// Says whom reports go to; who it was before. None if it is neither a local pid, `logger` nor `undefined`.
+/// Sets the receiver of reports and returns the previous one. None if `to` is neither a local pid,
+/// `logger` nor `undefined`.
 pub fn set_system_logger(to: Term) -> Option<Term> {
     if !to.is_local_pid() && to != logger() && to != am::UNDEFINED {
         return None;
@@ -73,7 +74,8 @@ pub enum Text<'a> {
     Format(&'a str, &'a [Term]),
 }
 
-/// Reports on behalf of the process `from` with group leader `leader`, either of which may be absent (nil).
+/// Sends a report on behalf of the process `from` with group leader `leader`, either of which may
+/// be absent (nil).
 pub fn send(level: Level, leader: Term, from: Term, text: Text) {
     let mut to = system_logger();
     if to == am::UNDEFINED {
@@ -86,12 +88,12 @@ pub fn send(level: Level, leader: Term, from: Term, text: Text) {
         if post::send(to, owned.term()) {
             return;
         }
-        // Whoever was named has gone: from now on it is the logger again.
+        // The receiver is gone: from now on it is the logger again.
         set_system_logger(logger());
         to = logger();
     }
     match registry::whereis(to).filter(|t| t.is_local_pid()) {
-        // A logger that fails must not make work for itself.
+        // A logger that fails must not cause more work for itself.
         Some(pid) if pid == from => {}
         Some(pid) if post::send(pid, owned.term()) => {}
         _ => print(owned.term()),
@@ -110,7 +112,7 @@ fn build(f: &mut Fragment, level: Level, leader: Term, from: Term, text: &Text) 
             (f.string(s), f.list(&args))
         }
     };
-    // Keys of small maps are in term order, which is that of the text for atoms.
+    // Keys of flat maps are in term order, which for atoms is the order of their text.
     let inner = f.flatmap(&[emulator(), am::TAG], &[am::TRUE, tag]);
     let (mut keys, mut values) = (vec![am::ERROR_LOGGER], vec![inner]);
     if leader != NIL {
@@ -127,14 +129,16 @@ fn build(f: &mut Fragment, level: Level, leader: Term, from: Term, text: &Text) 
     f.tuple(&[log(), level, format, args, metadata])
 }
 
-/// Writes text to standard error as the emulator does: lines end as terminals in raw mode want it, wherever it goes.
+/// Writes text to standard error as the emulator does: with CR LF, as terminals in raw mode need
+/// it, wherever it goes.
 pub fn to_stderr(text: &str) {
     let text = text.replace('\n', "\r\n");
-    // Nobody is left to tell that this failed.
+    // There is nobody left to report a failure to.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes a report to standard error, before there is a logger or after it has gone: the message, as in stock.
+/// Writes a report to standard error, before there is a logger or after it is gone: the message, as
+/// in stock.
 fn print(message: Term) {
     let text = format_term(message, Style::Display, 100_000);
     to_stderr(&format!(
@@ -142,7 +146,7 @@ fn print(message: Term) {
     ));
 }
 
-/// The process in the context ends by an error that nobody caught, with that exit reason.
+/// Reports that the process in the context ends by an uncaught error, with that exit reason.
 pub(crate) fn process_crash(cx: &mut Cx, reason: Term) {
     let me = cx.self_pid();
     let leader = crate::process::group_leader_of(cx);
@@ -161,17 +165,19 @@ pub(crate) fn process_crash(cx: &mut Cx, reason: Term) {
     }
 }
 
-/// The process in the context has grown while the limit of the node's memory is reached. The limit, what is used of it, and what the
-/// process takes, or the table that it has put something into, in bytes.
+/// Reports that the process in the context has grown while the node's memory limit is reached.
+/// `bytes` are the limit, the memory in use, and the size of the process, or of the table that it
+/// has inserted into.
 pub(crate) fn memory_limit_reached(cx: &mut Cx, bytes: [usize; 3], table: Option<Term>) {
-    const FIRST: &str = "     Process:            ~p~n     Context:            memory limit of the node reached~n\
+    const FIRST: &str = "     Process:            ~p~n\
+        \x20    Context:            memory limit of the node reached~n\
         \x20    Memory Limit:       ~p~n     Memory Used:        ~p~n";
     const PROCESS: &str = "     Process Memory:     ~p~n";
     const TABLE: &str = "     Table:              ~p~n     Table Memory:       ~p~n";
     const REST: &str =
         "     Kill:               true~n     Message Queue Len:  ~p~n     GC Info:            ~p~n";
     let me = cx.self_pid();
-    // Nothing may be made on the heap that is being collected.
+    // Nothing may be allocated on the heap that is being collected.
     let mut f = Fragment::new();
     let info = crate::process::heap_info::gc_info(&mut f, &cx.heap, None);
     let [limit, used, mine] = bytes.map(|n| Term::small(n as i64));
@@ -192,13 +198,13 @@ pub(crate) fn memory_limit_reached(cx: &mut Cx, bytes: [usize; 3], table: Option
     drop(purlin_term::frag::OwnedTerm::from_parts(info, f));
 }
 
-/// The process in the context is larger than its `max_heap_size`: `words` words in all.
+/// Reports that the process in the context, of `words` words in all, exceeds its `max_heap_size`.
 pub(crate) fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
     const REST: &str = "~n     Context:            maximum heap size reached~n\
         \x20    Max Heap Size:      ~p~n     Total Heap Size:    ~p~n     Kill:               ~p~n\
         \x20    Error Logger:       ~p~n     Message Queue Len:  ~p~n     GC Info:            ~p~n";
     let me = cx.self_pid();
-    // Nothing may be made on the heap that is being collected.
+    // Nothing may be allocated on the heap that is being collected.
     let mut f = Fragment::new();
     let info = crate::process::heap_info::gc_info(&mut f, &cx.heap, None);
     let queue = cx.process().queued_messages();

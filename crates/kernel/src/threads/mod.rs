@@ -1,8 +1,10 @@
-//! The threads that run processes, and what they do: schedulers, dirty threads, threads of a process's own, upkeep. Which process
-//! is whose turn is up to [`crate::sched`].
+//! The threads that run processes: schedulers, dirty threads, threads of single processes, and
+//! upkeep. [`crate::sched`] decides which process runs where.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod alone;
-pub mod lent;
+pub mod dirty_calls;
 pub mod slice;
 pub mod upkeep;
 mod watch;
@@ -21,39 +23,44 @@ use crate::sched::{POOL, Threads, rest_if_stopped, stack_size};
 use crate::{msacc, poll, timer};
 use std::sync::atomic::Ordering;
 
-/// An engine: it runs code. Threads know no more of it.
+/// An engine, which runs code. The threads know no more about it.
 pub trait Engine: 'static {
     /// Runs the process in the context from `entry` on, until it yields, waits or ends.
     ///
     /// # Safety
-    /// `cx.heap` is the heap of a process whose stack is in order for the code at `entry`, and the registers which that
-    /// code reads hold terms of this process.
+    /// `cx.heap` is the heap of a process whose stack fits the code at `entry`, and the registers
+    /// that this code reads hold terms of the process.
     unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit;
 }
 
-/// Reductions after which a scheduler looks whether timers are due.
+/// Reductions after which a scheduler checks whether timers are due.
 const REDUCTIONS_PER_POLL: i64 = slice::SLICE;
 
-/// Looks for work, of about a microsecond each, before a scheduler sleeps: to sleep and to be woken costs both sides more than
-/// some of these, and processes that end soon leave their makers' schedulers idle all the time.
+/// Looks for work, of about a microsecond each, before a scheduler sleeps. To sleep and to be woken
+/// costs both sides more than some of these, and short-lived processes leave the schedulers of
+/// their parents idle all the time.
 const LOOKS: u32 = 12;
 
-/// Times in a row that a scheduler has looked in vain after which it does so seldom: what wakes it, such as another node's answer,
-/// takes longer to come.
+/// Looks of a dirty thread before it sleeps, for each one of a scheduler: a process that comes back
+/// runs for a while on a scheduler before that.
+const DIRTY_LOOKS: u32 = 2;
+
+/// Number of consecutive rests in vain after which a scheduler looks seldom: what wakes it, such as
+/// another node's answer, takes longer to arrive.
 const VAIN: u32 = 16;
 
-/// A scheduler that looks seldom has all its looks in one of so many rests.
+/// A scheduler that looks seldom makes all its looks in one of so many rests.
 const SELDOM: u32 = 8;
 
-/// Looks, in vain, at the only process of another scheduler before it is left to that.
+/// Number of rests without sleep for the sake of another scheduler's only process.
 const ROUNDS: u32 = 4;
 
-/// How often a scheduler has rested since looking for work had found some.
+/// Number of rests since looking for work was last successful.
 #[derive(Default)]
 struct Vain(u32);
 
 impl Vain {
-    /// Looks that this rest is worth.
+    /// Returns the number of looks that this rest is worth.
     fn looks(&self) -> u32 {
         if self.0 < VAIN || self.0.is_multiple_of(SELDOM) {
             LOOKS
@@ -66,8 +73,8 @@ impl Vain {
     }
 }
 
-/// The next process for scheduler `i`; sleeps until there is one. `used`: reductions of this scheduler since it looked at
-/// timers, which is brought up to date, as `vain` is.
+/// Returns the next process for scheduler `i`, and sleeps until there is one. `used` is the number
+/// of reductions since the scheduler checked timers; it is updated, like `vain`.
 fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
     let q = &*QUEUES;
     *used += order::PICK;
@@ -81,14 +88,14 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
         }
         if *used >= REDUCTIONS_PER_POLL {
             *used = 0;
-            timer::looks(i);
+            timer::checked(i);
             timer::poll();
         }
         if let Some(c) = q.next(i, None) {
             break c;
         }
-        timer::looks(i);
-        // A moment of looking costs less than to sleep and be woken.
+        timer::checked(i);
+        // Looking for a moment costs less than to sleep and be woken.
         if i < q.online() {
             let mut found = None;
             for _ in 0..vain.looks() {
@@ -112,14 +119,14 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
             Rest::Found(c) if !STOPPED.load(Ordering::Relaxed) => break c,
             Rest::Again => rounds -= 1,
             Rest::Outside(found) => {
-                poll::tell(found);
+                poll::report_all(found);
                 rounds = ROUNDS;
             }
             _ => rounds = ROUNDS,
         }
     };
     if rested {
-        q.pass_on(i);
+        q.wake_another(i);
     }
     cell
 }
@@ -134,9 +141,9 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         sched::set_online(1);
         alone::run::<E>();
     }
-    // As stock: fewer than were asked for are not enough to start with.
+    // As in stock, a start with fewer than requested fails.
     sched::set_online_or(n, |name, e| thread::refused(name, e));
-    lent::begin();
+    dirty_calls::begin();
     sched::later::start();
     crate::system::memory::begin();
     watch::start();
@@ -150,7 +157,8 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
 }
 
 fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
-    let index = d.pool.join();
+    let seat = d.pool.join();
+    let index = seat.index;
     let id = MAX_SCHEDULERS + index;
     let serve = move || {
         crate::affinity::begin_unbound();
@@ -158,8 +166,18 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
         POOL.set(Some(kind == msacc::Kind::DirtyIo));
         later::begin_thread();
         let mut cx: Option<Box<Cx>> = None;
+        let mut vain = Vain::default();
         loop {
-            let cell = d.pool.take(index, msacc::asleep);
+            let look = |any: &dyn Fn() -> bool| {
+                let found = (0..DIRTY_LOOKS * vain.looks()).any(|_| {
+                    for _ in 0..64 {
+                        std::hint::spin_loop();
+                    }
+                    any()
+                });
+                vain.looked(found);
+            };
+            let cell = d.pool.take(&seat, look, msacc::asleep);
             let cx = cx.get_or_insert_with(|| {
                 let mut c = Cx::boxed(id);
                 c.dirty = true;
@@ -183,7 +201,7 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
     thread::start(&name, stack_size(), serve);
 }
 
-/// The body of the thread of a scheduler.
+/// Body of a scheduler's thread.
 fn work<E: Engine>(i: usize) {
     sched::become_scheduler(i + 1);
     later::begin_scheduler();
@@ -210,13 +228,14 @@ fn work<E: Engine>(i: usize) {
     }
 }
 
-/// The body of the thread of a process that has one to itself.
+/// Body of the thread of a single process.
 fn own<E: Engine>(cell: u32, t: &Thread) {
     crate::affinity::begin_unbound();
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
     let _member = epochs().join(&cx.epoch);
     while t.wait() {
-        // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.
+        // SAFETY: rung by the thread that set `QUEUED`, once for each time. No other thread takes
+        // this process.
         unsafe { slice::own::<E>(&mut cx, table().cell(cell)) };
     }
 }

@@ -1,7 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::code::{compiled, epochs};
+use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -23,13 +23,14 @@ use std::sync::atomic::Ordering;
 /// Reductions in a time slice.
 pub const SLICE: i64 = sched::order::SLICE;
 
-/// Runs a process that was taken from a run queue, on a scheduler. Gives the reductions that it used.
+/// Runs a process that was taken from a run queue, on a scheduler. Returns the reductions that it
+/// used.
 ///
 /// # Safety
 /// `p` is a cell that the caller took from a run queue.
 pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     sched::count_switch();
-    // SAFETY: the process was queued, so that nobody else owns it.
+    // SAFETY: the process was queued, so no other thread owns it.
     unsafe {
         let taken = (*p).state.start_fetching();
         if taken.raised {
@@ -46,17 +47,18 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.reds = slice_reds;
         cx.charged = slice_reds;
         msacc::change(State::Emulator);
-        let watched = watch(p);
-        begins_compiled(cx);
+        let watched = begin_events(p);
+        choose_engine(cx);
         let slice = run::<E>(cx, taken.signals);
         if let Some(w) = watched {
-            unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+            end_events(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
         }
         msacc::change(State::Other);
         match slice {
             After::Gone => {}
             After::Requeue => {
-                // It is packed, and this thread's until it is queued. One that yields lets others go first.
+                // It is packed, and this thread's until it is queued. A process that yields early
+                // lets others go first.
                 let words = if cx.reds <= 0 {
                     (*p).heap_block_words()
                 } else {
@@ -77,24 +79,25 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     }
 }
 
-/// Whether the process that begins its time slice runs machine code. One that saves its calls notes each of them, which only the
-/// interpreter does.
+/// Decides whether the process that begins its time slice runs machine code. One that saves its
+/// calls is interpreted, since only the interpreter records them.
 ///
 /// # Safety
-/// The process of the context is this thread's.
+/// The process in the context is this thread's.
 #[inline]
-unsafe fn begins_compiled(cx: &mut Cx) {
-    cx.sampled_reds = 0;
-    if (*cx.proc).has(process::SAVES) {
+unsafe fn choose_engine(cx: &mut Cx) {
+    cx.sampling.held_back = 0;
+    // SAFETY: by the contract, the process is this thread's.
+    if unsafe { (*cx.proc).has(process::SAVES) } {
         cx.compiled = false;
         saved::begin(cx);
     } else {
-        compiled::begins(cx);
+        sampling::begins(cx);
     }
 }
 
-/// Reductions of a time slice in the stress mode: natives give way in the middle of what they do, and processes wherever they
-/// may, with all registers that are live there.
+/// Returns the reductions of a time slice in stress mode: natives trap, and processes yield,
+/// wherever they may, with all registers that are live there.
 #[cold]
 fn short_slice() -> i64 {
     match gc::stress_below(3) {
@@ -104,37 +107,40 @@ fn short_slice() -> i64 {
     }
 }
 
-/// A process was taken from its run queue before its turn, or has left its place in a dirty pool:
-/// it does what signals ask of it, and waits on for its turn. Gives the reductions that it used.
+/// Lets a process handle signals that was taken early from its run queue, or that has left its
+/// place in a dirty pool. It then waits on for its turn. Returns the reductions that it used.
 ///
 /// # Safety
 /// As for [`normal`]; no process is in the context.
 #[cold]
 unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
-    sched::set_running_priority((*p).state.priority());
-    cx.enter(p);
-    cx.reds = SLICE;
-    cx.charged = SLICE;
-    if (*p).has(process::TIMED) {
-        waits::goes_on(cx, true);
-    }
-    msacc::change(State::Emulator);
-    if !taken.signals || obey(cx, (*p).pc, taken.dirty) {
-        account(cx);
-        let live = (*p).live as usize;
-        cx.leave((*p).pc, live);
-        match taken.dirty {
-            Some(io) if !(*p).state.load().is_suspended() => {
-                (*p).state.settle_control();
-                let prio = (*p).state.requeue_dirty(io);
-                sched::enqueue_dirty_back(p, prio, io);
-            }
-            place => {
-                if let Some(io) = place {
-                    sched::leaves_pool(p, io);
+    // SAFETY: the caller has become the owner of the process, and is until it is queued.
+    unsafe {
+        sched::set_running_priority((*p).state.priority());
+        cx.enter(p);
+        cx.reds = SLICE;
+        cx.charged = SLICE;
+        if (*p).has(process::TIMED) {
+            waits::goes_on(cx, true);
+        }
+        msacc::change(State::Emulator);
+        if !taken.signals || handle_signals(cx, (*p).pc, taken.dirty) {
+            account(cx);
+            let live = (*p).live as usize;
+            cx.leave((*p).pc, live);
+            match taken.dirty {
+                Some(io) if !(*p).state.load().is_suspended() => {
+                    (*p).state.settle_control();
+                    let prio = (*p).state.requeue_dirty(io);
+                    sched::enqueue_dirty_back(p, prio, io);
                 }
-                let prio = (*p).state.requeue();
-                sched::enqueue_back(p, prio);
+                place => {
+                    if let Some(io) = place {
+                        sched::give_up_pool_place(p, io);
+                    }
+                    let prio = (*p).state.requeue();
+                    sched::enqueue_back(p, prio);
+                }
             }
         }
     }
@@ -142,7 +148,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
     SLICE - cx.reds
 }
 
-/// Runs a process that has this thread to itself until it waits, ends or goes to a dirty pool.
+/// Runs a process with a thread of its own until it waits, ends or goes to a dirty pool.
 ///
 /// # Safety
 /// As for [`normal`]; the process was queued by [`crate::sched::own::ring`].
@@ -153,8 +159,8 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         // SAFETY: as in `normal`.
         unsafe {
             if let Some(io) = (*p).state.start_running().dirty {
-                // It comes back to the end of that queue.
-                sched::leaves_pool(p, io);
+                // It will come back to the end of that queue.
+                sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
             if (*p).has(process::TIMED) {
@@ -165,11 +171,11 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 cx.reds = profile::begins(SLICE);
             }
             cx.charged = cx.reds;
-            let watched = watch(p);
-            begins_compiled(cx);
+            let watched = begin_events(p);
+            choose_engine(cx);
             let slice = run::<E>(cx, false);
             if let Some(w) = watched {
-                unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+                end_events(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
             }
             match slice {
                 After::Gone => return,
@@ -202,9 +208,9 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let pc = (*p).pc;
-        // What has come while it waited for this thread may end it.
+        // Signals that have arrived while it waited for this thread may end it.
         if (*p).state.take_signals() {
-            let goes_on = obey(cx, pc, None);
+            let goes_on = handle_signals(cx, pc, None);
             if !goes_on {
                 return msacc::change(State::Other);
             }
@@ -235,12 +241,12 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
             events::sink().scheduled(&mut *p, false, (*p).pc);
         }
         match next {
-            // Whatever it does next it does on a scheduler.
+            // Everything else runs on a scheduler.
             Next::Go(_) => {
                 let prio = (*p).state.requeue();
                 sched::enqueue(p, prio);
             }
-            // A thread of its own does what it waits for.
+            // It waits for work of another thread.
             Next::Wait => match (*p).state.try_wait(false) {
                 Wait::Waiting => {}
                 Wait::Awake => {
@@ -257,41 +263,49 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
     }
 }
 
-/// The events of a time slice.
+/// Data for the events of a time slice.
 struct Watched {
     traced: bool,
     pid: Term,
     began: i64,
 }
 
-/// A time slice begins, of a process that is traced or while somebody wants to know of long ones.
+/// Begins a time slice for tracing, if the process is traced or long schedules are monitored.
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline]
-unsafe fn watch(p: *mut Process) -> Option<Watched> {
-    let traced = (*p).has(process::TRACED);
+unsafe fn begin_events(p: *mut Process) -> Option<Watched> {
+    // SAFETY: by the contract, the caller owns the process.
+    let traced = unsafe { (*p).has(process::TRACED) };
     if !traced && events::LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
         return None;
     }
     if traced {
-        events::sink().scheduled(&mut *p, true, (*p).pc);
+        // SAFETY: as above.
+        unsafe { events::sink().scheduled(&mut *p, true, (*p).pc) };
     }
     Some(Watched {
         traced,
-        pid: (*p).pid(),
+        // SAFETY: as above.
+        pid: unsafe { (*p).pid() },
         began: crate::clock::elapsed(),
     })
 }
 
-/// The time slice is over. Only if it is `still` this thread's the process may be looked at.
+/// Ends a time slice for tracing. The process is only accessed if it is `still` this thread's.
 ///
 /// # Safety
-/// If it is `still` this thread's, the caller owns the process; else `p` is not read.
+/// If it is `still` this thread's, the caller owns the process. Otherwise `p` is not read.
 #[inline]
-unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
-    if still && w.traced && (*p).has(process::TRACED) {
-        events::sink().scheduled(&mut *p, false, (*p).pc);
+unsafe fn end_events(w: Watched, p: *mut Process, still: bool) {
+    if still && w.traced {
+        // SAFETY: by the contract, the caller still owns the process.
+        unsafe {
+            if (*p).has(process::TRACED) {
+                events::sink().scheduled(&mut *p, false, (*p).pc);
+            }
+        }
     }
     events::sink().ran(w.pid, crate::clock::elapsed() - w.began);
 }
@@ -303,7 +317,7 @@ enum After {
 }
 
 enum Next {
-    /// Packed, to resume at its pc; true: the time slice is over.
+    /// Packed, to resume at its pc. True: the time slice is over.
     Go(bool),
     /// Packed, and waits for a signal.
     Wait,
@@ -311,26 +325,28 @@ enum Next {
     Dirty(bool),
 }
 
-/// Counts what has been used since this was last called, for the process, if one is in the context, and the thread. Gives the reductions.
+/// Counts the reductions used since the last call, for the process in the context, if there is one,
+/// and for the thread. Returns them.
 ///
 /// # Safety
-/// A process that is in the context is this thread's.
+/// A process in the context is this thread's.
 #[inline]
 unsafe fn account(cx: &mut Cx) -> u64 {
     let used = (cx.charged - cx.reds).max(0) as u64;
     cx.charged = cx.reds;
     if !cx.proc.is_null() {
-        (*cx.proc).reductions += used;
+        // SAFETY: by the contract, the process is this thread's.
+        unsafe { (*cx.proc).reductions += used };
     }
     sched::count_reductions(used);
     crate::signal::share::count_words(cx);
     used
 }
 
-/// Normal tasks that are done for one of low priority.
+/// Normal tasks per task of low priority.
 const TASKS_PER_LOW: usize = 8;
 
-/// Tasks in the order in which their priorities have their turns, those of one priority as they came.
+/// Sorts tasks by priority, as run queues do. Those of one priority keep their order.
 fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     if tasks.len() < 2 {
         return tasks.into_iter().map(|t| t.1).collect();
@@ -348,148 +364,95 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
-/// The process that was entered does what signals ask of it. False: it has ended. `place`: the
-/// dirty pool that it has a place in.
+/// Makes the entered process handle its signals. Returns false if it has ended. `place` is the
+/// dirty pool in which it has a place.
 ///
 /// # Safety
-/// A process is in the context and this thread's. It is packed: `pc` is where it goes on, its registers are those that [`Process`]
-/// says are live.
-unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
+/// A process is in the context, and this thread's. It is packed: `pc` is where it resumes, and its
+/// live registers are those that [`Process`] says.
+unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
-    cx.interp.live = (*p).live as usize;
+    // SAFETY: by the contract, the process is this thread's.
+    cx.interp.live = unsafe { (*p).live } as usize;
     cx.bif_pc = pc;
     handle::fetch_all(cx);
-    if !(*p).has(EXIT_PENDING)
-        && let Some(e) = (*p).ext().and_then(|e| e.rare())
-    {
+    // SAFETY: as above.
+    let deferred = unsafe {
+        match (*p).has(EXIT_PENDING) {
+            true => None,
+            false => (*p).ext().and_then(|e| e.rare()),
+        }
+    };
+    if let Some(e) = deferred {
         for t in in_turn(std::mem::take(&mut e.deferred)) {
             t(Some(cx));
         }
     }
-    // One that was collected may have turned out to be larger than it may be.
-    let ends = (*p).has(EXIT_PENDING);
+    // A process that was collected may have turned out to exceed its maximum heap size.
+    // SAFETY: as above.
+    let ends = unsafe { (*p).has(EXIT_PENDING) };
     if ends {
         if let Some(io) = place {
-            // As soon as it has ended its cell may be another's.
-            sched::leaves_pool(p, io);
+            // Once it has ended, its cell may belong to another process.
+            sched::give_up_pool_place(p, io);
         }
-        end(cx);
+        // SAFETY: as above, and it has `EXIT_PENDING`.
+        unsafe { end(cx) };
     }
     !ends
 }
 
-/// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
-/// cleared.
+/// Runs the entered process until it yields, waits, ends or moves to a dirty thread. `signals`:
+/// some have arrived, and their bit has been cleared.
 ///
 /// # Safety
-/// A process is in the context and this thread's, and packed.
+/// A process is in the context, this thread's, and packed.
 unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
-    // Where it was let look at messages once more though its time was up. A receive that matches no message at all
-    // never moves past the first one.
     let mut looked_at = std::ptr::null();
-    let traced = (*p).has(process::TRACED);
-    loop {
-        let mut pc = (*p).pc;
-        // Between time slices it does what signals ask of it.
-        if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
-            return After::Gone;
-        }
-        let state = (*p).state.load();
-        if state.is_suspended() {
-            let live = (*p).live as usize;
-            cx.leave(pc, live);
-            events::waits(&mut *p);
-            match (*p).state.try_suspend() {
-                Wait::Waiting => return After::Gone,
-                Wait::Awake => return After::Requeue,
+    // SAFETY: by the contract, the process is this thread's. It stays so until this returns:
+    // `handle_signals`, `finish` and the attempts to wait say when it no longer is.
+    unsafe {
+        let traced = (*p).has(process::TRACED);
+        loop {
+            let pc = (*p).pc;
+            // It handles signals between time slices.
+            if (std::mem::take(&mut signals) || (*p).state.take_signals())
+                && !handle_signals(cx, pc, None)
+            {
+                return After::Gone;
             }
-        }
-        let timeout = (*p).state.take_timeout();
-        if timeout != Timeout::None && (*p).has(TIMER) {
-            (*p).flags &= !TIMER;
-            if (*p).has(IN_RECEIVE) {
-                pc = (*p).timeout_pc;
-                // Messages that came before the time was up are looked at first.
-                let more = timeout == Timeout::Fired
-                    && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
-                if more && looked_at != (*p).pc {
-                    pc = (*p).pc;
-                    looked_at = pc;
-                    // The time is up as soon as none of them matches.
-                    (*p).state.keep_timeout();
-                    (*p).flags |= TIMER;
-                }
+            let state = (*p).state.load();
+            if state.is_suspended() {
+                return suspend(cx, p, pc);
             }
-        } else {
-            looked_at = std::ptr::null();
-        }
-        (*p).flags &= !process::WAITING;
-        if state.has_control() {
-            (*p).state.settle_control();
-        }
-        compiled::enter(cx);
-        if multi_scheduling::gives_way() {
-            epochs::leave(&cx.epoch);
-            let live = (*p).live as usize;
-            cx.leave(pc, live);
-            return After::Requeue;
-        }
-        let mut exit = E::run(cx, pc);
-        epochs::leave(&cx.epoch);
-        while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
-            compiled::goes_on(cx);
-            compiled::enter(cx);
-            if !multi_scheduling::gives_way() {
-                exit = E::run(cx, cx.interp.pc);
+            let pc = resume_at(p, pc, &mut looked_at);
+            (*p).flags &= !process::WAITING;
+            if state.has_control() {
+                (*p).state.settle_control();
             }
-            epochs::leave(&cx.epoch);
-            if multi_scheduling::gives_way() {
-                break;
+            let Some(exit) = execute::<E>(cx, pc) else {
+                let live = (*p).live as usize;
+                cx.leave(pc, live);
+                return After::Requeue;
+            };
+            let used = account(cx);
+            if exit != Exit::Exited {
+                sampling::sample(cx, used);
+                crate::accounts::worked(cx, used, cx.interp.pc);
             }
-        }
-        let used = account(cx);
-        if exit != Exit::Exited {
-            compiled::sample(cx, used);
-            crate::accounts::worked(cx, used, cx.interp.pc);
-        }
-        if profile::on() {
-            profile::ran(cx, matches!(exit, Exit::Exited));
-        }
-        match finish(cx, exit) {
-            Next::Gone => return After::Gone,
-            Next::Dirty(io) => return After::Dirty(io),
-            Next::Go(true) => return After::Requeue,
-            Next::Go(false) => {
-                cx.enter(p);
-                continue;
+            if profile::on() {
+                profile::ran(cx, matches!(exit, Exit::Exited));
             }
-            Next::Wait => {
-                let traced = traced && (*p).has(process::TRACED);
-                if traced {
-                    events::sink().scheduled(&mut *p, false, (*p).pc);
-                }
-                let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
-                if gc::stress() {
-                    grew = compact::vary(cx, p);
-                }
-                events::waits(&mut *p);
-                waits::waits(&mut *p);
-                match (*p).state.try_wait(grew) {
-                    Wait::Waiting => return After::Gone,
-                    Wait::Awake => {
-                        if (*p).has(process::TIMED) {
-                            waits::goes_on(cx, false);
-                        }
-                        events::begins(&mut *p);
-                        if traced {
-                            events::sink().scheduled(&mut *p, true, (*p).pc);
-                        }
-                        if cx.reds <= 0 {
-                            return After::Requeue;
-                        }
-                        cx.enter(p);
+            match finish(cx, exit) {
+                Next::Gone => return After::Gone,
+                Next::Dirty(io) => return After::Dirty(io),
+                Next::Go(true) => return After::Requeue,
+                Next::Go(false) => cx.enter(p),
+                Next::Wait => {
+                    if let Some(after) = wait(cx, p, traced) {
+                        return after;
                     }
                 }
             }
@@ -497,40 +460,156 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     }
 }
 
-/// Acts on why the interpreter came back. The process is packed afterwards, or gone.
+/// Packs a suspended process, to resume at `pc`, and lets it wait unless signals have arrived.
 ///
 /// # Safety
-/// A process is in the context and this thread's, and `E` has just come back from it: what the context says of where it goes on and
-/// of live registers is so.
+/// `p` is the process in the context, this thread's, and packed.
+unsafe fn suspend(cx: &mut Cx, p: *mut Process, pc: *const u64) -> After {
+    // SAFETY: by the contract, the process is this thread's until it waits.
+    unsafe {
+        let live = (*p).live as usize;
+        cx.leave(pc, live);
+        events::waits(&mut *p);
+        match (*p).state.try_suspend() {
+            Wait::Waiting => After::Gone,
+            Wait::Awake => After::Requeue,
+        }
+    }
+}
+
+/// Returns the address where a process resumes: `pc`, unless its receive timer has fired.
+/// `looked_at` is the receive that was allowed to look at messages once more although its time was
+/// up. A receive that matches no message at all never moves past the first one.
+///
+/// # Safety
+/// The caller owns the process.
+#[inline(always)]
+unsafe fn resume_at(p: *mut Process, pc: *const u64, looked_at: &mut *const u64) -> *const u64 {
+    // SAFETY: by the contract, the process is this thread's.
+    unsafe {
+        let timeout = (*p).state.take_timeout();
+        if timeout == Timeout::None || !(*p).has(TIMER) {
+            *looked_at = std::ptr::null();
+            return pc;
+        }
+        (*p).flags &= !TIMER;
+        if !(*p).has(IN_RECEIVE) {
+            return pc;
+        }
+        // Messages that arrived before the time was up are examined first.
+        let more =
+            timeout == Timeout::Fired && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
+        if more && *looked_at != pc {
+            *looked_at = pc;
+            // The time is up as soon as none of them matches.
+            (*p).state.keep_timeout();
+            (*p).flags |= TIMER;
+            return pc;
+        }
+        (*p).timeout_pc
+    }
+}
+
+/// Runs the engine until the process yields for good, waits or ends; `None` if it must let others
+/// go first.
+///
+/// # Safety
+/// A process is in the context, and this thread's. It resumes at `pc`.
+#[inline(always)]
+unsafe fn execute<E: Engine>(cx: &mut Cx, pc: *const u64) -> Option<Exit> {
+    compiled::enter(cx);
+    if multi_scheduling::must_yield() {
+        epochs::leave(&cx.epoch);
+        return None;
+    }
+    // SAFETY: by the contract; the process was entered.
+    let mut exit = unsafe { E::run(cx, pc) };
+    epochs::leave(&cx.epoch);
+    while cx.sampling.held_back > 0 && exit == Exit::Yield && cx.reds <= 0 {
+        sampling::resume(cx);
+        compiled::enter(cx);
+        if !multi_scheduling::must_yield() {
+            // SAFETY: the engine has yielded at this address.
+            exit = unsafe { E::run(cx, cx.interp.pc) };
+        }
+        epochs::leave(&cx.epoch);
+        if multi_scheduling::must_yield() {
+            break;
+        }
+    }
+    Some(exit)
+}
+
+/// Lets a process wait, after it was compacted if that pays. Returns `None` if it is awake again
+/// and entered, or else how its time slice ends. `traced`: it was traced when that began.
+///
+/// # Safety
+/// `p` is the process in the context, this thread's, and packed.
+#[inline(always)]
+unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
+    // SAFETY: by the contract, the process is this thread's until it waits.
+    unsafe {
+        let traced = traced && (*p).has(process::TRACED);
+        if traced {
+            events::sink().scheduled(&mut *p, false, (*p).pc);
+        }
+        let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
+        if gc::stress() {
+            grew = compact::stress_waiting(cx, p);
+        }
+        events::waits(&mut *p);
+        waits::waits(&mut *p);
+        match (*p).state.try_wait(grew) {
+            Wait::Waiting => return Some(After::Gone),
+            Wait::Awake => {}
+        }
+        if (*p).has(process::TIMED) {
+            waits::goes_on(cx, false);
+        }
+        events::begins(&mut *p);
+        if traced {
+            events::sink().scheduled(&mut *p, true, (*p).pc);
+        }
+        if cx.reds <= 0 {
+            return Some(After::Requeue);
+        }
+        cx.enter(p);
+        None
+    }
+}
+
+/// Handles the engine's reason for returning. The process is packed afterwards, or gone.
+///
+/// # Safety
+/// A process is in the context, and this thread's. `E` has just returned from it: the context's
+/// resume address and live registers are correct.
 #[inline]
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     let p = cx.proc;
     let (pc, live) = (cx.interp.pc, cx.interp.live);
-    match exit {
-        Exit::Exited => {
-            if (*p).has(EXIT_PENDING) {
+    // SAFETY: by the contract, the process is this thread's. It is gone where this says so.
+    unsafe {
+        match exit {
+            _ if (*p).has(EXIT_PENDING) => {
                 end(cx);
-            } else {
+                return Next::Gone;
+            }
+            Exit::Exited => {
                 let reason = cx.interp.reason;
                 crashed(cx, reason);
                 exit::terminate(cx, reason);
+                return Next::Gone;
             }
-            return Next::Gone;
-        }
-        _ if (*p).has(EXIT_PENDING) => {
-            end(cx);
-            return Next::Gone;
-        }
-        Exit::WaitTimeout => {
-            (*p).flags |= IN_RECEIVE;
-            if !(*p).has(TIMER) {
-                (*p).flags |= TIMER;
-                (*p).timeout_pc = cx.interp.timeout_pc;
-                crate::timer::arm_receive(process::table().index(p), cx.interp.timeout);
+            Exit::WaitTimeout => {
+                (*p).flags |= IN_RECEIVE;
+                if !(*p).has(TIMER) {
+                    (*p).flags |= TIMER;
+                    (*p).timeout_pc = cx.interp.timeout_pc;
+                    crate::timer::arm_receive(process::table().index(p), cx.interp.timeout);
+                }
             }
+            _ => {}
         }
-        Exit::Wait => {}
-        _ => {}
     }
     let next = match exit {
         Exit::Wait | Exit::WaitTimeout => Next::Wait,
@@ -539,51 +618,63 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         _ => Next::Go(true),
     };
     if matches!(next, Next::Wait) {
-        (*p).flags |= process::WAITING;
-        (*p).end_turn();
-        cx.heap.waited = true;
-        if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
-            cx.collect(0, 0, Also::NONE, Sweep::Rest);
-        } else if live == 0
-            && gc::settle_pays(&cx.heap)
-            && cx.may_rest()
-            && (*p).ext().is_none_or(|e| e.max_heap.is_none())
-        {
-            cx.collect(0, 0, Also::NONE, Sweep::Settle);
-        } else if cx.heap.is_swept_in_steps() {
-            cx.sweep_on();
+        // SAFETY: as above. Where no register is live, all terms that are used afterwards are
+        // roots.
+        unsafe {
+            (*p).flags |= process::WAITING;
+            (*p).end_turn();
+            cx.heap.waited = true;
+            if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
+                cx.collect(0, 0, Also::NONE, Sweep::Rest);
+            } else if live == 0
+                && gc::settle_pays(&cx.heap)
+                && cx.may_rest()
+                && (*p).ext().is_none_or(|e| e.max_heap.is_none())
+            {
+                cx.collect(0, 0, Also::NONE, Sweep::Settle);
+            } else if cx.heap.is_swept_in_steps() {
+                cx.sweep_on();
+            }
         }
     }
-    // Signals fetched by a receive have left tasks that are run between time slices.
-    if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
-        (*p).state.keep_signals();
+    // SAFETY: as above; the heap's pointers are current.
+    unsafe {
+        // Signals fetched by a receive may have left tasks to run between time slices.
+        if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
+            (*p).state.keep_signals();
+        }
+        cx.leave(pc, live);
     }
-    cx.leave(pc, live);
     next
 }
 
-/// Ends the process by the reason that a signal left.
+/// Ends the process with the reason that a signal has left.
 ///
 /// # Safety
-/// The process in the context is this thread's, and has [`EXIT_PENDING`]. It is not used afterwards.
+/// The process in the context is this thread's, and has [`EXIT_PENDING`]. It is not used
+/// afterwards.
 #[inline]
 unsafe fn end(cx: &mut Cx) {
-    if (*cx.proc).state.load().is_exiting() {
-        // It has ended within a function of a library.
-        return exit::bury(cx);
+    // SAFETY: by the contract, the process is this thread's, and not used afterwards.
+    unsafe {
+        if (*cx.proc).state.load().is_exiting() {
+            // It has ended within a NIF.
+            return exit::bury(cx);
+        }
+        let reason = (*cx.proc).take_exit_reason();
+        let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
+        exit::terminate(cx, t);
     }
-    let reason = (*cx.proc).take_exit_reason();
-    let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
-    exit::terminate(cx, t);
 }
 
-/// Reports a process that ended by an error that nobody caught.
+/// Reports a process that ended by an uncaught error.
 ///
 /// # Safety
-/// The process in the context is this thread's; `reason` is a term of it.
+/// The process in the context is this thread's; `reason` is one of its terms.
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
-    if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
+    // SAFETY: by the contract, the process is this thread's.
+    if cx.interp.crashed && !unsafe { (*cx.proc).has(process::SYSTEM) } {
         // A large reason goes to the logger, and with the exit signals, as one copy.
         let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
         crate::report::process_crash(cx, reason);

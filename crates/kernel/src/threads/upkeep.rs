@@ -1,14 +1,15 @@
-//! Upkeep: what the runtime does for itself beside the programs, on one thread that sleeps while nothing happens.
+//! Upkeep: periodic work of the runtime, on one thread that sleeps while nothing happens.
 //!
 //! Each round ([`ROUND`]) it
-//! * compacts processes that have waited since the round before ([`crate::collect::compact`]);
-//! * gives the memory behind free process cells back to the system after many processes have ended, and that of freed
-//!   heaps which was not used again, and has the C library give back what it holds free;
-//! * tells the memory of heaps whether processes are a crowd;
-//! * has others take what waits for a scheduler that is in a native since the round before;
-//! * sees whether there has come to be a limit of memory, which another thread watches then ([`super::watch`]);
-//! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
-//!   schedulers it wants.
+//! - compacts processes that have waited since the last round ([`crate::collect::compact`]);
+//! - gives memory back to the system: that of free process cells after many processes have ended,
+//!   that of freed heaps which was not used again, and what the C library holds free;
+//! - tells the allocator of heaps whether there is a crowd of processes;
+//! - lets others steal from a scheduler that has been in one native since the last round;
+//! - checks whether there is a memory limit by now, which another thread watches then
+//!   ([`super::watch`]);
+//! - checks whether the usable processors have changed, and follows, unless the program has set the
+//!   number of schedulers.
 
 use super::watch;
 use crate::collect::compact;
@@ -24,26 +25,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUND: Duration = Duration::from_millis(500);
-/// Where the limit of memory is near: what waits is compacted the sooner.
+/// Near the memory limit, waiting processes are compacted sooner.
 const ROUND_IN_SHORT: Duration = Duration::from_millis(100);
-/// It is looked so often whether there has come to be a limit of memory.
+/// Pause between two checks whether there is a memory limit.
 const LIMITED: Duration = Duration::from_secs(2);
-/// A round that takes long is followed by a pause of so many times its own length, but none longer than this.
+/// The pause after a round is a multiple of its length, up to a maximum.
 const REST: u32 = 20;
 const LONGEST: Duration = Duration::from_millis(1000);
-/// Ended processes after which it is time to give memory back, even when programs are busy.
+/// Number of ended processes after which memory is given back even if programs are busy.
 const MANY_ENDED: usize = 50_000;
-/// Ended processes that may have left something when programs have come to rest.
+/// Number of ended processes that may have left something once programs are idle.
 const SOME_ENDED: usize = 5_000;
-/// Bytes of resident memory worth a look at what the C library holds free.
+/// Growth of resident memory, in bytes, that is worth a look at what the C library holds free.
 const WORTH_BYTES: usize = 16 << 20;
-/// Reductions in a round below which programs do as good as nothing.
+/// Reductions per round below which programs count as idle.
 const QUIET_REDUCTIONS: u64 = 5_000_000;
 
-/// The number of schedulers is the program's choice (or its user's).
+/// Whether the program (or its user) has set the number of schedulers.
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// The number of schedulers was asked for: what the machine offers no longer decides it.
+/// Notes that the number of schedulers was requested. It no longer follows the machine.
 pub fn count_chosen() {
     CHOSEN.store(true, Ordering::Relaxed);
 }
@@ -57,28 +58,29 @@ pub fn start() {
 struct Seen {
     switches: u64,
     reductions: u64,
-    /// Processes that had ended when free cells, and free memory of the C library, were last given back.
+    /// Number of processes that had ended when free cells, and free memory of the C library, were
+    /// last given back.
     ended_cells: usize,
     ended_trim: usize,
-    /// Memory was given back while programs were busy: what they freed meanwhile and afterwards is still there, and doesn't
-    /// show in what is resident.
+    /// Whether memory was given back while programs were busy: what they freed meanwhile and
+    /// afterwards is still there, and doesn't show in the resident size.
     untidy: bool,
     /// Resident bytes after that.
     resident: usize,
-    /// Processes have been a crowd.
+    /// Whether there has been a crowd of processes.
     crowd: bool,
-    /// Bytes given back by compaction since then.
+    /// Bytes freed by compaction since then.
     compacted: usize,
     processors: u32,
-    /// When it was last looked whether there is a limit of memory.
+    /// Time of the last check for a memory limit.
     limited: Option<Instant>,
-    /// For [`sched::rescue`].
+    /// State of [`sched::rescue`].
     picks: Vec<usize>,
 }
 
 fn serve() {
     msacc::begin_thread(msacc::Kind::Aux, 1);
-    sched::place::give_way();
+    sched::place::request_long_slices();
     let mut cx = Cx::boxed(sched::MAX_SCHEDULERS);
     let mut seen = Seen {
         processors: crate::options::current().flags.schedulers.cpus.usable(),
@@ -105,7 +107,8 @@ fn serve() {
             memory::give_back_at_once();
         }
         let waiting = compact_all(&mut cx, &mut seen);
-        let kept = purlin_term::blocks::release_unused() | purlin_term::large::release_unused();
+        let kept =
+            purlin_term::blocks::release_unused() | purlin_term::binary_blocks::release_unused();
         let left = give_back(&mut seen, quiet) | kept;
         follow_processors(&mut seen);
         follow_memory(&mut seen);
@@ -125,7 +128,7 @@ fn sleep(switches: u64) {
     sched::UPKEEP.park(|| context_switches() != switches || sched::working().contains(&true));
 }
 
-/// Stress mode: compacts for so long what waits, as soon as it does.
+/// In stress mode, compacts waiting processes at once, for `time`.
 fn compact_often(cx: &mut Cx, seen: &mut Seen, time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -136,12 +139,14 @@ fn compact_often(cx: &mut Cx, seen: &mut Seen, time: Duration) {
     }
 }
 
-/// Compacts what has waited since the last round; true if there is more that might be due in the next.
+/// Compacts processes that have waited since the last round. Returns true if more may be due in the
+/// next.
 fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
     let mut more = false;
     for i in 0..table().used_cells() {
         let p = table().cell(i);
-        // SAFETY: cells are never unmapped; the state word is an atomic. Once it says so the process is ours.
+        // SAFETY: cells are never unmapped; the state word is an atomic. `Age::Owned` says that the
+        // process is ours.
         unsafe {
             match (*p).state.age() {
                 Age::Nothing => {}
@@ -162,7 +167,7 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
     more
 }
 
-/// Gives free memory back to the system; true if there is some left to be given in a later round.
+/// Gives free memory back to the system. Returns true if there is some left for a later round.
 fn give_back(seen: &mut Seen, quiet: bool) -> bool {
     let spawned = spawned() as usize;
     let ended = spawned.saturating_sub(table().live());
@@ -206,7 +211,7 @@ fn follow_processors(seen: &mut Seen) {
     }
 }
 
-/// Sees whether there is a limit of memory by now, and has it watched.
+/// Checks whether there is a memory limit by now, and has it watched.
 fn follow_memory(seen: &mut Seen) {
     if seen.limited.is_none_or(|t| t.elapsed() > LIMITED) {
         seen.limited = Some(Instant::now());

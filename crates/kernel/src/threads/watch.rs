@@ -1,8 +1,9 @@
-//! The watch over the limit of memory: one thread, which is there as soon as there is a limit.
+//! The watch over the memory limit: one thread, which starts as soon as there is a limit.
 //!
-//! It measures ([`crate::system::memory`]) the more often the less is left, and sleeps while nothing happens. Where memory is short it
-//! gives freed blocks back, and has processes that take much collect themselves, those that wait included. Where it stays over, that
-//! holds them against the limit too.
+//! It measures ([`crate::system::memory`]) the more often the less is left, and sleeps while
+//! nothing happens. When memory is short, it releases freed blocks and asks large processes,
+//! including waiting ones, to collect themselves. While the limit is exceeded, these also check
+//! themselves against it.
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::process::state::Priority;
@@ -15,22 +16,26 @@ use purlin_term::pressure::{is_over, is_short};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The most bytes that programs are taken to fill in a second: so long the thread may sleep.
+/// Maximum number of bytes that programs are assumed to fill per second: it determines how long the
+/// thread may sleep.
 const FILLED_PER_SECOND: isize = 2 << 30;
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(500);
-/// Pauses between two times that freed blocks are given back; that processes are asked to collect themselves while it is over.
+/// Pause between two releases of freed blocks; and between two requests to collect while the limit
+/// is exceeded.
 const GIVEN_BACK: Duration = Duration::from_millis(1000);
 const COLLECTED_OVER: Duration = Duration::from_millis(30);
-/// Else they are asked when such a part of the limit more is used than when they were asked before.
+/// Below the limit, processes are asked when the use has grown by this fraction of the limit since
+/// they were asked before.
 const COLLECTED_PART: usize = 64;
-/// Processes that are asked at a time. From [`memory::SMALL`] bytes on one collects itself.
+/// Number of processes that are asked at a time. Those with at least [`memory::SMALL`] bytes
+/// collect themselves.
 const ASKED: usize = 2000;
 
-/// Processes that were asked and haven't looked at themselves yet.
+/// Number of processes that were asked and haven't examined themselves yet.
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
-/// One of them, until it has looked or is gone.
+/// One of them, until it has examined itself or is gone.
 struct Looking;
 
 impl Looking {
@@ -48,7 +53,7 @@ impl Drop for Looking {
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 
-/// Starts the thread, if there is a limit and it isn't there yet.
+/// Starts the thread, if there is a limit and it doesn't run yet.
 pub(super) fn start() {
     if memory::limit().is_none() || RUNS.swap(true, Ordering::Relaxed) {
         return;
@@ -59,12 +64,12 @@ pub(super) fn start() {
 #[derive(Default)]
 struct Done {
     collected: Option<Instant>,
-    /// Bytes that were used then.
+    /// Bytes in use at that time.
     used: usize,
     given_back: Option<Instant>,
-    /// When those were asked who look at themselves now.
+    /// Time when the processes that still examine themselves were asked.
     looking: Option<Instant>,
-    /// How long those who were asked last took to look at themselves.
+    /// Time that the processes asked last took to examine themselves.
     took: Duration,
     /// Cell of the process that is asked next.
     next: u32,
@@ -90,7 +95,7 @@ fn serve() {
     }
 }
 
-/// The time in which what is left can't be used up.
+/// Returns the time in which the memory that is left can't be used up.
 fn pause() -> Duration {
     match memory::left() {
         None => LONGEST,
@@ -101,7 +106,7 @@ fn pause() -> Duration {
     }
 }
 
-/// Makes room.
+/// Frees memory.
 fn relieve(done: &mut Done) {
     let due = |last: Option<Instant>, after| last.is_none_or(|t: Instant| t.elapsed() > after);
     if due(done.given_back, GIVEN_BACK) {
@@ -110,7 +115,8 @@ fn relieve(done: &mut Done) {
     }
     let (limit, used) = memory::limit().unwrap_or_default();
     done.used = done.used.min(used);
-    // Who was asked before comes first, and then has as long for itself: else a slow system would do nothing else.
+    // The processes asked before come first, and then run for as long undisturbed: otherwise a slow
+    // system would do nothing else.
     if LOOKING.load(Ordering::Relaxed) > 0 {
         return;
     }
@@ -130,7 +136,7 @@ fn relieve(done: &mut Done) {
     }
 }
 
-/// Has some processes look at themselves, others each time.
+/// Asks some processes to examine themselves, others each time.
 fn ask_to_collect(done: &mut Done) {
     let all = table().used_cells();
     let n = (ASKED as u32).min(all);
@@ -170,12 +176,13 @@ fn large() -> usize {
     }
 }
 
-/// Collects the process that runs it.
+/// Returns a task that collects the process that runs it.
 fn collects() -> Task {
     Box::new(|cx| {
         if let Some(cx) = cx {
             let live = cx.interp.live;
-            // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
+            // SAFETY: deferred tasks run between time slices, when only the first `live` registers
+            // hold terms.
             unsafe { cx.collect(0, live, Also::NONE, Sweep::Full) };
             memory::has_collected(cx);
         }

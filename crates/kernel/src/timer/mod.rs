@@ -1,31 +1,41 @@
-//! The timer service: everything that happens at a later time.
+//! The timer service: all deferred events.
 //!
-//! One thread sleeps until the next deadline and fires what is due; where it is late, schedulers fire it. Timers are started and
-//! stopped from any thread, in constant time, under the lock of one of several shards; a new timer wakes the thread only if it is
-//! due earlier than everything else. There are three kinds:
-//! * receive timers ([`arm_receive`]): the timeout of a process's `receive`. A process has one; its 16 bytes lie in an
-//!   array beside the process cells, indexed like them.
-//! * message timers ([`message`]): `erlang:send_after/3` and its kin.
-//! * calls ([`after`]): what the runtime itself puts off.
+//! One thread sleeps until the next deadline and fires due timers; when it is late, schedulers fire
+//! them. Any thread starts and stops timers, in constant time, under the lock of one of several
+//! shards. A new timer wakes the thread only if it is due before all others. There are three kinds:
+//! - receive timers ([`arm_receive`]): the timeout of a process's `receive`. A process has one; its
+//!   16 bytes lie in an array beside the process cells, with the same index.
+//! - message timers ([`message`]): `erlang:send_after/3` and its kin.
+//! - calls ([`after`]): deferred work of the runtime itself.
 //!
 //! # Time
-//! Timers count milliseconds of [`clock::elapsed`] ("ticks"). A timer of `n` milliseconds fires at the first tick that
-//! is at least `n` milliseconds away, as in stock; never early.
+//! Timers count milliseconds of [`clock::elapsed`] ("ticks"). A timer of `n` milliseconds fires at
+//! the first tick that is at least `n` milliseconds away, as in stock; never early.
 //!
 //! # Order
-//! Nothing promises an order between a timer and other signals, but programs rely on the one that stock has nearly always:
-//! * What is due fires tick by tick. Of one tick, receive timers fire first, then messages are sent in the order of deadlines, then
-//!   those that were woken may run. So `receive after T` ends before a message that `send_after(T)` sends is looked at, and finds
-//!   it in its mailbox afterwards.
-//! * A message timer fires after what its process does in the same time slice, however long the system keeps that thread from
-//!   running: see [`is_held`].
-//! * A message timer whose time is over when it is started fires at the end of the time slice.
+//! Nothing promises an order between a timer and other signals, but programs rely on the one that
+//! stock nearly always has:
+//! - Due timers fire tick by tick. Within a tick, receive timers fire first, then messages are sent
+//!   in the order of deadlines, then woken processes may run. So `receive after T` ends before a
+//!   message that `send_after(T)` sends is examined, and finds it in its mailbox afterwards.
+//! - A message timer fires after what its process does in the same time slice, even if the system
+//!   preempts that thread in between; see [`is_held`].
+//! - A message timer whose deadline has passed when it is started fires at the end of the time
+//!   slice.
 //!
 //! # Locks
-//! One thread at a time fires timers ([`FIRING`]). A receive timer marks its process with the lock of its shard held, so that after
-//! [`disarm_receive`] it is settled whether the timer has fired. The message of a timer is put into the queue of its receiver with
-//! the lock of the timer's shard held: see [`shard`]. Nobody takes the lock of a run queue with one of these held but the one who fires,
-//! who holds [`FIRING`] alone then. Calls run without a lock.
+//! One thread at a time fires timers ([`FIRING`]). A receive timer marks its process under the lock
+//! of its shard, so that after [`disarm_receive`] it is settled whether the timer has fired. The
+//! message of a timer is put into its receiver's queue under the lock of the timer's shard; see
+//! [`shard`]. No thread takes the lock of a run queue while it holds one of these, except the
+//! firing thread, which holds only [`FIRING`] then. Calls run without a lock.
+//!
+//! # Orderings
+//! [`alarm`] has the protocol between the thread and those who start timers. [`LOOKS`] is stored
+//! with `Release` by its scheduler and loaded with `Acquire` in [`is_held`]: a thread that sees a
+//! new count also sees what the scheduler's process did before. `SeqCst` only occurs in tests.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod alarm;
 pub mod message;
@@ -44,21 +54,21 @@ use std::time::Duration;
 use wheel::{Node, Nodes, Wheel};
 
 const NS_PER_TICK: i64 = 1_000_000;
-/// The last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
+/// Last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
 pub const LAST_TICK: u64 = ((i64::MAX / clock::UNIT - 1) * 1000) as u64;
 const RECEIVE_SHARDS: usize = 16;
 
-/// The tick at this moment.
+/// Returns the current tick.
 pub(crate) fn now_tick() -> u64 {
     (clock::elapsed() / NS_PER_TICK) as u64
 }
 
-/// The tick at which a timer of `ms` milliseconds, started now, fires.
+/// Returns the tick at which a timer of `ms` milliseconds, started now, fires.
 pub fn tick_in(ms: u64) -> u64 {
     (((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1).saturating_add(ms)
 }
 
-/// Milliseconds until tick `deadline`, rounded down, as stock tells them: 0 once it is due.
+/// Returns the milliseconds until tick `deadline`, rounded down as in stock; 0 once it is due.
 pub(crate) fn ms_left(deadline: u64) -> u64 {
     let now = ((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1;
     deadline.saturating_sub(now)
@@ -77,7 +87,7 @@ fn service() -> &'static std::thread::Thread {
     THREAD.get_or_init(|| crate::os::thread::start("timers", 256 << 10, serve))
 }
 
-/// Starts the service. The first timer does it otherwise.
+/// Starts the service. Otherwise the first timer does.
 pub fn start() {
     if crate::os::single::on() {
         return;
@@ -103,7 +113,8 @@ fn serve() {
     }
 }
 
-/// Makes sure that somebody looks at tick `deadline`. Called after the timer is in its wheel, without locks.
+/// Ensures that a thread looks at tick `deadline`. Called after the timer is in its wheel, without
+/// locks.
 #[inline]
 pub(crate) fn notify(deadline: u64) {
     if ALARM.must_ring(deadline) && !crate::os::single::on() {
@@ -111,32 +122,33 @@ pub(crate) fn notify(deadline: u64) {
     }
 }
 
-/// The cell of a process that was sent something, and what the wake-up asks for.
+/// The cell of a process that was sent something, and what the wake-up requires.
 type Woken = (u32, Wake);
 
-/// Held by the one who fires timers: whom they have woken so far.
+/// Held by the thread that fires timers: the processes that it has woken so far.
 static FIRING: Mutex<Vec<Woken>> = Mutex::new(Vec::new());
 
-/// Does what the wake-ups ask for.
+/// Performs what the wake-ups require.
 fn enqueue(woken: &mut Vec<Woken>) {
     for (cell, wake) in woken.drain(..) {
         let p = crate::process::table().cell(cell);
         match wake {
             Wake::Enqueue(prio) => crate::sched::enqueue(p, prio),
-            Wake::Dirty(io) => crate::sched::call_from_pool(p, io),
+            Wake::Dirty(io) => crate::sched::take_from_pool(p, io),
             Wake::Seen | Wake::Behind => {}
         }
     }
 }
 
-/// Fires what is due; the tick at which there is more to do.
+/// Fires due timers. Returns the tick of the next ones.
 pub(crate) fn run_due() -> u64 {
     let now = now_tick();
     let next = fire(&mut locked(&FIRING), now);
     next.min(run_calls(now))
 }
 
-/// Fires the receive timers and sends the messages that are due, tick by tick; the tick at which there is more to do.
+/// Fires due receive timers and sends due messages, tick by tick. Returns the tick of the next
+/// ones.
 fn fire(woken: &mut Vec<Woken>, now: u64) -> u64 {
     loop {
         let receive = receive_timers().iter().map(|s| s.next.tick()).min();
@@ -152,7 +164,8 @@ fn fire(woken: &mut Vec<Woken>, now: u64) -> u64 {
     }
 }
 
-/// The moment before which no timer of a process is due, in nanoseconds since the start; `i64::MAX` if none is set.
+/// Returns the time before which no timer of a process is due, in nanoseconds since the start;
+/// `i64::MAX` if none is set.
 pub(crate) fn next_due() -> i64 {
     let receive = receive_timers().iter().map(|s| s.next.tick()).min();
     let next = receive.unwrap_or(NEVER).min(message::next_due());
@@ -162,8 +175,8 @@ pub(crate) fn next_due() -> i64 {
     }
 }
 
-/// Fires what is due where the thread has not come to it in time, since other threads have the processors. Called by schedulers
-/// between time slices.
+/// Fires due timers if the thread is late because other threads have the processors. Schedulers
+/// call it between time slices.
 #[inline]
 pub fn poll() {
     if ALARM.is_late(now_tick()) {
@@ -173,7 +186,7 @@ pub fn poll() {
 
 #[cold]
 fn fire_late() {
-    // Whoever holds it fires what is due.
+    // The thread that holds the lock fires them.
     if let Some(mut woken) = FIRING.try_lock() {
         fire(&mut woken, now_tick());
     }
@@ -181,24 +194,26 @@ fn fire_late() {
 
 // ---- what is held ----
 
-/// How often a scheduler has looked at the time. Alone in its lines of the processor's caches.
+/// Number of times that a scheduler has checked timers. Alone on its cache lines.
 #[repr(align(128))]
 struct Looks(AtomicU32);
 
 static LOOKS: [Looks; MAX_SCHEDULERS] = [const { Looks(AtomicU32::new(0)) }; MAX_SCHEDULERS];
 
-/// The most ticks for which a timer is held.
+/// Maximum number of ticks for which a timer is held.
 const MOST_HELD: u64 = 10;
 
-/// Scheduler `i` is between two processes, and idle, or has done as much as a time slice since the last time.
+/// Records that scheduler `i` is between two processes, and idle or has done as much as a time
+/// slice since the last time.
 #[inline]
-pub(crate) fn looks(i: usize) {
+pub(crate) fn checked(i: usize) {
     let l = &LOOKS[i].0;
-    // Only this scheduler writes it.
+    // This scheduler is its only writer.
     l.store(l.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
 }
 
-/// The scheduler that starts a timer, from 1, and how often it had looked at the time; 0 for other threads.
+/// The scheduler that starts a timer, from 1, and how often it had checked timers; 0 for other
+/// threads.
 type Mark = (u16, u32);
 
 fn mark() -> Mark {
@@ -209,9 +224,10 @@ fn mark() -> Mark {
     (i as u16, LOOKS[i - 1].0.load(Ordering::Relaxed))
 }
 
-/// Whether a message timer that is due does not fire yet. On stock a scheduler fires its own timers, when it looks at the time. So
-/// what a process does right after it has started a timer comes before the timer's message, though the system takes the processor
-/// from it in between. The same holds here, as long as that takes no more than [`MOST_HELD`] ticks.
+/// Whether a due message timer must not fire yet. In stock, a scheduler fires its own timers when
+/// it checks them. So what a process does right after it has started a timer comes before the
+/// timer's message, even if the system preempts it in between. The same holds here, if that takes
+/// at most [`MOST_HELD`] ticks.
 fn is_held((scheduler, looks): Mark, deadline: u64, now: u64) -> bool {
     scheduler != 0
         && now < deadline.saturating_add(MOST_HELD)
@@ -220,7 +236,7 @@ fn is_held((scheduler, looks): Mark, deadline: u64, now: u64) -> bool {
 
 // ---- receive timers ----
 
-/// The receive timer of the process in that cell has fired.
+/// Wakes the process in that cell, whose receive timer has fired.
 #[cfg(not(test))]
 fn receive_fired(cell: u32) -> Option<Woken> {
     let p = crate::process::table().cell(cell);
@@ -241,14 +257,15 @@ fn nodes() -> &'static Growing {
     })
 }
 
-/// There is to be a node for that cell. Called without locks, before the first timer of a process in it.
+/// Makes memory for the node of that cell. Called without locks, before the first timer of a
+/// process in it.
 #[inline]
 pub(crate) fn make_room(cell: u32) {
     nodes().ensure((cell as usize + 1) * size_of::<Node>());
 }
 
-/// Gives the memory of the nodes of cells `from..to`, all free and kept so by the caller, back to the system: they
-/// read as zero, idle, from then on.
+/// Gives the memory of the nodes of cells `from..to` back to the system; they read as zero, idle,
+/// from then on. The cells are free, and the caller keeps them so.
 pub(crate) fn release_nodes(from: u32, to: u32) {
     let page = purlin_term::sys::page_bytes();
     let at = |i: u32| nodes().at() + i as usize * size_of::<Node>();
@@ -262,10 +279,10 @@ impl Nodes for CellNodes {
     #[inline]
     fn node(&mut self, id: u32) -> &mut Node {
         let base = nodes().at();
-        // There is room already, but for tests.
+        // Only tests need this.
         make_room(id);
-        // SAFETY: within the memory that there is, which starts as zero, an idle node; a cell's node is only touched under the lock
-        // of its shard, which the `&mut self` of the one `CellNodes` in there stands for.
+        // SAFETY: within existing memory, which starts as zero, an idle node. A cell's node is only
+        // touched under the lock of its shard, whose only `CellNodes` is behind `&mut self`.
         unsafe { &mut *(base as *mut Node).add(id as usize) }
     }
 }
@@ -298,8 +315,8 @@ fn receive_shard(cell_index: u32) -> &'static ReceiveShard {
     &receive_timers()[cell_index as usize % RECEIVE_SHARDS]
 }
 
-/// Starts the receive timer of a process, to call the hook in `ms` milliseconds; one that runs is started anew. The
-/// caller owns the process.
+/// Starts the receive timer of a process, which the caller owns, to fire in `ms` milliseconds. A
+/// running one is restarted.
 pub(crate) fn arm_receive(cell_index: u32, ms: u64) {
     let deadline = tick_in(ms);
     let shard = receive_shard(cell_index);
@@ -313,15 +330,15 @@ pub(crate) fn arm_receive(cell_index: u32, ms: u64) {
     notify(deadline);
 }
 
-/// Stops the receive timer of a process. False if it doesn't run: then the hook has been called, and is over. The
-/// caller owns the process.
+/// Stops the receive timer of a process, which the caller owns. Returns false if it doesn't run:
+/// then it has marked its process already.
 pub(crate) fn disarm_receive(cell_index: u32) -> bool {
     let mut g = locked(&receive_shard(cell_index).inner);
     let (wheel, nodes) = &mut *g;
     wheel.cancel(nodes, cell_index)
 }
 
-/// Milliseconds until the receive timer of a process fires; None if it doesn't run.
+/// Returns the milliseconds until the receive timer of a process fires; `None` if it doesn't run.
 #[cfg(test)]
 fn receive_left(cell_index: u32) -> Option<u64> {
     let mut g = locked(&receive_shard(cell_index).inner);
@@ -331,7 +348,7 @@ fn receive_left(cell_index: u32) -> Option<u64> {
 
 // ---- calls ----
 
-/// Names a call that was put off. Never used again for another.
+/// Identifies a deferred call. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimerId {
     index: u32,
@@ -392,17 +409,18 @@ fn run_calls(now: u64) -> u64 {
     for action in due {
         action();
     }
-    // An action may have started another.
+    // An action may have started another timer.
     locked(calls()).0.next_event().unwrap_or(NEVER)
 }
 
-/// Has the timer thread call `action` in `ms` milliseconds. It must be short: all timers wait for it.
+/// Makes the timer thread call `action` in `ms` milliseconds. It must be short: all timers wait for
+/// it.
 pub fn after(ms: u64, action: impl FnOnce() + Send + 'static) -> TimerId {
     at_tick(if ms == 0 { now_tick() } else { tick_in(ms) }, action)
 }
 
-/// As [`after`], at a point of Erlang monotonic time in native units (nanoseconds), or as soon after as there is a
-/// tick.
+/// As [`after`], at a point of Erlang monotonic time in native units (nanoseconds), or at the first
+/// tick after it.
 pub fn at(deadline_ns_monotonic: i64, action: impl FnOnce() + Send + 'static) -> TimerId {
     let ns = deadline_ns_monotonic.saturating_sub(clock::START).max(0) as u64;
     at_tick(ns.div_ceil(NS_PER_TICK as u64), action)
@@ -426,20 +444,21 @@ fn at_tick(deadline: u64, action: impl FnOnce() + Send + 'static) -> TimerId {
     id
 }
 
-/// Stops a call: milliseconds that were left, or None if it has begun (or was stopped before).
+/// Stops a call. Returns the milliseconds that were left, or `None` if it has begun (or was stopped
+/// before).
 pub fn cancel(id: TimerId) -> Option<u64> {
     let mut g = locked(calls());
     let (wheel, slab) = &mut *g;
     let left = ms_left(slab.find(id)?.node.deadline());
     wheel.cancel(slab, id.index);
     let action = slab.take(id.index);
-    // Its destructor is the caller's code: not under the lock.
+    // Its destructor is the caller's code, and must not run under the lock.
     drop(g);
     drop(action);
     Some(left)
 }
 
-/// Milliseconds until a call is made; None if it has begun.
+/// Returns the milliseconds until a call is made; `None` if it has begun.
 pub fn left(id: TimerId) -> Option<u64> {
     locked(calls())
         .1
@@ -488,7 +507,7 @@ mod tests {
 
     static FIRED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Counts in the place of waking a process.
+    /// Counts instead of waking a process.
     pub(super) fn receive_fired(_: u32) -> Option<Woken> {
         FIRED.fetch_add(1, Ordering::SeqCst);
         None
@@ -509,7 +528,7 @@ mod tests {
         for i in 0..N {
             assert_eq!(disarm_receive(i), i % 2 == 0);
         }
-        // The first would still be running when the second is started, however slow the machine is.
+        // The first one would still run when the second is started, however slow the machine is.
         arm_receive(7, 3_600_000);
         arm_receive(7, 1);
         while receive_left(7).is_some() {

@@ -1,16 +1,17 @@
-//! Timers that are found by a key, and who may still stop them.
+//! Timers that are found by a key, and the race between firing and stopping.
 //!
-//! A timer is in one of two states. It *runs*: it is in the wheel, and its payload is here. Or it is *due*: whoever fires it has
-//! taken the payload, and makes ready what the timer does. In both states the timer is found and can be stopped. Its effect is
-//! made by [`Shard::arrive`], which removes the timer in the same critical section. So a timer that is not found any more was
-//! stopped, or its effect is there.
+//! A timer is in one of two states. It *runs*: it is in the wheel, and its payload is here. Or it
+//! is *due*: the firing thread has taken the payload, and prepares the effect. In both states the
+//! timer is found and can be stopped. [`Shard::arrive`] performs its effect, and removes the timer
+//! in the same critical section. So a timer that is not found was stopped, or its effect has
+//! happened.
 
 use super::alarm::Due;
 use super::wheel::{NONE, Node, Nodes, Wheel};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use std::collections::HashMap;
 
-/// The numbers of a timer's reference, which names it. No two timers have the same.
+/// The numbers of a timer's reference, which identify it.
 pub type RefNumbers = [u32; 3];
 
 enum State<P> {
@@ -22,7 +23,7 @@ enum State<P> {
 struct Entry<P> {
     node: Node,
     key: RefNumbers,
-    /// The process that the timer goes with, or 0.
+    /// The process that the timer ends with, or 0.
     owner: u64,
     /// Neighbours among the timers of the owner, in this shard.
     next: u32,
@@ -97,7 +98,7 @@ impl<P> Entries<P> {
         }
         state
     }
-    /// The payloads of the timers that run, with their deadlines.
+    /// Iterates over the running timers' deadlines and payloads.
     pub fn running(&self) -> impl Iterator<Item = (u64, &P)> {
         self.entries.iter().filter_map(|e| match &e.state {
             State::Runs(p) => Some((e.node.deadline(), p)),
@@ -106,7 +107,7 @@ impl<P> Entries<P> {
     }
 }
 
-/// The name of a timer that is due, for whoever fires it.
+/// Identifies a due timer for the firing thread.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket {
     index: u32,
@@ -115,16 +116,17 @@ pub(super) struct Ticket {
 
 type Inner<P> = (Wheel, Entries<P>);
 
-/// See the module head.
+/// See the module docs.
 pub(super) struct Shard<P> {
     due: Due,
-    /// Timers that are found. Who reads zero sees the effects of those that were here.
+    /// Number of timers that can be found. A thread that reads zero sees the effects of those that
+    /// were here.
     count: AtomicUsize,
     inner: Mutex<Inner<P>>,
 }
 
 impl<P> Shard<P> {
-    /// Without timers, at tick `now`.
+    /// Returns a shard without timers, at tick `now`.
     pub fn new(now: u64) -> Shard<P> {
         Shard {
             due: Due::new(),
@@ -132,7 +134,7 @@ impl<P> Shard<P> {
             inner: Mutex::new((Wheel::new(now), Entries::new())),
         }
     }
-    /// The tick before which nothing is due here.
+    /// Returns the tick before which nothing is due here.
     pub fn next(&self) -> u64 {
         self.due.tick()
     }
@@ -142,7 +144,7 @@ impl<P> Shard<P> {
     pub fn lock(&self) -> MutexGuard<'_, Inner<P>> {
         self.inner.lock()
     }
-    /// Starts a timer. `owner`: the process that it goes with, or 0.
+    /// Starts a timer. `owner` is the process that it ends with, or 0.
     pub fn start(&self, key: RefNumbers, owner: u64, deadline: u64, payload: P) {
         let mut g = self.inner.lock();
         let (wheel, entries) = &mut *g;
@@ -158,7 +160,8 @@ impl<P> Shard<P> {
         self.count.fetch_add(1, Ordering::Relaxed);
         Ticket { index, key }
     }
-    /// Takes what is due at tick `now`, for the caller to fire. What `holds` names stays until tick `again`.
+    /// Takes the timers due at tick `now`, for the caller to fire. Those that `holds` selects stay
+    /// until tick `again`.
     pub fn take_due(
         &self,
         now: u64,
@@ -186,8 +189,9 @@ impl<P> Shard<P> {
         }
         self.due.set(wheel.next_event());
     }
-    /// Makes the effect of a timer that the caller fires, and ends the timer; None if it was stopped. `effect` is called under the
-    /// lock: it takes none that is held by anybody who starts or stops timers.
+    /// Performs the effect of a timer that the caller fires, and removes the timer; `None` if it
+    /// was stopped. `effect` is called under the lock: it must not take a lock that is held when
+    /// timers are started or stopped.
     pub fn arrive<R>(&self, t: Ticket, effect: impl FnOnce() -> R) -> Option<R> {
         let mut g = self.inner.lock();
         let e = &g.1.entries[t.index as usize];
@@ -199,8 +203,8 @@ impl<P> Shard<P> {
         self.count.fetch_sub(1, Ordering::Release);
         Some(r)
     }
-    /// Stops a timer. Gives when it would have fired, and its payload; None twice if somebody fires it. None at all: there is no such
-    /// timer, or its effect is there.
+    /// Stops a timer. Returns its deadline and payload; both are `None` if it is being fired.
+    /// Returns `None` altogether if there is no such timer, or its effect has happened.
     pub fn stop(&self, key: &RefNumbers) -> Option<(Option<u64>, Option<P>)> {
         if self.count() == 0 {
             return None;
@@ -217,7 +221,8 @@ impl<P> Shard<P> {
             _ => (None, None),
         })
     }
-    /// When a timer fires: `Some(None)` if it is due. None: there is none, or its effect is there.
+    /// Returns the deadline of a timer, `Some(None)` if it is due; `None` if there is no such
+    /// timer, or its effect has happened.
     pub fn deadline(&self, key: &RefNumbers) -> Option<Option<u64>> {
         if self.count() == 0 {
             return None;
@@ -226,12 +231,9 @@ impl<P> Shard<P> {
         let e = &g.1.entries[*g.1.by_key.get(key)? as usize];
         Some(matches!(e.state, State::Runs(_)).then(|| e.node.deadline()))
     }
-    /// The owner has ended: its timers are gone. Gives their payloads.
+    /// Removes the timers of an owner that has ended. Returns their payloads.
     pub fn owner_ends(&self, owner: u64) -> Vec<P> {
         let mut gone = Vec::new();
-        if self.count() == 0 {
-            return gone;
-        }
         let mut g = self.inner.lock();
         let (wheel, entries) = &mut *g;
         while let Some(&index) = entries.by_owner.get(&owner) {

@@ -1,15 +1,17 @@
-//! A hierarchical timing wheel over nodes that bring their own links: starting, cancelling and firing a timer are
-//! O(1) and allocate nothing.
+//! A hierarchical timing wheel over nodes that bring their own links: starting, cancelling and
+//! firing a timer take constant time and allocate nothing.
 //!
-//! Time is counted in ticks (milliseconds) from the wheel's start. Level `l` has 64 slots of 64^l ticks each; a timer
-//! sits in the level of the highest 6-bit digit in which its deadline differs from the current tick, and moves down a
-//! level when the wheel gets there. Six levels span 2^36 ticks (two years); what is further away sits in an overflow
-//! list that is looked through when the top level turns. An occupancy bitmap a level tells the next tick at which
-//! something happens without walking the slots.
+//! Time is counted in ticks (milliseconds) from the wheel's start. Level `l` has 64 slots of 64^l
+//! ticks each. A timer sits in the level of the highest 6-bit digit in which its deadline differs
+//! from the current tick, and moves down a level when the wheel gets there. Six levels span 2^36
+//! ticks (two years); later timers sit in an overflow list that is scanned when the top level
+//! turns. One occupancy bitmap per level gives the tick of the next event without walking the
+//! slots.
 //!
-//! Nodes are named by `u32` ids, so that the links of a receive timer take eight bytes in a process cell.
+//! Nodes are named by `u32` ids, so that the links of a receive timer take eight bytes per process
+//! cell.
 
-/// "No node".
+/// No node.
 pub const NONE: u32 = u32::MAX;
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
@@ -18,14 +20,15 @@ const OVERFLOW: u16 = (LEVELS * SLOTS) as u16;
 /// In [`Node::when`]: the node is in no list.
 const IDLE: u64 = 0;
 const SLOT_BITS: u32 = 16;
-/// The latest deadline: what is later fires then (some nine thousand years after the start).
+/// The latest deadline, some nine thousand years after the start. Later ones fire then.
 pub(crate) const MAX_TICK: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
-/// The data of a wheel in each node: 16 bytes. All zero is a node that is idle, so that nodes may lie in memory fresh
-/// from the operating system.
+/// The data of a wheel in each node: 16 bytes. All zeros is an idle node, so that nodes may lie in
+/// memory fresh from the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Node {
-    /// Deadline in ticks << 16 | slot number + 1, or [`IDLE`] in the low half word.
+    /// Deadline in ticks << 16 | slot number + 1; the low half word is [`IDLE`] if the timer
+    /// doesn't run.
     when: u64,
     next: u32,
     prev: u32,
@@ -36,7 +39,7 @@ impl Node {
     pub(crate) fn is_active(&self) -> bool {
         self.when & ((1 << SLOT_BITS) - 1) != IDLE
     }
-    /// When it fires, or fired, or would have: absolute, in ticks.
+    /// Returns the tick at which it fires, fired, or would have fired.
     pub(crate) fn deadline(&self) -> u64 {
         self.when >> SLOT_BITS
     }
@@ -53,12 +56,12 @@ impl Node {
 
 const _: () = assert!(size_of::<Node>() == 16);
 
-/// Where the nodes of a wheel live.
+/// The memory of a wheel's nodes.
 pub trait Nodes {
     fn node(&mut self, id: u32) -> &mut Node;
 }
 
-/// See the module head.
+/// See the module docs.
 pub(crate) struct Wheel {
     /// All ticks before this one have been handled.
     now: u64,
@@ -68,7 +71,7 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// An empty wheel at tick `now`.
+    /// Returns an empty wheel at tick `now`.
     pub fn new(now: u64) -> Wheel {
         Wheel {
             now,
@@ -77,7 +80,7 @@ impl Wheel {
             count: 0,
         }
     }
-    /// Timers that run.
+    /// Number of running timers.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.count
@@ -127,14 +130,15 @@ impl Wheel {
         }
         ns.node(id).set_idle();
     }
-    /// Starts the timer of node `id`, which must be idle, to fire when the wheel gets to tick `deadline`.
+    /// Starts the timer of node `id`, which must be idle, to fire when the wheel gets to tick
+    /// `deadline`.
     pub fn start(&mut self, ns: &mut impl Nodes, id: u32, deadline: u64) {
         debug_assert!(!ns.node(id).is_active());
         ns.node(id).set(deadline.min(MAX_TICK), 0);
         self.link(ns, id);
         self.count += 1;
     }
-    /// Stops a timer; tells whether it ran.
+    /// Stops a timer. Returns whether it ran.
     pub fn cancel(&mut self, ns: &mut impl Nodes, id: u32) -> bool {
         if !ns.node(id).is_active() {
             return false;
@@ -143,8 +147,8 @@ impl Wheel {
         self.count -= 1;
         true
     }
-    /// The tick before which [`Wheel::advance`] has nothing to do: at or before the earliest deadline. None if no
-    /// timer runs.
+    /// Returns the tick before which [`Wheel::advance`] has nothing to do, at or before the
+    /// earliest deadline; `None` if no timer runs.
     pub(crate) fn next_event(&self) -> Option<u64> {
         for l in 0..LEVELS {
             let at = (self.now >> (6 * l)) as usize % SLOTS;
@@ -158,8 +162,8 @@ impl Wheel {
         (self.heads[OVERFLOW as usize] != NONE)
             .then(|| ((self.now >> (6 * LEVELS)) + 1) << (6 * LEVELS))
     }
-    /// Moves the wheel to tick `now`, and calls `fire` with each node whose deadline is at or before it, in order of
-    /// deadline (same tick: any order). Fired nodes are idle.
+    /// Moves the wheel to tick `now`, and calls `fire` with each node whose deadline is at or
+    /// before it, in order of deadline (in any order within a tick). Fired nodes are idle.
     pub fn advance<N: Nodes>(&mut self, ns: &mut N, now: u64, mut fire: impl FnMut(&mut N, u32)) {
         while let Some(t) = self.next_event() {
             if t > now {
@@ -174,7 +178,7 @@ impl Wheel {
                 self.count -= 1;
                 fire(ns, id);
             }
-            // The tick is done. Crossing into a new slot of a higher level is handled at the next event.
+            // The tick is done. The next event handles the step into a new slot of a higher level.
             self.now = t + 1;
             self.descend(ns);
         }
@@ -189,7 +193,8 @@ impl Wheel {
         if top >= LEVELS || self.now == 0 {
             self.spill(ns, OVERFLOW as usize);
         }
-        // Where the wheel jumped, its digit in any level may have changed: the slot it stands on belongs below.
+        // The wheel may have jumped, so its digit may have changed in any level: the slot at that
+        // digit belongs below.
         for l in (1..LEVELS).rev() {
             self.spill(ns, l * SLOTS + (self.now >> (6 * l)) as usize % SLOTS);
         }
@@ -228,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Random starts, cancels and advances, against a map from deadline to nodes.
+    /// Random starts, cancels and advances, compared with a map from deadline to nodes.
     #[test]
     fn agrees_with_a_sorted_map() {
         for seed in 1..40 {

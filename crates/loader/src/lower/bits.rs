@@ -1,6 +1,7 @@
 //! Lowering of the bit syntax.
 
-use super::{Lower, NIL};
+use super::lowering::Lower;
+use super::words::NIL;
 use crate::generic::{Instr, Operand};
 use crate::lower::emit::{Arg, count};
 use purlin_isa::bits::flags::{self, ALIGNED, EXACT, LITTLE, NATIVE, SIGNED};
@@ -9,8 +10,13 @@ use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
 use purlin_term::am;
 
-/// Lowers an instruction of the bit syntax; `false` if it is none.
+/// Lowers an instruction of the bit syntax; returns `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
+    matching(l, op, a) || construction(l, op, a)
+}
+
+/// Lowers an instruction that matches a bitstring; returns `false` if it is none.
+fn matching(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
     match op {
         g::BS_START_MATCH2 => {
             let (s, d) = (l.s(a[1]), l.s(a[4]));
@@ -102,6 +108,14 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             l.e.op(op, &[c, count(slot)]);
         }
         g::BS_MATCH => bs_match(l, a),
+        _ => return false,
+    }
+    true
+}
+
+/// Lowers an instruction that builds a bitstring; returns `false` if it is none.
+fn construction(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
+    match op {
         g::BS_CREATE_BIN => create(l, a),
         g::BS_INIT2 | g::BS_INIT_BITS => {
             let s = l.s(a[1]);
@@ -193,7 +207,7 @@ fn get(l: &mut Lower, op: Op, a: &[Operand]) {
     );
 }
 
-/// Bits of a size that stands in the code.
+/// Returns the bits of a size that is in the code.
 fn fixed(size: Operand, unit: u64) -> Option<u32> {
     let n = match size.untyped() {
         Operand::U(n) => n,
@@ -213,7 +227,7 @@ fn put_utf(l: &mut Lower, n: u32, a: &[Operand]) {
     l.e.op(Op::BsPutUtf, &[l.label(a[0]), count(n), l.h(a[1]), v]);
 }
 
-/// Flags given as a list of atoms (or nil).
+/// Returns flags given as a list of atoms (or nil).
 fn flags_of(l: &mut Lower, o: Operand) -> u64 {
     if let Operand::U(n) = o {
         return n;
@@ -224,7 +238,7 @@ fn flags_of(l: &mut Lower, o: Operand) -> u64 {
     names.iter().filter_map(bit).fold(0, |all, f| all | f.1)
 }
 
-/// A number that stands in a list.
+/// Returns a number in a list.
 fn number(l: &Lower, o: Operand) -> u64 {
     match o {
         Operand::Int(n) => n as u64,
@@ -254,7 +268,7 @@ fn create(l: &mut Lower, a: &[Operand]) {
             kind,
             unit: l.u(s[2]),
             flags: flags_of(l, s[3]),
-            // For those that fail: the compiler joins constant ones.
+            // For errors: the compiler joins constant segments.
             number: number(l, s[1]) as u32,
             value,
             size,
@@ -269,13 +283,14 @@ fn create(l: &mut Lower, a: &[Operand]) {
     );
 }
 
-/// A sequence of OTP 24 and before that begins at `i` as one `bs_create_bin`, whose segments have the number 0: failures then tell no
-/// cause, as those of the sequence. How many instructions that is; `None`: it stays a sequence, as one does
-/// * that goes to different labels,
-/// * whose size is constant and not that of its segments,
-/// * of which an operand is read after its result was written,
-/// * that has other instructions between its own,
-/// * that appends in place, where no `test_heap` before it says which registers live.
+/// Converts a sequence of OTP 24 and before that begins at `i` into one `bs_create_bin`. Its
+/// segments have the number 0, so that failures report no cause, like those of the sequence.
+/// Returns the number of its instructions. `None`: it stays a sequence, because
+/// - it has different labels,
+/// - its size is constant and not that of its segments,
+/// - an operand is read after its result was written,
+/// - there are other instructions between its own, or
+/// - it appends in place, and no `test_heap` before it says which registers are live.
 pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usize> {
     let code = l.code;
     let ins = &instrs[i];
@@ -306,7 +321,7 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
         .take_while(|p| is_put(p.op))
         .collect();
     let behind = &instrs[i + 1 + puts.len()..];
-    let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins(p.op);
+    let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins_sequence(p.op);
     if behind
         .iter()
         .find(|p| goes_on(p))
@@ -338,47 +353,14 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
         return None;
     }
     let mut words = Vec::new();
-    let mut add = |kind, unit, flags, value, size| {
-        let segment = Segment {
-            kind,
-            unit,
-            flags,
-            number: 0,
-            value,
-            size,
-        };
-        words.extend(segment.words().map(Arg::N));
-    };
-    let all = Arg::C(am::ALL.raw());
     if let Some((kind, unit, binary)) = first {
-        add(kind, unit, 0, l.s(binary), all);
+        let all = Arg::C(am::ALL.raw());
+        words.extend(segment(kind, unit, 0, l.s(binary), all).words());
     }
     for p in &puts {
-        let b = code.args(p);
-        let kind = match p.op {
-            g::BS_PUT_STRING => {
-                let at = l.env.strings() + l.u(b[1]);
-                add(seg::STRING, 8, 0, Arg::N(at), Arg::N(l.u(b[0])));
-                continue;
-            }
-            g::BS_PUT_UTF8 => seg::UTF8,
-            g::BS_PUT_UTF16 => seg::UTF16,
-            g::BS_PUT_UTF32 => seg::UTF32,
-            g::BS_PUT_FLOAT => seg::FLOAT,
-            g::BS_PUT_BINARY => seg::BINARY,
-            _ => seg::INTEGER,
-        };
-        match kind {
-            seg::UTF8 | seg::UTF16 | seg::UTF32 => {
-                let v = l.s(b[2]);
-                add(kind, 0, l.u(b[1]), v, Arg::C(NIL));
-            }
-            _ => {
-                let (size, v) = (l.s(b[1]), l.s(b[4]));
-                add(kind, l.u(b[2]), l.u(b[3]), v, size);
-            }
-        }
+        words.extend(segment_of(l, p).words());
     }
+    let words: Vec<Arg> = words.into_iter().map(Arg::N).collect();
     let d = l.s(to);
     let n = count(words.len() as u32);
     let fail = l.label(a[0]);
@@ -386,14 +368,51 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
     Some(1 + puts.len())
 }
 
-fn begins(op: u8) -> bool {
+fn begins_sequence(op: u8) -> bool {
     matches!(
         op,
         g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND
     )
 }
 
-/// Whether an instruction of OTP 24 and before writes a segment of what is being built.
+/// Returns a segment without a number: failures report no cause.
+fn segment(kind: u64, unit: u64, flags: u64, value: Arg, size: Arg) -> Segment {
+    Segment {
+        kind,
+        unit,
+        flags,
+        number: 0,
+        value,
+        size,
+    }
+}
+
+/// Returns the segment that an instruction of OTP 24 and before writes.
+fn segment_of(l: &mut Lower, put: &Instr) -> Segment {
+    let a = l.code.args(put);
+    let kind = match put.op {
+        g::BS_PUT_STRING => {
+            let at = l.env.strings() + l.u(a[1]);
+            return segment(seg::STRING, 8, 0, Arg::N(at), Arg::N(l.u(a[0])));
+        }
+        g::BS_PUT_UTF8 => seg::UTF8,
+        g::BS_PUT_UTF16 => seg::UTF16,
+        g::BS_PUT_UTF32 => seg::UTF32,
+        g::BS_PUT_FLOAT => seg::FLOAT,
+        g::BS_PUT_BINARY => seg::BINARY,
+        _ => seg::INTEGER,
+    };
+    match kind {
+        seg::UTF8 | seg::UTF16 | seg::UTF32 => segment(kind, 0, l.u(a[1]), l.s(a[2]), Arg::C(NIL)),
+        _ => {
+            let (size, value) = (l.s(a[1]), l.s(a[4]));
+            segment(kind, l.u(a[2]), l.u(a[3]), value, size)
+        }
+    }
+}
+
+/// Whether an instruction of OTP 24 and before writes a segment of the bitstring under
+/// construction.
 pub(super) fn is_put(op: u8) -> bool {
     matches!(
         op,
@@ -454,7 +473,7 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
                 out.push(l.s(m[i + 3]));
                 i += 4;
             }
-            // The decoder lets any atom pass; one that is no command matches nothing.
+            // The decoder accepts any atom; one that is no command matches nothing.
             _ => {
                 out.extend([cmd::ENSURE_EXACTLY, u64::MAX].map(Arg::N));
                 break;

@@ -1,9 +1,12 @@
-//! Type tests of one register that follow each other, as clauses of a function and protocols of Elixir have them: the
-//! label of one leads to the next. A `type_switch` before the first goes to the first of them that may hold at once.
+//! Consecutive type tests of one register, as in the clauses of a function and in Elixir's
+//! protocols: the label of each leads to the next. A `type_switch` before the first one jumps to
+//! the first test that may succeed.
 //!
-//! The tests stay where they are, and the one that is come to is made: what the switch knows is only which tests fail.
+//! The tests stay where they are, and the chosen one still runs: the switch only knows which tests
+//! fail.
 
-use super::{Arg, Lower, count};
+use super::emit::{Arg, count};
+use super::lowering::Lower;
 use crate::generic::{Instr, NO_INSTR, Operand};
 use purlin_isa::genops as g;
 use purlin_isa::ops::Op;
@@ -11,15 +14,16 @@ use purlin_term::word::{
     CLASS_ATOM, CLASS_LIST, CLASS_NIL, CLASS_PID, CLASS_PORT, CLASS_SMALL, Subtag, TYPE_CLASSES,
 };
 
-/// So many tests are worth a switch, which is a step more where the first of them holds.
+/// Minimum number of tests for a switch, which is an additional op if the first of them succeeds.
 const LEAST: usize = 4;
-/// Tests that are looked at.
+/// Maximum number of tests in a chain.
 const MOST: usize = 32;
-/// Words of the instruction before its list: what follows it lies behind both.
+/// Length of the instruction before its list, in words: what follows it comes after both.
 const SWITCH_WORDS: usize = Op::TypeSwitch.row().words();
 
 impl Lower<'_> {
-    /// The labels of the switch that is to stand before `ins`, by class, if it begins a chain of tests.
+    /// Returns the labels of the switch to insert before `ins`, by class, if `ins` begins a chain
+    /// of tests.
     pub(super) fn type_switch(&mut self, before: Option<&Instr>, ins: &Instr) -> Option<Vec<Arg>> {
         holds(ins.op, 0)?;
         let code = self.code;
@@ -46,7 +50,7 @@ impl Lower<'_> {
             if defined == NO_INSTR {
                 return None;
             }
-            // Directly behind the label.
+            // Directly after the label.
             match code.instrs.get(defined as usize + 1) {
                 Some(n) if holds(n.op, 0).is_some() && code.args(n)[1].untyped() == register => {
                     at = *n
@@ -68,7 +72,7 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a test may hold of a term of that class; `None` if it is no test of the type.
+/// Whether a test may succeed for a term of that class; `None` if it is no type test.
 fn holds(op: u8, class: usize) -> Option<bool> {
     let of = |subtags: &[Subtag]| subtags.iter().any(|&s| s as usize == class);
     Some(match op {

@@ -1,4 +1,5 @@
-//! Code under construction: instructions one after the other, fused where they can be, labels filled in at the end.
+//! Code under construction: instructions in order, fused where possible, with labels filled in at
+//! the end.
 
 use super::fuse::{fuse, split};
 use purlin_isa::codec::{self, Unfit};
@@ -6,10 +7,10 @@ use purlin_isa::contract::PartArg;
 use purlin_isa::ops::{Op, Operand, Role};
 use purlin_isa::types::Fact;
 
-/// An operand about to be packed; a label is told by its number.
+/// An operand about to be packed; a label is given by its number.
 pub(super) use purlin_isa::codec::Value as Arg;
 
-/// A number as an operand.
+/// Returns a number as an operand.
 pub(super) fn count(n: u32) -> Arg {
     Arg::N(u64::from(n))
 }
@@ -17,7 +18,7 @@ pub(super) fn count(n: u32) -> Arg {
 struct Fixup {
     /// Word of the instruction.
     at: u32,
-    /// Unit in the code where the offset goes; in a list it is a whole word.
+    /// Unit in the code for the offset; in a list it is a whole word.
     unit: usize,
     whole: bool,
     label: u32,
@@ -28,25 +29,27 @@ pub(crate) struct Emitter {
     pub words: Vec<u64>,
     /// Offset of each label in words.
     pub labels: Vec<u32>,
-    /// From this offset on, that item of the line table.
+    /// Items of the line table, each with the offset at which it begins.
     pub lines: Vec<(u32, u32)>,
-    /// An operand was larger than its place: the code must not run.
+    /// An operand was too large for its field: the code must not run.
     pub too_large: bool,
-    /// Whether an instruction has operands that its row has no variant for: the module is refused.
+    /// Whether an instruction has operands for which its row has no variant: the module is refused.
     pub unfit: bool,
     /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
-    /// The registers that the generic instruction in hand reads and something is known of, with the indices of their types.
+    /// The registers that the current generic instruction reads and that have a known type, with
+    /// the indices of their types.
     pub typed: Vec<(Arg, u16)>,
     fixups: Vec<Fixup>,
-    /// The last instruction, and where it starts; none where a label or a list follows it.
+    /// The last instruction, and where it starts; `None` after a label or a list.
     last: Option<(u32, Op, Vec<Arg>)>,
-    /// The one before it, if nothing stands between them: what the last one becomes with the next may be a part of that.
+    /// The one before it, if there is nothing between them: the last one, fused with the next, may
+    /// be fused with it.
     prior: Option<(u32, Op, Vec<Arg>)>,
 }
 
 impl Emitter {
-    /// Code without an instruction, which has so many labels.
+    /// Begins code without instructions, with that many labels.
     pub fn new(labels: usize) -> Emitter {
         Emitter {
             words: Vec::new(),
@@ -61,21 +64,21 @@ impl Emitter {
             prior: None,
         }
     }
-    /// Offset of the next instruction.
+    /// Returns the offset of the next instruction.
     pub fn here(&self) -> u32 {
         self.words.len() as u32
     }
-    /// The label stands here.
+    /// Places the label here.
     pub(crate) fn label(&mut self, label: usize) {
         self.labels[label] = self.here();
         self.barrier();
     }
-    /// The next instruction is not to become a part of the one before it.
+    /// Prevents the next instruction from being fused with the one before it.
     pub fn barrier(&mut self) {
         self.last = None;
         self.prior = None;
     }
-    /// From here on, that item of the line table.
+    /// Sets the item of the line table from here on.
     pub fn line(&mut self, item: u32) {
         let at = (self.here(), item);
         match self.lines.last_mut() {
@@ -83,13 +86,13 @@ impl Emitter {
             _ => self.lines.push(at),
         }
     }
-    /// Takes back everything from `start` on, where the last instruction starts.
+    /// Removes everything from `start` on, where the last instruction starts.
     fn take_back(&mut self, start: u32) {
         self.words.truncate(start as usize);
         while self.fixups.last().is_some_and(|f| f.at == start) {
             self.fixups.pop();
         }
-        // What stood before an instruction that becomes a part of the one before it, stands before that.
+        // A line before an instruction that is fused with the one before it, moves before that.
         if let Some(l) = self.lines.last().copied().filter(|l| l.0 > start) {
             self.lines.pop();
             match self.lines.last_mut() {
@@ -98,16 +101,17 @@ impl Emitter {
             }
         }
     }
-    /// Appends an instruction, or makes it a part of the last one.
+    /// Appends an instruction, or fuses it with the last one.
     ///
     /// # Panics
-    /// If there are more or fewer operands than the row says: a fault of the lowering, not of the module.
+    /// If the number of operands differs from that of the row: a fault of the lowering, not of the
+    /// module.
     pub fn op(&mut self, op: Op, args: &[Arg]) {
         let prior = self.prior.take();
         let Some((start, last, prev)) = self.last.take() else {
             return self.plain(op, args);
         };
-        // The place of an op that may fail has to stay known.
+        // An op that may fail must keep its line.
         let line_between = self.lines.last().is_some_and(|l| l.0 > start);
         let fixed = line_between && matches!(last, Op::Add | Op::Sub);
         if !fixed && let Some((op, args)) = fuse((last, &prev), (op, args)) {
@@ -124,14 +128,14 @@ impl Emitter {
             let known = self.split_facts(start, &before.1, &args);
             let typed = std::mem::take(&mut self.typed);
             if here.is_some() {
-                // The line is the call's.
+                // The line belongs to the call.
                 let line = self.lines.pop().map_or(0, |l| l.1);
                 self.plain(before.0, &before.1);
                 self.line(line);
             } else {
                 self.plain(before.0, &before.1);
             }
-            // What the move reads, and what the call does: nothing lies between them.
+            // Registers of both the move and the call: there is nothing between them.
             self.typed = known.into_iter().chain(typed).collect();
             self.typed.retain(|&(r, _)| !writes(before.0, &before.1, r));
             return self.plain(op, &args);
@@ -139,8 +143,8 @@ impl Emitter {
         self.plain(op, args);
         self.prior = Some((start, last, prev));
     }
-    /// An instruction becomes one with that at `start`, `first`: what is known of registers that it reads is known there too,
-    /// unless the first writes them.
+    /// Fuses an instruction with `first`, which is at `start`. The types of registers that it reads
+    /// are known at `start` too, unless the first one writes the registers.
     fn keep_facts(&mut self, start: u32, first: (Op, &[Arg])) {
         self.typed.retain(|&(r, _)| !writes(first.0, first.1, r));
         if self.facts.last().is_none_or(|f| f.at <= start) {
@@ -156,7 +160,8 @@ impl Emitter {
             }
         }
     }
-    /// The instruction at `start` is taken apart: keeps what its first part reads, and gives what the second one does.
+    /// Splits the instruction at `start`: keeps the types of registers that its first part reads,
+    /// and returns those of the second part.
     fn split_facts(&mut self, start: u32, first: &[Arg], second: &[Arg]) -> Vec<(Arg, u16)> {
         let from = self.facts.partition_point(|f| f.at < start);
         let all = self.facts.split_off(from);
@@ -182,7 +187,8 @@ impl Emitter {
             self.facts.push(Fact { at, register, of });
         }
     }
-    /// Notes what is known of the registers that an instruction at `at` reads: those among its operands or in its list.
+    /// Records the types of registers that an instruction at `at` reads: those among its operands
+    /// or in its list.
     fn note_facts(&mut self, at: u32, op: Op, args: &[Arg], list: &[Arg]) {
         if self.typed.is_empty() {
             return;

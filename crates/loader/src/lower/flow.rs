@@ -1,23 +1,47 @@
-//! Follows the flow of control through a function, and checks what running it relies on: that X and Y registers hold
-//! something when they are read or a collection looks at them, that frames are made and dropped in pairs, and that
-//! what is built on the heap fits what was reserved.
+//! Follows the flow of control through a function, and checks the conditions for running it. X and
+//! Y registers hold terms when they are read or a collection looks at them, frames are made and
+//! dropped in pairs, and terms built on the heap fit the reserved words.
 //!
-//! Types are not followed: code that takes the head of what is no cons is the compiler's fault and not found here.
+//! Types are not followed: code that takes the head of a term that is no cons cell is the
+//! compiler's fault, and not found here.
 
-use super::{Arities, alloc_words, is_function_line};
+use super::words::{FUN_WORDS, alloc_words};
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{Function, GenericCode, Instr, Operand};
 use purlin_isa::genops::{self as g, Kind};
 
+/// Arity of the function that starts at each entry label.
+pub(super) struct Arities(Vec<Option<u32>>);
+
+impl Arities {
+    pub(super) fn of(code: &GenericCode) -> Arities {
+        let mut all = vec![None; code.labels.len()];
+        for f in &code.functions {
+            all[f.entry_label as usize] = Some(f.arity);
+        }
+        Arities(all)
+    }
+    pub(super) fn get(&self, label: u32) -> Option<u32> {
+        *self.0.get(label as usize)?
+    }
+}
+
+/// Whether these are the operands of a `debug_line` for the head of a function, which can't have a
+/// breakpoint.
+pub(super) fn is_function_line(file: &BeamFile, a: &[Operand]) -> bool {
+    matches!(a[0], Operand::Atom(n) if file.atom(n) == "entry")
+}
+
 /// The findings of the check.
 #[derive(Default)]
 pub(super) struct Flow {
-    /// Not every Y register is written before it is looked at: frames have to be cleared when they are made.
+    /// Some Y registers may be looked at before they are written: frames must be cleared when they
+    /// are made.
     pub clear_frames: bool,
     /// The end of the function can be reached.
     pub falls_off: bool,
-    /// Labels of exception handlers that a call runs into which the compiler knows never to return.
+    /// Labels of exception handlers that follow calls which, as the compiler knows, never return.
     pub guarded: Vec<u32>,
 }
 
@@ -25,11 +49,11 @@ pub(super) struct Flow {
 #[derive(Clone, Copy, PartialEq)]
 struct Set<const W: usize>([u64; W]);
 
-/// Words for all registers that there are; and for those of nearly all functions.
+/// Number of words for all registers, and for those of nearly all functions.
 const ALL: usize = 16;
 const FEW: usize = 1;
-/// Where no number in a function is as large, no register is beyond those of [`FEW`]: what is passed to handlers, and the like, comes
-/// to a few more.
+/// If all numbers in a function are below this, no register is beyond those of [`FEW`]: handlers
+/// and the like use a few more.
 const FEW_NUMBERS: usize = 56;
 
 impl<const W: usize> Set<W> {
@@ -63,7 +87,7 @@ impl<const W: usize> Set<W> {
     fn includes(&self, o: &Self) -> bool {
         self.0.iter().zip(&o.0).all(|(a, b)| a & b == *b)
     }
-    /// The numbers from `n` on, less `n`.
+    /// Returns the numbers from `n` on, less `n`.
     fn shift(&self, n: usize) -> Self {
         let mut s = Self::EMPTY;
         for i in n..64 * W {
@@ -80,7 +104,7 @@ impl<const W: usize> Set<W> {
 enum Frame {
     None,
     Of(usize),
-    /// It depends on the way here, and has at least so many registers: only exceptions may follow.
+    /// Its size depends on the path, and is at least this: only exceptions may follow.
     AtLeast(usize),
 }
 
@@ -98,7 +122,8 @@ struct State<const W: usize> {
     frame: Frame,
     /// Words that are reserved on the heap.
     room: u32,
-    /// A bit string is being built, and nothing that may move or free it came since: the place to write is known.
+    /// A bitstring is under construction, and nothing that may move or free it has run since: the
+    /// place to write is known.
     building: bool,
     x: Set<W>,
     y: Set<W>,
@@ -107,7 +132,7 @@ struct State<const W: usize> {
 }
 
 impl<const W: usize> State<W> {
-    /// Whether all registers of the frame hold something.
+    /// Whether all registers of the frame hold terms.
     fn is_whole(&self) -> bool {
         self.y.includes(&Set::below(self.frame.size()))
     }
@@ -118,18 +143,19 @@ struct Walk<'a, const W: usize> {
     code: &'a GenericCode,
     f: &'a Function,
     arities: &'a Arities,
-    /// Whether a breakpoint may be set on lines.
+    /// Whether lines may have breakpoints.
     breaks: bool,
     at: &'a mut AtLabels<W>,
     todo: Vec<u32>,
     flow: Flow,
 }
 
-/// The states at the labels of the function that is checked. One for all functions of a module, since most have few labels.
+/// The states at the labels of a function. One value serves all functions of a module, since most
+/// have few labels.
 struct AtLabels<const W: usize> {
-    /// By label: the index of its state, counted from 1; 0: there is none.
+    /// For each label, the index of its state, counted from 1; 0: there is none.
     index: Vec<u32>,
-    /// With their labels.
+    /// The states, with their labels.
     states: Vec<(u32, State<W>)>,
 }
 
@@ -154,7 +180,7 @@ impl<const W: usize> AtLabels<W> {
             .get_mut((i as usize).wrapping_sub(1))
             .map(|s| &mut s.1)
     }
-    /// Notes the state of a label that has none.
+    /// Records the state of a label that has none.
     fn insert(&mut self, label: u32, s: State<W>) {
         let l = label as usize;
         if self.index.len() <= l {
@@ -171,14 +197,14 @@ fn bad<T>(what: &'static str) -> Result<T, LoadError> {
     Err(Fault::Flow(what).into())
 }
 
-/// Memory that is kept from one function to the next.
+/// Memory that is reused for the next function.
 #[derive(Default)]
 pub(super) struct Kept {
     few: AtLabels<FEW>,
     all: AtLabels<ALL>,
 }
 
-/// Checks one function. `breaks`: a breakpoint may be set on its lines.
+/// Checks one function. `breaks`: its lines may have breakpoints.
 pub(super) fn check(
     file: &BeamFile,
     code: &GenericCode,
@@ -187,7 +213,7 @@ pub(super) fn check(
     breaks: bool,
     kept: &mut Kept,
 ) -> Result<Flow, LoadError> {
-    // What is no good is looked at in full, to be on the safe side.
+    // If it fails, the full check decides, to be on the safe side.
     if has_few(code, f)
         && let Ok(flow) = check_with(file, code, f, arities, breaks, &mut kept.few)
     {
@@ -196,14 +222,14 @@ pub(super) fn check(
     check_with(file, code, f, arities, breaks, &mut kept.all)
 }
 
-/// Whether all numbers of registers in it, and whatever else may be a number of registers, are small.
+/// Whether all numbers of registers, and all others that may be numbers of registers, are small.
 fn has_few(code: &GenericCode, f: &Function) -> bool {
     let few = |o: &Operand| match o.untyped() {
         Operand::X(n) | Operand::Y(n) => (n as usize) < FEW_NUMBERS,
         Operand::U(n) => n < FEW_NUMBERS as u64,
         _ => true,
     };
-    // Whether it is the place of something in a table of the module.
+    // Whether it is an index into a table of the module.
     let place = |k: Kind| {
         matches!(
             k,
@@ -225,23 +251,24 @@ fn has_few(code: &GenericCode, f: &Function) -> bool {
             .all(instr)
 }
 
-/// The state at a label of a function, whatever way led there.
+/// The state at a label of a function, for all paths to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AtLabel {
     pub label: u32,
-    /// Y registers of the frame; none: there is no frame.
+    /// Number of Y registers of the frame; `None`: there is no frame.
     pub frame: Option<usize>,
-    /// The frame is that on each way, not only as large.
+    /// The frame is the same one on each path, not only one of the same size.
     pub is_one_frame: bool,
-    /// X registers that hold something.
+    /// X registers that hold terms.
     pub x: Vec<u32>,
-    /// Y registers that hold something, if frames are not cleared.
+    /// Y registers that hold terms, if frames are not cleared.
     pub y: Vec<u32>,
-    /// Frames are cleared when they are made: all hold something.
+    /// Frames are cleared when they are made: all Y registers hold terms.
     pub clear_frames: bool,
 }
 
-/// The states at all labels that control gets to, found anew: for those who check what others say of the code.
+/// Computes the states at all reachable labels again, to check other analyses of the code against
+/// them.
 pub fn states(
     file: &BeamFile,
     code: &GenericCode,
@@ -300,8 +327,8 @@ fn check_with<const W: usize>(
     Ok(w.flow)
 }
 
-/// Whether a label starts what only exceptions lead to: it relies on four registers. A jump to it stands behind a call
-/// that never returns.
+/// Whether a label starts code that only exceptions lead to: it relies on four registers. A jump to
+/// it follows a call that never returns.
 pub(super) fn is_handler(code: &GenericCode, label: u32) -> bool {
     let at = code.labels[label as usize] as usize;
     let mut next = code.instrs.iter().skip(at + 1);
@@ -310,7 +337,7 @@ pub(super) fn is_handler(code: &GenericCode, label: u32) -> bool {
 }
 
 impl<const W: usize> Walk<'_, W> {
-    /// Control may go to `label` with that state.
+    /// Records that control may go to `label` with that state.
     fn reach(&mut self, label: u32, s: &State<W>) -> Result<(), LoadError> {
         let at = self.code.labels[label as usize];
         if !(self.f.start..self.f.end).contains(&at) {
@@ -322,7 +349,8 @@ impl<const W: usize> Walk<'_, W> {
                 self.todo.push(label);
             }
             Some(old) => {
-                // The code that follows may collect, and cannot tell which registers there are: all of them have to hold something.
+                // The code that follows may collect without knowing which registers there are: all
+                // of them must hold terms.
                 if old.frame != s.frame && !(old.is_whole() && s.is_whole()) {
                     self.flow.clear_frames = true;
                 }
@@ -401,7 +429,8 @@ impl<const W: usize> Walk<'_, W> {
                 if n as usize >= s.frame.size() {
                     return bad("a Y register outside the stack frame");
                 }
-                // As a value it could come to another frame, and lead an exception to code for this one.
+                // As a value it could get into another frame, and lead an exception to code for
+                // this one.
                 if s.catches.has(n as usize) {
                     return bad("the mark of a catch is read");
                 }
@@ -428,7 +457,7 @@ impl<const W: usize> Walk<'_, W> {
         }
         Ok(())
     }
-    /// A collection may happen, with `live` X registers.
+    /// Records that a collection may happen, with `live` X registers.
     fn collect(&mut self, s: &mut State<W>, live: usize) -> Result<(), LoadError> {
         Self::need_x(s, live)?;
         s.x = Set::below(live);
@@ -443,7 +472,7 @@ impl<const W: usize> Walk<'_, W> {
         }
         Ok(())
     }
-    /// A local call passes as many arguments as the function takes.
+    /// Checks that a local call passes as many arguments as the function takes.
     fn called(&self, a: &[Operand]) -> Result<(), LoadError> {
         let takes = match a[1] {
             Operand::Label(l) => self.arities.get(l),
@@ -474,49 +503,60 @@ impl<const W: usize> Walk<'_, W> {
         }
     }
 
-    /// One instruction: whether the next one may follow.
-    fn step(&mut self, ins: &Instr, s: &mut State<W>) -> Step {
-        let code = self.code;
-        let a = code.args(ins);
-        match ins.op {
+    /// Checks an instruction that calls, returns or raises `function_clause`. Returns whether the
+    /// next one may follow; `None` if it is none of these.
+    fn call(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        let follows = match ins.op {
             g::FUNC_INFO => {
                 Self::need_x(s, Self::u(a[2]))?;
-                Ok(false)
+                false
             }
             g::CALL => {
                 self.called(a)?;
-                self.after_call(s, Self::u(a[0]))
+                self.after_call(s, Self::u(a[0]))?
             }
             g::CALL_EXT => {
                 if self.raises(a[1]) {
                     Self::need_x(s, Self::u(a[0]))?;
-                    return Ok(false);
+                    return Ok(Some(false));
                 }
-                self.after_call(s, Self::u(a[0]))
+                self.after_call(s, Self::u(a[0]))?
             }
-            g::CALL_FUN => self.after_call(s, Self::u(a[0]) + 1),
+            g::CALL_FUN => self.after_call(s, Self::u(a[0]) + 1)?,
             g::CALL_FUN2 => {
                 self.read(s, a[2])?;
-                self.after_call(s, Self::u(a[1]))
+                self.after_call(s, Self::u(a[1]))?
             }
-            g::APPLY => self.after_call(s, Self::u(a[0]) + 2),
+            g::APPLY => self.after_call(s, Self::u(a[0]) + 2)?,
             g::CALL_EXT_LAST | g::CALL_EXT_ONLY if self.raises(a[1]) => {
-                // The frame is not dropped: code that only ends this way is shared by frames of several sizes.
+                // The frame is not dropped: functions with frames of several sizes share code that
+                // only ends this way.
                 Self::need_x(s, Self::u(a[0]))?;
-                Ok(false)
+                false
             }
             g::CALL_LAST => {
                 self.called(a)?;
-                self.tail(s, Self::u(a[0]), Some(a[2]))
+                self.tail(s, Self::u(a[0]), Some(a[2]))?
             }
-            g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2])),
-            g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1])),
+            g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2]))?,
+            g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1]))?,
             g::CALL_ONLY => {
                 self.called(a)?;
-                self.tail(s, Self::u(a[0]), None)
+                self.tail(s, Self::u(a[0]), None)?
             }
-            g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None),
-            g::RETURN => self.tail(s, 1, None),
+            g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None)?,
+            g::RETURN => self.tail(s, 1, None)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(follows))
+    }
+
+    /// Checks an instruction that makes, drops or trims a frame. Returns whether the next one may
+    /// follow; `None` if it is none of these.
+    fn frame(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        match ins.op {
             g::ALLOCATE | g::ALLOCATE_ZERO | g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO => {
                 if s.frame != Frame::None {
                     return bad("a stack frame inside a stack frame");
@@ -531,7 +571,6 @@ impl<const W: usize> Walk<'_, W> {
                 let zero = matches!(ins.op, g::ALLOCATE_ZERO | g::ALLOCATE_HEAP_ZERO);
                 s.y = if zero { Set::below(n) } else { Set::EMPTY };
                 s.catches = Set::EMPTY;
-                Ok(true)
             }
             g::DEALLOCATE => {
                 if Self::need_frame(s)? != Self::u(a[0]) {
@@ -540,7 +579,6 @@ impl<const W: usize> Walk<'_, W> {
                 s.frame = Frame::None;
                 s.y = Set::EMPTY;
                 s.catches = Set::EMPTY;
-                Ok(true)
             }
             g::TRIM => {
                 let n = Self::u(a[0]);
@@ -552,8 +590,17 @@ impl<const W: usize> Walk<'_, W> {
                 }
                 s.frame = Frame::Of(left);
                 s.y = s.y.shift(n);
-                Ok(true)
             }
+            _ => return Ok(None),
+        }
+        Ok(Some(true))
+    }
+
+    /// Checks an instruction that opens or closes a catch or try. Returns whether the next one may
+    /// follow; `None` if it is none of these.
+    fn handler(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        match ins.op {
             g::CATCH | g::TRY => {
                 Self::write(s, a[0])?;
                 if let Operand::Y(n) = a[0].untyped() {
@@ -567,33 +614,43 @@ impl<const W: usize> Walk<'_, W> {
                     Operand::Label(l) if l != 0 => self.reach(l, &handler)?,
                     _ => {}
                 }
-                Ok(true)
             }
             g::CATCH_END => {
                 Self::need_x(s, 1)?;
                 Self::write(s, a[0])?;
                 self.collect(s, 1)?;
-                Ok(true)
             }
             g::TRY_END => {
                 Self::write(s, a[0])?;
-                Ok(true)
             }
             g::TRY_CASE => {
                 Self::need_x(s, 4)?;
                 Self::write(s, a[0])?;
                 s.x = Set::below(3);
-                Ok(true)
             }
+            _ => return Ok(None),
+        }
+        Ok(Some(true))
+    }
+
+    /// Checks one instruction. Returns whether the next one may follow.
+    fn step(&mut self, ins: &Instr, s: &mut State<W>) -> Step {
+        let code = self.code;
+        let a = code.args(ins);
+        match ins.op {
+            _ if let Some(follows) = self.call(ins, s)? => Ok(follows),
+            _ if let Some(follows) = self.frame(ins, s)? => Ok(follows),
+            _ if let Some(follows) = self.handler(ins, s)? => Ok(follows),
             g::LOOP_REC => {
-                // The process might have waited here; and it may be collected.
+                // The process may have waited here, and may be collected.
                 self.collect(s, 0)?;
                 self.target(a[0], s)?;
                 Self::write(s, a[1])?;
                 Ok(true)
             }
             g::LOOP_REC_END | g::WAIT | g::WAIT_TIMEOUT => {
-                // In the second round of a receive, when the timer runs, the register may be gone: then it isn't read.
+                // In the second round of a receive, while the timer runs, the register may be dead:
+                // then it isn't read.
                 if ins.op == g::WAIT_TIMEOUT && !matches!(a[1].untyped(), Operand::X(_)) {
                     self.read(s, a[1])?;
                 }
@@ -660,13 +717,14 @@ impl<const W: usize> Walk<'_, W> {
         self.file.known(Self::u(import)).is_some_and(|k| k.raises)
     }
 
-    /// Whether an import is a native that takes nothing from the heap where it succeeds.
+    /// Whether an import is a native that takes nothing from the heap if it succeeds.
     fn makes_nothing(&self, import: Operand) -> bool {
         let known = self.file.known(Self::u(import));
         known.is_some_and(|k| k.makes_nothing)
     }
 
-    /// The function is left with that many X registers; `frame` is dropped, or there must be none.
+    /// Records a tail call or return with that many X registers; `frame` is dropped, or there must
+    /// be none.
     fn tail(&mut self, s: &State<W>, args: usize, frame: Option<Operand>) -> Step {
         Self::need_x(s, args)?;
         let want = match frame {
@@ -689,13 +747,12 @@ impl<const W: usize> Walk<'_, W> {
         }
     }
 
-    /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
-    fn general(&mut self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+    /// Checks that the registers which an instruction reads hold terms.
+    fn reads(&mut self, ins: &Instr, kinds: &[Kind], s: &mut State<W>) -> Result<(), LoadError> {
         let code = self.code;
         let a = code.args(ins);
-        let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
-        // Whether a word is this immediate can be asked of any word. The compiler does so where a guard's native has
-        // failed, and the register has its value on another way only.
+        // Any word may be compared with this immediate. The compiler does that after a guard's
+        // native has failed, when the register only has its value on another path.
         let word_test = matches!(ins.op, g::IS_EQ_EXACT | g::IS_NE_EXACT)
             && a.iter()
                 .any(|o| matches!(o, Operand::Atom(_) | Operand::Nil));
@@ -726,7 +783,57 @@ impl<const W: usize> Walk<'_, W> {
                 _ => {}
             }
         }
-        // An op that fails after it has taken from the heap leaves less than was reserved.
+        Ok(())
+    }
+
+    /// Checks that an instruction takes no more words of the heap than are reserved, and follows
+    /// the construction of bitstrings.
+    fn takes(&self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+        let code = self.code;
+        let a = code.args(ins);
+        match ins.op {
+            g::PUT_LIST => Self::take(s, 2)?,
+            g::PUT_TUPLE => Self::take(s, Self::u(a[0]).saturating_add(1))?,
+            g::PUT_TUPLE2 => Self::take(s, code.list(a[1]).len() + 1)?,
+            g::UPDATE_RECORD => {
+                let size = Self::u(a[1]);
+                Self::take(s, size.saturating_add(1))?;
+                let mut indices = code.list(a[4]).iter().step_by(2).map(|&i| Self::u(i));
+                if !indices.all(|i| (1..=size).contains(&i)) {
+                    return bad("an element outside the record");
+                }
+            }
+            // Natives may make terms, but many of those that guards call don't.
+            g::BIF0 if !self.makes_nothing(a[0]) => s.room = 0,
+            g::BIF1 | g::BIF2 | g::BIF3 if !self.makes_nothing(a[1]) => s.room = 0,
+            // The bitstring is taken from the reserved words.
+            g::BS_CONTEXT_TO_BINARY => s.room = 0,
+            g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND => s.building = true,
+            op if super::bits::is_put(op) && !s.building => {
+                return bad("no bit string is being built");
+            }
+            g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,
+            g::MAKE_FUN3 => {
+                let words = FUN_WORDS + code.list(a[2]).len() as u32;
+                s.room = s.room.saturating_sub(words);
+            }
+            g::BS_PRIVATE_APPEND => {
+                s.room = 0;
+                s.building = true;
+            }
+            g::RECV_MARKER_RESERVE => s.room = 0,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
+    fn general(&mut self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+        let code = self.code;
+        let a = code.args(ins);
+        let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
+        self.reads(ins, kinds, s)?;
+        // An op that fails after it has taken words from the heap leaves fewer than were reserved.
         let mut failed = s.clone();
         if kinds.contains(&Kind::Live) || matches!(ins.op, g::BIF1 | g::BIF2 | g::BIF3) {
             failed.room = 0;
@@ -755,39 +862,7 @@ impl<const W: usize> Walk<'_, W> {
                 s.room = alloc_words(o);
             }
         }
-        match ins.op {
-            g::PUT_LIST => Self::take(s, 2)?,
-            g::PUT_TUPLE => Self::take(s, Self::u(a[0]).saturating_add(1))?,
-            g::PUT_TUPLE2 => Self::take(s, code.list(a[1]).len() + 1)?,
-            g::UPDATE_RECORD => {
-                let size = Self::u(a[1]);
-                Self::take(s, size.saturating_add(1))?;
-                let mut indices = code.list(a[4]).iter().step_by(2).map(|&i| Self::u(i));
-                if !indices.all(|i| (1..=size).contains(&i)) {
-                    return bad("an element outside the record");
-                }
-            }
-            // Natives may make terms; those that guards call so do not.
-            g::BIF0 if !self.makes_nothing(a[0]) => s.room = 0,
-            g::BIF1 | g::BIF2 | g::BIF3 if !self.makes_nothing(a[1]) => s.room = 0,
-            // The bit string is taken from what was reserved.
-            g::BS_CONTEXT_TO_BINARY => s.room = 0,
-            g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND => s.building = true,
-            op if super::bits::is_put(op) && !s.building => {
-                return bad("no bit string is being built");
-            }
-            g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,
-            g::MAKE_FUN3 => {
-                let words = super::FUN_WORDS + code.list(a[2]).len() as u32;
-                s.room = s.room.saturating_sub(words);
-            }
-            g::BS_PRIVATE_APPEND => {
-                s.room = 0;
-                s.building = true;
-            }
-            g::RECV_MARKER_RESERVE => s.room = 0,
-            _ => {}
-        }
+        self.takes(ins, s)?;
         for (&k, &o) in kinds.iter().zip(a) {
             match k {
                 Kind::Dst | Kind::FDst | Kind::Y => Self::write(s, o)?,
@@ -809,7 +884,7 @@ impl<const W: usize> Walk<'_, W> {
 
     fn bs_match(&mut self, s: &mut State<W>, a: &[Operand]) -> Step {
         self.read(s, a[1])?;
-        // The commands before the one that fails may have made terms.
+        // The commands before the failing one may have made terms.
         s.room = 0;
         self.target(a[0], s)?;
         let m = self.code.list(a[2]);
@@ -838,7 +913,8 @@ impl<const W: usize> Walk<'_, W> {
                 let written = s.x;
                 Self::need_x(s, n)?;
                 self.collect(s, n)?;
-                // What earlier commands wrote is read after this one all the same, and is looked at by collections.
+                // Registers that earlier commands wrote may be read after this one all the same,
+                // and collections look at them.
                 s.x = s.x.or(written.and(Set::below(n.max(1))));
             }
             if let Some(&d) = dst {

@@ -1,4 +1,5 @@
-//! Two instructions that often follow each other, as one: by the parts in the rows of ops, see `purlin_isa::contract`.
+//! Fusion of two instructions that often follow each other, by the parts in the rows of ops. See
+//! `purlin_isa::contract`.
 //!
 //! Only neighbours with no label between them are fused, so nothing can jump to the second.
 
@@ -7,7 +8,7 @@ use purlin_isa::codec::{MOST_OPERANDS, part_operands};
 use purlin_isa::contract::{Part, PartArg, join_of, joins};
 use purlin_isa::ops::{Form, Kind, Op};
 
-/// The op that does `a` and then `b`, if there is one.
+/// Returns the op that does `a` and then `b`, if there is one.
 #[inline]
 pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
     let whole = joins(a.0).iter().find(|j| j.second == b.0)?.whole;
@@ -15,10 +16,10 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
     is_allowed(whole, &operands).then_some((whole, operands))
 }
 
-/// Operands of an op as far as its parts have told.
-type Told = [Option<Arg>; MOST_OPERANDS];
+/// Operands of an op, as far as its parts have determined them.
+type Bindings = [Option<Arg>; MOST_OPERANDS];
 
-/// The operands of `whole` which make its parts those of `a` and `b`.
+/// Returns the operands of `whole` for which its parts are `a` and `b`.
 fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
     let row = whole.row();
     let mut out = [None; MOST_OPERANDS];
@@ -35,8 +36,8 @@ fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
     finished(whole, &out)
 }
 
-/// Its operands, as those of that op.
-fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
+/// Returns its operands, as those of that op.
+fn finished(op: Op, bindings: &Bindings) -> Option<Vec<Arg>> {
     let kinds = op.row().operands.iter().map(|o| o.kind);
     let operand = |(v, kind): (&Option<Arg>, Kind)| match v {
         Some(v) => fitting(*v, kind),
@@ -44,11 +45,12 @@ fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
         None if kind == Kind::Label => Some(Arg::NO_LABEL),
         None => None,
     };
-    told.iter().zip(kinds).map(operand).collect()
+    bindings.iter().zip(kinds).map(operand).collect()
 }
 
-/// Notes what a part with those operands says of the operands of the whole. `None`: they don't fit.
-fn bind(part: &Part, operands: &[Arg], out: &mut Told) -> Option<()> {
+/// Records the operands of the whole that follow from a part with those operands. `None`: they
+/// don't fit.
+fn bind(part: &Part, operands: &[Arg], out: &mut Bindings) -> Option<()> {
     for (&a, &v) in part.args.iter().zip(operands) {
         let (at, v) = match a {
             PartArg::Operand(i) => (i, v),
@@ -68,7 +70,7 @@ fn bind(part: &Part, operands: &[Arg], out: &mut Told) -> Option<()> {
     Some(())
 }
 
-/// The operand as one of that kind.
+/// Returns the operand as one of that kind.
 fn fitting(v: Arg, kind: Kind) -> Option<Arg> {
     match (v, kind.forms()) {
         (Arg::C(w), [Form::Q]) => Some(Arg::N(w)),
@@ -76,7 +78,7 @@ fn fitting(v: Arg, kind: Kind) -> Option<Arg> {
     }
 }
 
-/// Whether these operands do for the whole what they do for the parts: it reads them at once.
+/// Whether these operands have the same effect in the whole, which reads them all at once.
 fn is_allowed(whole: Op, operands: &[Arg]) -> bool {
     match (whole, operands) {
         (Op::AllocateMove | Op::AllocateGetList, [_, _, src, ..]) => matches!(src, Arg::X(_)),
@@ -92,8 +94,8 @@ fn is_allowed(whole: Op, operands: &[Arg]) -> bool {
 /// An op with its operands.
 type Split = (Op, Vec<Arg>);
 
-/// Splits `a` into all but its last part, and that part: so that the last move of several can go with `next`, which takes one to
-/// x0.
+/// Splits `a` into all parts but the last, and the last part, so that the last of several moves can
+/// be fused with `next`, which takes one to x0.
 pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Split, Split)> {
     let parts = a.row().contract.parts;
     let (last, rest) = parts.split_last()?;

@@ -1,21 +1,20 @@
 //! Lowering of native records.
 
-use super::{
-    Lower,
-    emit::{Arg, count},
-};
+use super::emit::{Arg, count};
+use super::lowering::Lower;
+use super::words::NIL;
 use crate::error::{Fault, LoadError};
 use crate::generic::Operand;
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
 
-/// Which records an instruction means.
+/// The records that an instruction accepts.
 enum Which {
     /// Those of that name (a word) that the module itself declares.
     Own(u64),
-    /// Those of that module and name, as far as other modules may look into them.
+    /// Those of that module and name, as far as other modules may access them.
     Of(u64, u64),
-    /// Any that the module may look into.
+    /// Any that the module may access.
     Any,
 }
 
@@ -39,7 +38,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
             atom(l, a[2], 2)?;
             let from = match a[2] {
                 Operand::Atom(n) if l.file.atom(n) != "external" => own(l),
-                _ => super::NIL,
+                _ => NIL,
             };
             l.e.op(Op::IsRecordOpen, &[l.label(a[0]), s, Arg::N(from)]);
         }
@@ -49,11 +48,11 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
         }
         g::GET_RECORD_FIELD => {
             let (s, d) = (l.s(a[1]), l.s(a[4]));
-            // As in stock the module of records that are named without one is not looked at here.
+            // As in stock, the module of records that are named without one is not checked here.
             let (module, name) = match which(l, a[2], 2)? {
-                Which::Own(name) => (super::NIL, name),
+                Which::Own(name) => (NIL, name),
                 Which::Of(module, name) => (module, name),
-                Which::Any => (super::NIL, super::NIL),
+                Which::Any => (NIL, NIL),
             };
             let field = atom(l, a[3], 3)?;
             let [module, name, field] = [module, name, field].map(Arg::N);
@@ -67,7 +66,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
     Ok(())
 }
 
-/// `put_record`: makes a record, if its source is nil, or one from another.
+/// `put_record`: makes a record, if its source is nil, or updates one.
 fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
     let pairs = keys(l, a[5], 5)?;
     let fail = l.label(a[0]);
@@ -77,8 +76,8 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
     if a[2] != Operand::Nil {
         let (module, name, open) = match which {
             Which::Own(name) => (own(l), name, own(l)),
-            Which::Of(module, name) => (module, name, super::NIL),
-            Which::Any => (super::NIL, super::NIL, own(l)),
+            Which::Of(module, name) => (module, name, NIL),
+            Which::Any => (NIL, NIL, own(l)),
         };
         let s = l.s(a[2]);
         let [module, name, open] = [module, name, open].map(Arg::N);
@@ -121,7 +120,7 @@ fn own(l: &mut Lower) -> u64 {
     l.env.atom(1)
 }
 
-/// The word of an operand that is an atom.
+/// Returns the word of an operand that is an atom.
 fn atom(l: &mut Lower, o: Operand, at: u8) -> Result<u64, LoadError> {
     match o {
         Operand::Atom(n) => Ok(l.env.atom(n)),
@@ -144,7 +143,8 @@ fn which(l: &mut Lower, o: Operand, at: u8) -> Result<Which, LoadError> {
     }
 }
 
-/// The words of a list whose every second member, from the first on, is the name of a field.
+/// Returns the words of a list whose every second member, from the first on, is the name of a
+/// field.
 fn keys(l: &mut Lower, list: Operand, at: u8) -> Result<Vec<Arg>, LoadError> {
     let members = l.code.list(list);
     if !members

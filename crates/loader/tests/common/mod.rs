@@ -1,4 +1,4 @@
-//! Where the installed libraries are, and how to put a file together from chunks.
+//! Finds the installed libraries, and assembles files from chunks.
 #![allow(dead_code)]
 
 use purlin_loader::BeamFile;
@@ -9,7 +9,7 @@ pub const SAMPLE: &[u8] = include_bytes!("../data/sample.beam");
 
 pub type Chunks = Vec<([u8; 4], Vec<u8>)>;
 
-/// The chunks of a file.
+/// Returns the chunks of a file.
 pub fn chunks(data: &[u8]) -> Chunks {
     let file = BeamFile::parse(data).expect("a sound file");
     file.chunk_sizes()
@@ -17,7 +17,7 @@ pub fn chunks(data: &[u8]) -> Chunks {
         .collect()
 }
 
-/// A file of these chunks.
+/// Returns a file of these chunks.
 pub fn assemble(chunks: &Chunks) -> Vec<u8> {
     let mut body = b"BEAM".to_vec();
     for (name, data) in chunks {
@@ -32,7 +32,7 @@ pub fn assemble(chunks: &Chunks) -> Vec<u8> {
     file
 }
 
-/// `SAMPLE` with one chunk changed (or left out, where the change gives `None`).
+/// Returns `SAMPLE` with one chunk changed, or without it if `change` returns `None`.
 pub fn sample_with(name: &[u8; 4], change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let mut chunks = chunks(SAMPLE);
     chunks.retain_mut(|(n, data)| {
@@ -50,7 +50,7 @@ pub fn sample_with(name: &[u8; 4], change: impl Fn(&[u8]) -> Option<Vec<u8>>) ->
     assemble(&chunks)
 }
 
-/// The library directories of the `erl` and `elixir` on the path.
+/// Returns the library directories of the `erl` and `elixir` on the path.
 pub fn library_dirs() -> Vec<PathBuf> {
     let root = |program: &str| {
         let path = std::env::var_os("PATH")?;
@@ -64,7 +64,7 @@ pub fn library_dirs() -> Vec<PathBuf> {
     ["erl", "elixir"].into_iter().filter_map(root).collect()
 }
 
-/// All `.beam` files below a directory, in order of name.
+/// Returns all `.beam` files below a directory, sorted by name.
 pub fn beam_files(dir: &Path) -> Vec<PathBuf> {
     let (mut files, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(dir) = dirs.pop() {

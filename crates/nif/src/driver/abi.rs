@@ -1,11 +1,11 @@
-//! Structures and numbers of `erl_driver.h`, as they lie in memory.
+//! Structures and constants of `erl_driver.h`, as they lie in memory.
 
 use crate::abi::Monitor;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// `ERL_DRV_EXTENDED_MARKER`
 pub const MARKER: c_int = 0xfeee_eeed_u32 as c_int;
-/// The version of the interface that is here, and the oldest major one that is taken.
+/// Version of the interface that is implemented, and the oldest major version that is accepted.
 pub const MAJOR: c_int = 3;
 /// See [`MAJOR`].
 pub const MINOR: c_int = 3;
@@ -28,20 +28,21 @@ pub const LINE: c_int = 2;
 pub const READ: c_int = 1;
 pub const WRITE: c_int = 2;
 pub const USE: c_int = 4;
-/// With [`USE`]: nobody is called.
+/// With [`USE`]: call no callback.
 pub const NO_CALLBACK: c_int = 8;
 
 /// `DRIVER_CALL_KEEP_BUFFER`
 pub const KEEP_BUFFER: c_uint = 1;
 
-/// `ErlDrvData`: what `start` has answered.
+/// `ErlDrvData`: the result of `start`.
 pub type Data = *mut c_void;
 /// `ErlDrvEvent`: a descriptor.
 pub type Event = *mut c_void;
 /// `ErlDrvPort`: the number of a port. Never 0.
 pub type Handle = usize;
 
-/// `ErlDrvBinary`: the last word of the head of a counted block ([`purlin_term::bin::RcBin`]), and its bytes.
+/// `ErlDrvBinary`: the last word of the head of a counted block ([`purlin_term::bin::RcBin`]),
+/// followed by its bytes.
 #[repr(C)]
 pub struct Block {
     pub size: isize,
@@ -76,7 +77,7 @@ pub type CallFn = unsafe extern "C" fn(
     *mut c_uint,
 ) -> isize;
 
-/// `ErlDrvEntry`, but for its last field, which nobody here asks for.
+/// `ErlDrvEntry` without its last field, which is not used here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Entry {

@@ -1,4 +1,11 @@
-//! `ErlDrvBinary`: a counted block as all binaries have. Its last word before the bytes is what C code knows as its size.
+//! `ErlDrvBinary`: a counted block like that of all binaries. The last word before the bytes is its
+//! size for C code.
+//!
+//! # Orderings
+//! The counts are those of [`RcBin`]. `driver_binary_dec_refc` releases what the caller did with
+//! the bytes, and acquires what others released: at 0 the caller may free or reuse the block. A
+//! count that is read as 1 with acquire belongs to the caller alone, so `driver_realloc_binary` may
+//! grow the block in place. An increment needs no ordering: its caller already holds a count.
 
 use super::abi::Block;
 use purlin_term::bin::RcBin;
@@ -6,25 +13,29 @@ use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
-/// Where C code's part of the head begins: at the word before the bytes.
+/// Offset of C code's part of the head: the word before the bytes.
 const AT: usize = offset_of!(RcBin, used);
 const _: () = assert!(AT + size_of::<Block>() == size_of::<RcBin>());
 
-/// The block as C code knows it.
+/// Returns the address by which C code knows a block.
 ///
 /// # Safety
 /// `bin` is alive, and its bytes are its own.
 pub unsafe fn known(bin: *mut RcBin) -> *mut Block {
-    debug_assert!(!RcBin::is_foreign(bin));
-    (bin as *mut u8).add(AT) as *mut Block
+    // SAFETY: `bin` points to a block, whose head contains the word at that offset.
+    unsafe {
+        debug_assert!(!RcBin::is_foreign(bin));
+        (bin as *mut u8).add(AT) as *mut Block
+    }
 }
 
-/// The block that C code knows by that address.
+/// Returns the block that C code knows by that address.
 ///
 /// # Safety
-/// It has it from here.
+/// The address came from [`known`].
 pub unsafe fn counted(block: *mut Block) -> *mut RcBin {
-    (block as *mut u8).sub(AT) as *mut RcBin
+    // SAFETY: the address came from `known`, so the head of the block begins before it.
+    unsafe { (block as *mut u8).sub(AT) as *mut RcBin }
 }
 
 /// Bytes of a counted block.
@@ -34,7 +45,7 @@ pub struct Part {
     n: usize,
 }
 
-// SAFETY: the count is atomic, and the bytes are written by nobody who doesn't hold the only one.
+// SAFETY: the count is atomic, and only the holder of the only count writes the bytes.
 unsafe impl Send for Part {}
 
 impl Part {
@@ -46,28 +57,35 @@ impl Part {
         let n = bytes.len();
         Part { bin, at, n }
     }
-    /// `n` bytes of a block from `at` on, which are held one time more. None: it hasn't got as many.
+    /// Makes a part of `n` bytes of a block from `at` on, with a new count. None if the block has
+    /// fewer bytes.
     ///
     /// # Safety
     /// The block is alive.
     pub unsafe fn of(block: *mut Block, at: usize, n: usize) -> Option<Part> {
-        let bin = counted(block);
-        if at.checked_add(n)? > (*bin).capacity {
-            return None;
+        // SAFETY: the block is alive, and the bytes lie within its capacity.
+        unsafe {
+            let bin = counted(block);
+            if at.checked_add(n)? > (*bin).capacity {
+                return None;
+            }
+            RcBin::retain(bin);
+            let at = RcBin::bytes(bin).add(at);
+            Some(Part { bin, at, n })
         }
-        RcBin::retain(bin);
-        let at = RcBin::bytes(bin).add(at);
-        Some(Part { bin, at, n })
     }
-    /// Takes over what somebody else held. Bytes that lie elsewhere are copied: C code has none but those of blocks.
+    /// Takes over a count. Bytes outside of a block are copied: C code only gets bytes of blocks.
     ///
     /// # Safety
-    /// The caller held one count of the block, and the bytes are kept by it.
+    /// The caller held a count of the block, which keeps the bytes.
     pub unsafe fn taken(bin: *mut RcBin, at: *const u8, n: usize) -> Part {
-        if RcBin::is_foreign(bin) {
-            let p = Part::copy_of(std::slice::from_raw_parts(at, n));
-            RcBin::release(bin);
-            return p;
+        // SAFETY: the caller's count keeps the block and the bytes until it is released here.
+        unsafe {
+            if RcBin::is_foreign(bin) {
+                let p = Part::copy_of(std::slice::from_raw_parts(at, n));
+                RcBin::release(bin);
+                return p;
+            }
         }
         let at = at as *mut u8;
         Part { bin, at, n }
@@ -75,7 +93,7 @@ impl Part {
     pub fn len(&self) -> usize {
         self.n
     }
-    /// Leaves out `n` bytes at the front.
+    /// Drops `n` bytes at the front.
     pub fn skip(&mut self, n: usize) {
         debug_assert!(n <= self.n);
         // SAFETY: within the bytes.
@@ -96,7 +114,7 @@ impl Part {
         // SAFETY: the count keeps them.
         unsafe { std::slice::from_raw_parts(self.at, self.n) }
     }
-    /// Gives up the value, not the count.
+    /// Returns the parts, with the count.
     pub fn into_parts(self) -> (*mut RcBin, *const u8, usize) {
         let p = std::mem::ManuallyDrop::new(self);
         (p.bin, p.at, p.n)
@@ -123,7 +141,7 @@ exported! {
         }
         let old = counted(block);
         if (*old).refc.load(Ordering::Acquire) != 1 {
-            // Others see it: they keep what they have.
+            // Others see it: they keep their bytes.
             let Some(new) = RcBin::try_alloc(size) else {
                 return std::ptr::null_mut();
             };
@@ -150,7 +168,7 @@ exported! {
         (*counted(block)).refc.fetch_add(1, Ordering::Relaxed) as isize + 1
     }
     fn driver_binary_dec_refc(block: *mut Block) -> isize {
-        // With the last count the block stays: who wants it freed calls `driver_free_binary`.
+        // A block without counts stays; C code frees it by `driver_free_binary`.
         (*counted(block)).refc.fetch_sub(1, Ordering::AcqRel) as isize - 1
     }
     fn driver_alloc(size: usize) -> *mut c_void {
@@ -162,7 +180,8 @@ exported! {
     fn driver_free(p: *mut c_void) {
         libc::free(p);
     }
-    /// The bytes of a vector, as far as they fit; how many of them did not. See `ErlIOVec`.
+    /// Copies the bytes of a vector as far as they fit, and returns how many did not. See
+    /// `ErlIOVec`.
     fn driver_vec_to_buf(v: *mut super::abi::IoVec, to: *mut c_char, room: usize) -> usize {
         let mut done = 0;
         for i in 0..(*v).vsize.max(0) as usize {

@@ -1,4 +1,4 @@
-//! The calls of drivers to their ports: output, queues, descriptors, timers, ends, monitors.
+//! Calls of drivers to their ports: output, queues, descriptors, timers, failures, monitors.
 
 use super::abi::{Block, Data, Event, Handle, IoVec};
 use super::block::Part;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_ulong};
 use std::sync::Arc;
 
-/// Success and failure, as most functions answer.
+/// Results of most functions: success and failure.
 const DONE: c_int = 0;
 const BAD: c_int = -1;
 
@@ -24,25 +24,26 @@ fn done(r: Option<()>) -> c_int {
     }
 }
 
-/// Bytes of C code.
+/// Returns bytes of C code.
 ///
 /// # Safety
 /// There are `n` bytes at `p`, which stay for `'a`.
 unsafe fn bytes<'a>(p: *const c_char, n: usize) -> &'a [u8] {
-    crate::terms::slice(p as *const u8, n)
+    // SAFETY: by the contract of this function.
+    unsafe { crate::terms::slice(p as *const u8, n) }
 }
 
-/// A binary of a part of a block.
+/// Makes a binary from a part of a block.
 pub fn binary(a: &mut dyn Alloc, p: Part) -> Term {
     if p.len() <= heap_bin_limit() {
         return a.binary(p.bytes());
     }
     let (bin, at, n) = p.into_parts();
-    // SAFETY: the count is handed over.
+    // SAFETY: the count is passed on.
     unsafe { a.refc_bin_at(bin, at, n) }
 }
 
-/// Sends `{Port, {data, Data}}` to the owner, where `Data` begins with the bytes of `head` as a list.
+/// Sends `{Port, {data, Data}}` to the owner. `Data` begins with the bytes of `head` as a list.
 fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
     p.ask(move |base| {
         if base.is_flushing() {
@@ -64,7 +65,7 @@ fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
                 Input::One(p) if binary_wanted => {
                     p.into_iter().next().map_or(NIL, |p| binary(a, p))
                 }
-                // The last is the tail.
+                // The last one is the tail.
                 Input::Parts(p) if binary_wanted => {
                     let all: Vec<Term> = p.into_iter().map(|p| binary(a, p)).collect();
                     let (&last, others) = all.split_last().unwrap_or((&NIL, &[]));
@@ -85,7 +86,7 @@ fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
     });
 }
 
-/// The part behind the head.
+/// Input that follows the head.
 enum Input {
     Plain(Vec<u8>),
     /// One binary.
@@ -102,19 +103,21 @@ fn reason(name: Term) -> End {
     End::Reason(name)
 }
 
-/// Changes the queue of a port. A closing port may end when it is empty.
+/// Changes the queue of a port. A port that is closing may end when the queue is empty.
 fn queued(h: Handle, f: impl FnOnce(&mut Queue) -> Option<usize>) -> Option<usize> {
     let p = of_handle(h)?;
     let left = f(&mut p.state().queue)?;
     if left == 0 {
-        // Whoever is in the port looks afterwards.
+        // The thread in the port checks the queue afterwards.
         p.ask(|_| ());
     }
     Some(left)
 }
 
+/// Adds a part to the queue of a port.
+///
 /// # Safety
-/// `h` is what the driver knows a port by.
+/// `h` is a handle that a driver has for a port.
 unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
         p.state().queue.push(part?, front);
@@ -122,11 +125,15 @@ unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
     }))
 }
 
+/// Adds the parts of a vector to the queue of a port.
+///
 /// # Safety
-/// `h` is what the driver knows a port by, and `v` a vector of a driver, whose blocks are counted.
+/// `h` is a handle that a driver has for a port, and `v` is a vector of a driver with counted
+/// blocks.
 unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
-        let mut parts = Queue::parts_of(v, skip, false)?;
+        // SAFETY: `v` is a vector of a driver.
+        let mut parts = unsafe { Queue::parts_of(v, skip, false)? };
         if front {
             parts.reverse();
         }
@@ -137,19 +144,23 @@ unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
 }
 
 thread_local! {
-    /// The share of its time slice, in per cent, that was told to be used up.
+    /// The percentage of its time slice that a port has reported as used.
     static CONSUMED: Cell<(Handle, i32)> = const { Cell::new((0, 0)) };
 }
 
 exported! {
     fn driver_output(h: Handle, p: *mut c_char, n: usize) -> c_int {
-        done(of_handle(h).map(|port| deliver(&port, Vec::new(), Input::Plain(bytes(p, n).to_vec()))))
+        done(of_handle(h).map(|port| {
+            deliver(&port, Vec::new(), Input::Plain(bytes(p, n).to_vec()))
+        }))
     }
     fn driver_output2(h: Handle, head: *mut c_char, hn: usize, p: *mut c_char, n: usize) -> c_int {
         let (head, rest) = (bytes(head, hn).to_vec(), bytes(p, n).to_vec());
         done(of_handle(h).map(|port| deliver(&port, head, Input::Plain(rest))))
     }
-    fn driver_output_binary(h: Handle, head: *mut c_char, hn: usize, b: *mut Block, at: usize, n: usize) -> c_int {
+    fn driver_output_binary(
+        h: Handle, head: *mut c_char, hn: usize, b: *mut Block, at: usize, n: usize,
+    ) -> c_int {
         let head = bytes(head, hn).to_vec();
         done(of_handle(h).and_then(|port| {
             let part = Part::of(b, at, n)?;
@@ -157,7 +168,9 @@ exported! {
             Some(())
         }))
     }
-    fn driver_outputv(h: Handle, head: *mut c_char, hn: usize, v: *mut IoVec, skip: usize) -> c_int {
+    fn driver_outputv(
+        h: Handle, head: *mut c_char, hn: usize, v: *mut IoVec, skip: usize,
+    ) -> c_int {
         let head = bytes(head, hn).to_vec();
         done(of_handle(h).and_then(|port| {
             let parts = match v.is_null() {
@@ -192,12 +205,12 @@ exported! {
         }
     }
     fn driver_exit(h: Handle, error: c_int) -> c_int {
-        // The owner is not told.
+        // The owner gets no message.
         let why = match error {
             0 => am::NORMAL,
             e => posix::errno_atom(e),
         };
-        done(of_handle(h).map(|p| p.ask(move |b| b.end_told(why))))
+        done(of_handle(h).map(|p| p.ask(move |b| b.end_unlinked(why))))
     }
 
     fn driver_enq(h: Handle, p: *mut c_char, n: usize) -> c_int {
@@ -311,7 +324,7 @@ exported! {
     fn get_port_flags(h: Handle) -> c_int {
         of_handle(h).map_or(0, |p| p.state().port_flags)
     }
-    /// There is no queue of messages in front of a port; limits are kept and told.
+    /// There is no message queue in front of a port; the limits are only stored and returned.
     fn erl_drv_busy_msgq_limits(h: Handle, low: *mut usize, high: *mut usize) {
         let Some(p) = of_handle(h) else {
             return;

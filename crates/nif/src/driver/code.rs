@@ -1,4 +1,11 @@
-//! A driver as it is loaded: its functions, the file that they are in, and whose turn it is in it.
+//! A loaded driver: its functions, their file, and mutual exclusion of its calls.
+//!
+//! # Orderings
+//! `ports` is incremented under the lock of the table ([`super::table`]) when a port is opened by
+//! name, or by a port of the driver that is counted already, and decremented when a port has gone.
+//! A decrement releases, and the thread that reads 0 acquires; so unloading comes after everything
+//! that the ports did in the driver. Unloading reads the count under the lock of the table, so no
+//! port is opened by name meanwhile.
 
 use super::abi::{Entry, PORT_LOCKING, SOFT_BUSY};
 use purlin_term::sync::{Condvar, Mutex};
@@ -10,28 +17,29 @@ use std::thread::{self, ThreadId};
 pub struct Code {
     pub name: Vec<u8>,
     pub entry: Entry,
-    /// From `dlopen`; null: it came in another's file.
+    /// From `dlopen`; null if it came in another driver's file.
     handle: *mut c_void,
-    /// Ports that are open with it.
+    /// Number of open ports.
     pub ports: AtomicUsize,
-    /// The function that is called when one of them has gone.
+    /// Called when one of them has gone.
     pub gone: fn(&Code),
     turns: Turns,
 }
 
-// SAFETY: nothing of it changes that is not atomic or locked; the functions are for any thread, one at a time.
+// SAFETY: everything mutable is atomic or locked; the functions may be called by any thread, one at
+// a time.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
-/// Which thread is in the driver, and how deep.
+/// The thread that is in the driver, and its nesting depth.
 #[derive(Default)]
 struct Turns {
     holder: Mutex<Option<(ThreadId, usize)>>,
     free: Condvar,
 }
 
-/// It is this thread's turn in a driver. None: its ports need no turns.
+/// A thread's turn in a driver. None if its ports need no turns.
 pub struct Turn<'a>(Option<&'a Turns>);
 
 impl Code {
@@ -45,11 +53,11 @@ impl Code {
             turns: Turns::default(),
         }
     }
-    /// A port is open with it.
+    /// Counts a port.
     pub fn opened(&self) {
         self.ports.fetch_add(1, Ordering::AcqRel);
     }
-    /// A port is open no longer.
+    /// Uncounts a port.
     pub fn closed(&self) {
         self.ports.fetch_sub(1, Ordering::AcqRel);
         (self.gone)(self);
@@ -60,8 +68,8 @@ impl Code {
     pub fn may_be_forced(&self) -> bool {
         self.entry.flags & SOFT_BUSY != 0
     }
-    /// Waits until no other thread is in the driver, if its ports are not locked one by one. A thread that is in it already
-    /// goes deeper.
+    /// Waits until no other thread is in the driver, unless its ports are locked one by one. A
+    /// thread that is already in it nests.
     pub fn turn(&self) -> Turn<'_> {
         if self.has_port_locks() {
             return Turn(None);

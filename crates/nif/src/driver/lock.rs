@@ -1,4 +1,4 @@
-//! Locks for what a port and other threads share (`driver_pdl_create`).
+//! Locks that a port shares with other threads (`driver_pdl_create`).
 
 use super::abi::Handle;
 use super::port::of_handle;
@@ -6,7 +6,7 @@ use super::shared::{PortLock, Shared};
 use crate::threads::check;
 
 exported! {
-    /// Null: the port has one, or is gone.
+    /// Null if the port already has a lock, or is gone.
     fn driver_pdl_create(h: Handle) -> *mut PortLock {
         let Some(p) = of_handle(h) else {
             return std::ptr::null_mut();

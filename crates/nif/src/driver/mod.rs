@@ -1,5 +1,6 @@
-//! Drivers in C, by the interface that `erl_driver.h` declares, version 3.3, and their module `erl_ddll`. The documentation of the
-//! interface is that of OTP (`erl_driver` and `driver_entry` in ERTS, `erl_ddll` in Kernel).
+//! C drivers, through the interface declared by `erl_driver.h`, version 3.3, and their module
+//! `erl_ddll`. OTP documents the interface (`erl_driver` and `driver_entry` in ERTS, `erl_ddll` in
+//! Kernel).
 
 mod abi;
 mod block;
@@ -7,29 +8,29 @@ mod calls;
 mod code;
 mod lock;
 pub(crate) mod natives;
-mod other;
 mod pool;
 mod port;
 mod queue;
 mod shared;
+mod system;
 mod table;
 mod terms;
 
 pub(crate) use port::{watched_by, watched_down};
 pub use table::owner_exit;
 
-/// Functions that drivers find by their names.
+/// Functions that drivers find by name.
 pub(crate) const EXPORTED: &[&[crate::Exported]] = &[
     block::EXPORTED,
     calls::EXPORTED,
     lock::EXPORTED,
-    other::EXPORTED,
     pool::EXPORTED,
+    system::EXPORTED,
     table::EXPORTED,
     terms::EXPORTED,
 ];
 
-/// The data that drivers find by name: all that is no function.
+/// Data that drivers find by name.
 pub(crate) fn data() -> *const () {
     &raw const terms::driver_term_nil as *const ()
 }

@@ -48,7 +48,7 @@ fn is_builtin(name: &[u8]) -> bool {
     drivers::names().any(|n| n.as_bytes() == name)
 }
 
-/// How much is waited for: the driver's ports, or other processes too.
+/// The ties that a request waits for: the driver's ports only, or other processes too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Driver,
@@ -65,7 +65,7 @@ fn pending_arg(t: Term) -> Result<Pending, Fail> {
 
 /// The outcome of a call.
 enum Answer {
-    /// Done or begun; whether who asks is told when it is done, and by which tie.
+    /// Done or begun. The tie is set if the caller is notified when it is done.
     Ok(Term, Option<Tie>),
     Error(Term),
     Failed(Failure),
@@ -130,7 +130,8 @@ fn try_load_3(cx: &mut Cx, [path, name, options]: [Term; 3]) -> BifResult {
     finish(cx, &name, kill_now, a)
 }
 
-/// Goes on after the table was changed: ports are killed, who waits is noted, and the driver may go.
+/// Continues after the table was changed: kills ports, records the waiting caller, and lets the
+/// driver go.
 fn finish(cx: &mut Cx, name: &[u8], kill_now: bool, a: Answer) -> BifResult {
     table::hold(name, true);
     if kill_now {
@@ -361,7 +362,7 @@ fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
     let num = ids::ref_numbers();
     let me = cx.self_pid();
     let mut all = table::table();
-    // What is told at once: of which there is nothing to wait for.
+    // What is reported at once because there is nothing to wait for.
     let at_once = match table::find(&mut all, &name) {
         None if is_builtin(&name) => Some((up(), permanent())),
         None => Some((am::DOWN, unloaded())),
@@ -387,7 +388,7 @@ fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
     Ok(cx.local_ref(num))
 }
 
-/// The name is told as it was given.
+/// Reports the name as it was given.
 fn signal_now(to: Term, num: [u32; 3], name: Term, what: Term, why: Term) {
     purlin_kernel::signal::send_with(to, |a| {
         let r = a.local_ref(num);

@@ -1,4 +1,5 @@
-//! `driver_async`: what would hold up a port is done by other threads, as many as `+A` says and at least one.
+//! `driver_async`: work that would hold up a port is done by other threads. Their number is that of
+//! `+A`, and at least one.
 
 use super::abi::Handle;
 use super::code::Code;
@@ -11,10 +12,10 @@ use std::ffi::{c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A function of C code that takes what the driver has made.
+/// A function of C code that takes the driver's data.
 type Work = unsafe extern "C" fn(*mut c_void);
 
-/// The stack of such a thread.
+/// Stack size of such a thread.
 const STACK_BYTES: usize = 1 << 20;
 
 struct Job {
@@ -24,25 +25,30 @@ struct Job {
     free: Option<Work>,
     /// The port's lock, if it has one.
     _lock: Option<Shared>,
-    /// The functions are in the driver's file, which isn't closed before they have returned: the port may be gone by then, and the
-    /// driver unloaded.
+    /// Keeps the driver's file open until its functions have returned: the port may be gone by
+    /// then, and the driver unloaded.
     _code: Arc<Code>,
 }
 
-// SAFETY: what the driver has made is for the thread that does its work.
+// SAFETY: the driver's data is meant for the thread that does its work.
 unsafe impl Send for Job {}
 
 impl Job {
-    /// Does it, and has the port told.
+    /// Does the work and notifies the port.
     ///
     /// # Safety
-    /// The data is what the driver has handed over with the function, once.
+    /// The data is what the driver has passed with the function, once.
     unsafe fn run(self) {
-        (self.invoke)(self.data);
-        self.ready();
+        // SAFETY: the function takes the data, which it gets once.
+        unsafe {
+            (self.invoke)(self.data);
+            self.ready();
+        }
     }
+    /// Notifies the port, or frees the data.
+    ///
     /// # Safety
-    /// As for [`Job::run`].
+    /// The contract of [`Job::run`] holds.
     unsafe fn ready(self) {
         let told = of_handle(self.port).is_some_and(|p| match p.code.entry.ready_async {
             Some(f) => {
@@ -53,7 +59,8 @@ impl Job {
             None => false,
         });
         if let (false, Some(f)) = (told, self.free) {
-            f(self.data);
+            // SAFETY: nobody else has taken the data, which the function frees.
+            unsafe { f(self.data) };
         }
     }
 }
@@ -64,7 +71,7 @@ struct Line {
     some: Condvar,
 }
 
-/// The threads' lines. Empty where no thread can be started.
+/// The queues of the threads; fewer or none if threads cannot be started.
 fn lines() -> &'static [Arc<Line>] {
     static LINES: OnceLock<Vec<Arc<Line>>> = OnceLock::new();
     LINES.get_or_init(|| {
@@ -97,14 +104,16 @@ fn serve(line: &Line) {
             }
         };
         drop(jobs);
-        // SAFETY: as the driver has asked for.
+        // SAFETY: the driver has asked for this call.
         unsafe { job.run() };
     }
 }
 
 exported! {
-    /// The number of the job; those of one key are done one after another.
-    fn driver_async(h: Handle, key: *mut c_uint, invoke: Option<Work>, data: *mut c_void, free: Option<Work>) -> c_long {
+    /// Returns the number of the job. Jobs with the same key are done one after another.
+    fn driver_async(
+        h: Handle, key: *mut c_uint, invoke: Option<Work>, data: *mut c_void, free: Option<Work>,
+    ) -> c_long {
         static NUMBER: AtomicI64 = AtomicI64::new(0);
         static TURN: AtomicUsize = AtomicUsize::new(0);
         let (Some(invoke), Some(port)) = (invoke, of_handle(h)) else {

@@ -1,10 +1,12 @@
-//! A port whose driver is C code.
+//! A port with a C driver.
 //!
 //! # Locks
-//! C code is called with the port's lock held, as all drivers are, and in the turn of its driver unless its ports are locked one
-//! by one ([`Code::turn`]). Its requests from any thread, or to a port that is not the one it was called for, are in
-//! [`State`], which has a lock of its own: nothing is called under that. A request that needs the port itself is done at once by
-//! the thread that is in it, else by one that finds its lock free, or later ([`CPort::ask`]): nobody waits for a port inside of another.
+//! C code is called with the port's lock held, as for all drivers, and in its driver's turn unless
+//! the driver locks ports one by one ([`Code::turn`]). Its requests may come from any thread, or
+//! concern another port than the one it was called for. They use [`State`], which has a lock of its
+//! own; nothing is called under that. A request that needs the port itself is run at once by the
+//! thread that is in the port, or by the caller if the port's lock is free, or later
+//! ([`CPort::ask`]). Nobody waits for a port inside another.
 
 use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};
@@ -32,12 +34,12 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Bytes that a control or a call may answer with where the runtime has put them.
+/// Size in bytes of the runtime's buffer for the result of `control` or `call`.
 const ANSWER_BYTES: usize = 64;
-/// The limits of a queue of messages, as those who ask are told.
+/// The queue limits that are returned by default.
 const MSGQ_LIMITS: (usize, usize) = (4096, 8192);
 
-/// A port as its driver knows it.
+/// A port from its driver's point of view.
 pub struct CPort {
     number: AtomicU32,
     pub code: Arc<Code>,
@@ -45,9 +47,9 @@ pub struct CPort {
     data: AtomicPtr<c_void>,
     /// The owner, as of the last call of the driver.
     connected: AtomicU64,
-    /// The driver was stopped.
+    /// Whether the driver was stopped.
     stopped: AtomicBool,
-    /// It was closed, and its queue is written. Its owner is told nothing any more.
+    /// Whether it was closed and is writing its queue. Its owner gets no more messages.
     pub flushing: AtomicBool,
     state: Mutex<State>,
 }
@@ -56,16 +58,16 @@ pub struct CPort {
 pub struct State {
     pub queue: Queue,
     pub control_flags: c_int,
-    /// The flags that `get_port_flags` tells.
+    /// The flags that `get_port_flags` returns.
     pub port_flags: c_int,
     pub os_pid: Option<i32>,
     pub msgq_limits: (usize, usize),
-    /// The timer, and how many there were before it.
+    /// The timer, and the number of earlier ones.
     timer: Option<TimerId>,
     timers: u32,
     selected: Selections,
     monitors: HashSet<[u32; 3], Hashing>,
-    /// The lock that `driver_pdl_create` has made.
+    /// The lock made by `driver_pdl_create`.
     pub lock: Option<Shared>,
 }
 
@@ -95,7 +97,7 @@ impl Selections {
         self.fd_of.remove(&e.id);
         Some(e)
     }
-    /// The descriptor that was registered so.
+    /// Returns the descriptor with that registration.
     fn registered(&self, id: poll::Id) -> Option<(c_int, &Selected)> {
         let fd = *self.fd_of.get(&id)?;
         Some((fd, self.by_fd.get(&fd)?))
@@ -110,21 +112,22 @@ struct Selected {
     used: bool,
 }
 
-/// By their numbers.
+/// Ports by number.
 static PORTS: RwLock<Option<HashMap<u32, Arc<CPort>>>> = RwLock::new(None);
 
-/// Which port has selected a descriptor.
+/// The port that has selected each descriptor.
 static OWNERS: Mutex<Option<HashMap<c_int, u32>>> = Mutex::new(None);
 
-/// The monitors of drivers by the numbers of their references: the port, and the process that it watches.
+/// Monitors of drivers by the numbers of their references: the port, and the process that it
+/// watches.
 static WATCHES: Mutex<Option<HashMap<[u32; 3], (u32, Term)>>> = Mutex::new(None);
 
 thread_local! {
-    /// The ports that this thread calls C code for, the last one being that of now.
+    /// The ports that this thread calls C code for, the innermost one last.
     static HERE: RefCell<Vec<(u32, *mut Base)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// This thread is in C code of a port.
+/// Marks this thread as inside C code of a port.
 struct Inside;
 
 impl Inside {
@@ -140,14 +143,14 @@ impl Drop for Inside {
     }
 }
 
-/// The port of a handle, if it is open or closing.
+/// Returns the port of a handle, if it is open or closing.
 pub fn of_handle(h: Handle) -> Option<Arc<CPort>> {
     let n = u32::try_from(h).ok()?;
     let all = PORTS.read();
     all.as_ref()?.get(&n).cloned()
 }
 
-/// All ports of a driver.
+/// Returns all ports of a driver.
 pub fn all_of(code: &Arc<Code>) -> Vec<Arc<CPort>> {
     let all = PORTS.read();
     let mine = all.iter().flat_map(HashMap::values);
@@ -167,12 +170,12 @@ pub fn start(
     p.enter(base);
     // Input that it delivers before it has started is a list.
     let (binary, lines) = (std::mem::take(&mut base.binary), base.lines.take());
-    // There are no zeros in it.
+    // The command contains no zeros.
     let line = CString::new(command).unwrap_or_default();
     let n = p.number();
     base.caller = base.connected;
     let (data, errno) = match p.code.entry.start {
-        // SAFETY: the driver's function, told what the interface says.
+        // SAFETY: the driver's function, with the arguments that the interface specifies.
         Some(f) => p.inside(base, |_, _| unsafe {
             *errno() = 0;
             let d = f(n as Handle, line.as_ptr() as *mut c_char);
@@ -197,15 +200,17 @@ pub fn start(
     Ok(Box::new(CDriver(p)))
 }
 
-/// Where the number of the system's last error is.
+/// Returns the address of `errno`.
 ///
 /// # Safety
-/// None: the place is this thread's own. The caller writes to it before the thread goes on to anything else.
+/// None: it is this thread's own. The caller writes to it before the thread does anything else.
 unsafe fn errno() -> *mut c_int {
     #[cfg(target_os = "linux")]
-    return libc::__errno_location();
+    // SAFETY: a function without preconditions.
+    return unsafe { libc::__errno_location() };
     #[cfg(not(target_os = "linux"))]
-    return libc::__error();
+    // SAFETY: as above.
+    return unsafe { libc::__error() };
 }
 
 impl CPort {
@@ -242,7 +247,7 @@ impl CPort {
     pub fn id(&self) -> Term {
         Term::port(self.number())
     }
-    /// The owner, as of the last call of the driver.
+    /// Returns the owner, as of the last call of the driver.
     pub fn owner(&self) -> Term {
         // SAFETY: the word of a pid, or nil.
         unsafe { Term::from_raw(self.connected.load(Ordering::Acquire)) }
@@ -262,7 +267,8 @@ impl CPort {
         let mut all = PORTS.write();
         all.get_or_insert_default().insert(n, self.clone());
     }
-    /// The driver has stopped, or did not start: what it has asked for ends.
+    /// Called when the driver has stopped or has failed to start: ends everything that it has asked
+    /// for.
     fn leave(&self) {
         self.stopped.store(true, Ordering::Release);
         let n = self.number();
@@ -298,15 +304,15 @@ impl CPort {
         let _here = Inside::of(self.number(), base);
         f(self, self.data.load(Ordering::Acquire))
     }
-    /// Runs `f` on what all ports have, if this thread is in C code of this port.
+    /// Runs `f` on the port's base if this thread is inside C code of this port.
     pub fn here<R>(&self, f: impl FnOnce(&mut Base) -> R) -> Option<R> {
         let n = self.number();
         let base = HERE.with_borrow(|h| h.iter().rev().find(|e| e.0 == n).map(|e| e.1))?;
-        // SAFETY: whoever entered it is below on this thread's stack, holds the port's lock, and touches it no more until C
-        // code returns. `f` calls no C code.
+        // SAFETY: the function that entered it is further down on this thread's stack. It holds the
+        // port's lock and does not touch the base until C code returns. `f` calls no C code.
         Some(f(unsafe { &mut *base }))
     }
-    /// Runs `f` on what all ports have: at once if that can be, else later.
+    /// Runs `f` on the port's base, at once if possible, else later.
     pub fn ask(&self, f: impl FnOnce(&mut Base) + Send + 'static) {
         if self.stopped.load(Ordering::Acquire) {
             return;
@@ -323,7 +329,8 @@ impl CPort {
             port.on_behalf(|b| f.take().into_iter().for_each(|f| f(b)));
         }));
     }
-    /// Calls a function of the driver when the port is free, unless it has gone before. Not from C code of a port.
+    /// Calls a function of the driver when the port is free. Returns false if the port was gone
+    /// before. Must not be called from C code of a port.
     pub fn call_when_free(
         self: &Arc<CPort>,
         f: impl FnOnce(&CPort, Data) + Send + 'static,
@@ -334,7 +341,7 @@ impl CPort {
         port.on_behalf(|b| self.inside(b, f))
     }
 
-    /// Has the driver told by `timeout` in `ms` milliseconds, in the place of what it has asked for before.
+    /// Calls `timeout` of the driver in `ms` milliseconds, replacing an earlier timer.
     pub fn set_timer(self: &Arc<CPort>, ms: u64) {
         let mut s = self.state();
         s.timers = s.timers.wrapping_add(1);
@@ -359,11 +366,11 @@ impl CPort {
             timer::cancel(t);
         });
     }
-    /// Milliseconds that the timer has left.
+    /// Returns the remaining milliseconds of the timer.
     pub fn timer_left(&self) -> u64 {
         self.state().timer.and_then(timer::left).unwrap_or(0)
     }
-    /// Timer number `n` has fired, or one that was replaced too late.
+    /// Called when timer number `n`, or one that was replaced too late, has fired.
     fn fired(self: &Arc<CPort>, n: u32) {
         let Some(port) = self.port.get().and_then(Weak::upgrade) else {
             return;
@@ -375,7 +382,7 @@ impl CPort {
             }
             s.timer = None;
             drop(s);
-            b.told_of_timeout();
+            b.trace_own_timeout();
             if let Some(f) = self.code.entry.timeout {
                 let id = b.id;
                 events::port_runs(id, "timeout", || {
@@ -386,7 +393,7 @@ impl CPort {
         });
     }
 
-    /// Selects a descriptor, or a part of it no longer; false: it can't be.
+    /// Selects a descriptor for events, or ends its selection. Returns false if that is impossible.
     pub fn select(self: &Arc<CPort>, event: Event, mode: c_int, on: bool) -> bool {
         let Ok(fd) = c_int::try_from(event as isize) else {
             return false;
@@ -399,12 +406,13 @@ impl CPort {
         if on && self.stopped.load(Ordering::Acquire) {
             return false;
         }
-        // Without the callback only what is named ends, and the use with the last of it.
+        // Without the callback only the named events end, and `USE` ends with the last of them.
         let whole = uses && mode & super::abi::NO_CALLBACK == 0;
         if on {
             steal(fd, self.number());
         } else if whole {
-            // The driver may close it now, whichever of its ports has used it: the number may be another descriptor's next.
+            // The driver may close it now, whichever of its ports has used it: the number may be
+            // reused.
             take_away(fd, self.number());
         }
         let mut s = self.state();
@@ -447,14 +455,14 @@ impl CPort {
         }
         true
     }
-    /// A descriptor isn't in use any more.
+    /// Reports to the driver that a descriptor is no longer in use.
     fn stop_select(&self, event: Event) {
         if let Some(f) = self.code.entry.stop_select {
             // SAFETY: the driver's function.
             unsafe { f(event, std::ptr::null_mut()) };
         }
     }
-    /// Another port has taken a descriptor.
+    /// Drops a descriptor that another port has taken.
     fn lose(&self, fd: c_int) {
         let lost = self.state().selected.remove(fd);
         if let Some(e) = lost {
@@ -462,7 +470,7 @@ impl CPort {
         }
     }
 
-    /// Has the driver told when a process ends. None: there is none.
+    /// Monitors a process for the driver. None if the process does not exist.
     pub fn watch(&self, pid: Term) -> Option<[u32; 3]> {
         if !pid.is_local_pid() {
             return None;
@@ -474,7 +482,7 @@ impl CPort {
             .insert(num, (self.number(), pid));
         drop(all);
         let r = RefWords::new(num);
-        // SAFETY: a fresh signal.
+        // SAFETY: a new signal.
         let alive = process::table().is_alive(pid)
             && unsafe {
                 send::push_or_free(pid, Signal::tuple_of(Kind::Monitor, &[r.term(), NIL, NIL]))
@@ -485,28 +493,29 @@ impl CPort {
         self.forget(num);
         None
     }
-    /// Ends the monitor with that reference. The result is the process that was watched.
+    /// Forgets the monitor with that reference, and returns the watched process.
     fn forget(&self, num: [u32; 3]) -> Option<Term> {
         let was = self.state().monitors.remove(&num);
         was.then(|| unwatch(num)).flatten()
     }
-    /// False: it watches nobody by that reference.
+    /// Ends a monitor. Returns false if there is none with that reference.
     pub fn demonitor(&self, num: [u32; 3]) -> bool {
         let Some(pid) = self.forget(num) else {
             return false;
         };
         let r = RefWords::new(num);
-        // SAFETY: a fresh signal.
+        // SAFETY: a new signal.
         unsafe { send::push_or_free(pid, Signal::tuple_of(Kind::Demonitor, &[r.term(), NIL])) };
         true
     }
-    /// The process that it watches by that reference.
+    /// Returns the process that it watches by that reference.
     pub fn watched(&self, num: [u32; 3]) -> Option<Term> {
         let all = WATCHES.lock();
         let (by, pid) = *all.as_ref()?.get(&num)?;
         (by == self.number()).then_some(pid)
     }
-    /// Opens another port with the same driver, owned by `owner`. None: there is no such process, or there are too many ports.
+    /// Opens another port with the same driver, owned by `owner`. None if that process does not
+    /// exist, or there are too many ports.
     pub fn create(&self, base: &Base, name: &str, owner: Term, data: Data) -> Option<Handle> {
         let p = CPort::new(self.code.clone(), data);
         self.code.opened();
@@ -525,7 +534,7 @@ impl CPort {
     }
 }
 
-/// The process watched by that reference, which isn't any more.
+/// Removes the monitor with that reference, and returns the watched process.
 fn unwatch(num: [u32; 3]) -> Option<Term> {
     let mut all = WATCHES.lock();
     all.as_mut()?.remove(&num).map(|w| w.1)
@@ -534,12 +543,12 @@ fn unwatch(num: [u32; 3]) -> Option<Term> {
 fn stop_watching(num: [u32; 3]) {
     if let Some(pid) = unwatch(num) {
         let r = RefWords::new(num);
-        // SAFETY: a fresh signal.
+        // SAFETY: a new signal.
         unsafe { send::push_or_free(pid, Signal::tuple_of(Kind::Demonitor, &[r.term(), NIL])) };
     }
 }
 
-/// A process that a driver may watch by that reference has ended.
+/// Handles the end of a process that a driver may watch by that reference.
 pub fn watched_down(num: [u32; 3]) {
     let all = WATCHES.lock();
     let by = all.as_ref().and_then(|a| a.get(&num)).map(|w| w.0);
@@ -563,13 +572,13 @@ pub fn watched_down(num: [u32; 3]) {
     }));
 }
 
-/// The port that watches by that reference.
+/// Returns the port that watches by that reference.
 pub fn watched_by(num: [u32; 3]) -> Option<Term> {
     let all = WATCHES.lock();
     all.as_ref()?.get(&num).map(|w| Term::port(w.0))
 }
 
-/// A descriptor is a port's from now on.
+/// Assigns a descriptor to a port.
 fn steal(fd: c_int, number: u32) {
     let mut all = OWNERS.lock();
     let before = all.get_or_insert_default().insert(fd, number);
@@ -582,7 +591,7 @@ fn steal(fd: c_int, number: u32) {
     }
 }
 
-/// A descriptor is no port's but that one's, if it is any's.
+/// Takes a descriptor from every port but that one.
 fn take_away(fd: c_int, number: u32) {
     let mut all = OWNERS.lock();
     let Some(owners) = all.as_mut() else { return };
@@ -596,7 +605,7 @@ fn take_away(fd: c_int, number: u32) {
     }
 }
 
-/// A descriptor is no longer that port's.
+/// Ends a port's ownership of a descriptor.
 fn disown(fd: c_int, number: u32) {
     let mut all = OWNERS.lock();
     if let Some(a) = all.as_mut()
@@ -606,11 +615,11 @@ fn disown(fd: c_int, number: u32) {
     }
 }
 
-/// A driver in C, in the form of a driver written in Rust.
+/// A C driver, in the form of a driver written in Rust.
 struct CDriver(Arc<CPort>);
 
 impl CDriver {
-    /// Whether it waits for that of a descriptor still, and which.
+    /// Returns the descriptor and its selected events, if it is still registered.
     fn waiting(&self, id: poll::Id) -> Option<(c_int, bool, bool)> {
         let s = self.0.state();
         let (fd, e) = s.selected.registered(id)?;
@@ -629,7 +638,7 @@ impl Driver for CDriver {
                 .drain(..)
                 .map(|s| {
                     let (bin, at, n) = s.into_block();
-                    // SAFETY: its count is handed over.
+                    // SAFETY: its count is passed on.
                     unsafe { Part::taken(bin, at, n) }
                 })
                 .collect();
@@ -647,12 +656,12 @@ impl Driver for CDriver {
                 iov: iov.as_mut_ptr(),
                 blocks: blocks.as_mut_ptr(),
             };
-            // SAFETY: the driver's function; the vector lasts for the call.
+            // SAFETY: the driver's function; the vector lives for the call.
             self.0.inside(base, |_, d| unsafe { f(d, &mut v) });
         } else if let Some(f) = e.output {
             let mut bytes = data.to_vec();
             let n = bytes.len();
-            // SAFETY: the driver's function; the bytes last for the call.
+            // SAFETY: the driver's function; the bytes live for the call.
             self.0
                 .inside(base, |_, d| unsafe { f(d, bytes.as_mut_ptr().cast(), n) });
         } else {
@@ -661,7 +670,7 @@ impl Driver for CDriver {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
         let e = self.0.code.entry;
-        // A descriptor that was selected again since the report was made waits for the next.
+        // A descriptor that was selected again since the report waits for the next report.
         let again = poll::wants(id);
         for (is, write) in [(readable, false), (writable, true)] {
             let Some((fd, r, w)) = self.waiting(id) else {
@@ -707,14 +716,15 @@ impl Driver for CDriver {
         let mut room = [0u8; ANSWER_BYTES];
         let own = room.as_mut_ptr() as *mut c_char;
         let mut to = own;
-        // SAFETY: the driver's function; the bytes last for the call.
+        // SAFETY: the driver's function; the bytes live for the call.
         let n = self.0.inside(base, |_, d| unsafe {
             let (p, len) = (data.as_mut_ptr() as *mut c_char, data.len());
             f(d, op, p, len, &mut to, ANSWER_BYTES)
         });
         let n = usize::try_from(n).ok()?;
         let binary = self.0.state().control_flags & super::abi::BINARY != 0;
-        // SAFETY: the interface says what is there: nothing, the room given, a block that is given up, or memory to be freed.
+        // SAFETY: by the interface the result is nothing, the given buffer, a block that is given
+        // up, or memory to free.
         unsafe {
             if to.is_null() {
                 return Some(Reply {
@@ -747,7 +757,7 @@ impl Driver for CDriver {
         let mut room = vec![0u8; bytes.len().max(ANSWER_BYTES)];
         let own = room.as_mut_ptr() as *mut c_char;
         let (mut to, mut flags) = (own, 0);
-        // SAFETY: the driver's function; the bytes last for the call.
+        // SAFETY: the driver's function; the bytes live for the call.
         let n = self.0.inside(base, |_, d| unsafe {
             let (p, len) = (bytes.as_mut_ptr() as *mut c_char, bytes.len());
             f(d, op, p, len, &mut to, room.len(), &mut flags)
@@ -758,7 +768,7 @@ impl Driver for CDriver {
         }
         let n = if to == own { n.min(room.len()) } else { n };
         let mut frag = Fragment::new();
-        // SAFETY: as many bytes are there as the driver says, and in the room that it was given no more than that has.
+        // SAFETY: the driver says how many bytes there are; in its own buffer no more than fit.
         let answer = unsafe { std::slice::from_raw_parts(to as *const u8, n) };
         let t = etf::decode(answer, &mut frag, &CodeHooks, etf::Options::default());
         if to != own && flags & KEEP_BUFFER == 0 {
@@ -812,7 +822,7 @@ impl Driver for CDriver {
     }
 }
 
-/// The driver has no function for what there is to be done.
+/// Reports that the driver lacks a function that is needed.
 fn missing(base: &Base, p: &CPort, what: &str) {
     let name = String::from_utf8_lossy(&p.code.name);
     let port = purlin_term::print::format_term(base.id, purlin_term::print::Style::Display, 100);

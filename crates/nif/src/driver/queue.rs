@@ -5,14 +5,14 @@ use super::block::Part;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-/// The queue of a port, and what C code was given addresses of.
+/// The queue of a port, and the arrays whose addresses C code has.
 #[derive(Default)]
 pub struct Queue {
     parts: VecDeque<Part>,
     size: usize,
     vector: Vec<libc::iovec>,
     blocks: Vec<*mut Block>,
-    /// The vectors are those of the queue as it is.
+    /// Whether the arrays match the queue.
     shown: bool,
 }
 
@@ -34,41 +34,46 @@ impl Queue {
         }
         self.shown = false;
     }
-    /// The parts of a vector from `skip` on. None: there are not as many bytes. `empty`: with those that are empty, but for the first.
+    /// Returns the parts of a vector from `skip` on. None if it has fewer bytes. With `empty`,
+    /// empty parts are included, except the first one.
     ///
     /// # Safety
-    /// The vector is one.
+    /// `v` is a valid vector.
     pub unsafe fn parts_of(v: *mut IoVec, mut skip: usize, empty: bool) -> Option<Vec<Part>> {
-        if skip > (*v).size {
-            return None;
-        }
-        let mut out = Vec::new();
-        for i in 0..(*v).vsize.max(0) as usize {
-            let p = &*(*v).iov.add(i);
-            let leave = skip.min(p.iov_len);
-            let skipped = i == 0 || skip > 0;
-            skip -= leave;
-            if leave == p.iov_len && (skipped || !empty) {
-                continue;
+        // SAFETY: the arrays of a valid vector have `vsize` elements, whose bytes and blocks are
+        // alive.
+        unsafe {
+            if skip > (*v).size {
+                return None;
             }
-            let at = (p.iov_base as *const u8).add(leave);
-            let n = p.iov_len - leave;
-            let block = match (*v).blocks.is_null() {
-                true => std::ptr::null_mut(),
-                false => *(*v).blocks.add(i),
-            };
-            out.push(match block.is_null() {
-                true => Part::copy_of(std::slice::from_raw_parts(at, n)),
-                false => {
-                    let bin = super::block::counted(block);
-                    purlin_term::bin::RcBin::retain(bin);
-                    Part::taken(bin, at, n)
+            let mut out = Vec::new();
+            for i in 0..(*v).vsize.max(0) as usize {
+                let p = &*(*v).iov.add(i);
+                let leave = skip.min(p.iov_len);
+                let skipped = i == 0 || skip > 0;
+                skip -= leave;
+                if leave == p.iov_len && (skipped || !empty) {
+                    continue;
                 }
-            });
+                let at = (p.iov_base as *const u8).add(leave);
+                let n = p.iov_len - leave;
+                let block = match (*v).blocks.is_null() {
+                    true => std::ptr::null_mut(),
+                    false => *(*v).blocks.add(i),
+                };
+                out.push(match block.is_null() {
+                    true => Part::copy_of(std::slice::from_raw_parts(at, n)),
+                    false => {
+                        let bin = super::block::counted(block);
+                        purlin_term::bin::RcBin::retain(bin);
+                        Part::taken(bin, at, n)
+                    }
+                });
+            }
+            Some(out)
         }
-        Some(out)
     }
-    /// Takes bytes off the front; what is left, or None: there are not as many.
+    /// Takes bytes off the front and returns how many are left. None if there are fewer.
     pub fn take(&mut self, mut n: usize) -> Option<usize> {
         if n > self.size {
             return None;
@@ -95,7 +100,7 @@ impl Queue {
             self.shown = true;
         }
     }
-    /// Its vector, good until it is changed, and how many there are.
+    /// Returns its vector, valid until the queue changes, and its length.
     pub fn peek(&mut self) -> (*mut libc::iovec, c_int) {
         self.show();
         match self.vector.is_empty() {
@@ -103,7 +108,7 @@ impl Queue {
             false => (self.vector.as_mut_ptr(), self.vector.len() as c_int),
         }
     }
-    /// The same as a vector with blocks.
+    /// Returns its vector with the blocks.
     pub fn peek_blocks(&mut self) -> IoVec {
         let (iov, vsize) = self.peek();
         IoVec {

@@ -1,11 +1,20 @@
-//! Which drivers are loaded, by whom, and what is to become of them.
+//! The table of loaded drivers: who has loaded them, and what is pending.
 //!
-//! A driver that was loaded from a file stays while a process that has loaded it is there, or a port is open with it. When the last
-//! of those has gone it is unloaded, or loaded anew if that was asked for: later, between two processes, so that whoever has asked
-//! for it has its answer before it is told that it was done.
+//! A driver that was loaded from a file stays while a process that has loaded it exists, or a port
+//! is open with it. When the last of those is gone, it is unloaded, or loaded anew if requested.
+//! That happens later, between two processes, so that a caller gets its answer before the
+//! notification.
 //!
 //! # Locks
-//! `TABLE` guards all. C code is called under `LOADING` alone, which one thread at a time has: `init` may add drivers.
+//! `TABLE` guards everything. C code is called only under `LOADING`, which one thread holds at a
+//! time: `init` may add drivers.
+//!
+//! # Orderings
+//! `FILES` lets ending processes skip the table. It is incremented before the entry of the driver
+//! is added under the lock. A process that has loaded the driver has either done that itself or
+//! found the entry under the lock; in both cases its own end sees the increment, since the
+//! scheduler orders the runs of a process. A thread that sees a decrement late takes the lock for
+//! nothing. For `ports` see [`super::code`].
 
 use super::abi::{Entry, MAJOR, MARKER, MINOR, OLDEST};
 use super::code::Code;
@@ -32,24 +41,24 @@ lazy_atoms! {
     unloaded = "unloaded";
 }
 
-/// Why a driver can't be loaded.
+/// The reason why a driver cannot be loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     NoInit,
     InitFailed,
     BadName,
     Version,
-    /// The message of the system: a place in [`TEXTS`].
+    /// The message of the system, as an index in [`TEXTS`].
     System(usize),
 }
 
-/// The number below which those of the system's errors begin.
+/// The numbers of system errors are below this.
 const SYSTEM_ERRORS: i64 = -10;
 
-/// The messages of the system about files that could not be opened.
+/// Messages of the system about files that could not be opened.
 static TEXTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Reasons and their names.
+/// Reasons, their names and texts.
 const NAMES: [(Failure, &str, &str); 4] = [
     (
         Failure::NoInit,
@@ -74,7 +83,7 @@ const NAMES: [(Failure, &str, &str); 4] = [
 ];
 
 impl Failure {
-    /// As it is told.
+    /// The form that programs see.
     pub fn term(self, a: &mut dyn Alloc) -> Term {
         match (self, NAMES.iter().find(|n| n.0 == self)) {
             (_, Some(n)) => atom::intern(n.1),
@@ -85,7 +94,7 @@ impl Failure {
             (_, None) => am::UNDEFINED,
         }
     }
-    /// The text of a reason, as it is told.
+    /// Returns the text of a reason in that form.
     pub fn text(t: Term) -> Option<String> {
         if t.is_atom() {
             let name = atom::name(t);
@@ -116,12 +125,12 @@ impl Failure {
     }
 }
 
-/// The plan for a driver.
+/// The state of a driver, or what is pending for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     Loaded,
     Unload,
-    /// No port is opened with it any more.
+    /// No more ports are opened with it.
     ForceUnload,
     Reload,
     /// See [`Status::ForceUnload`].
@@ -141,16 +150,16 @@ pub enum Tie {
 struct User {
     pid: Term,
     tie: Tie,
-    /// The numbers of the reference of a process that waits.
+    /// The numbers of a waiting process's reference.
     reference: [u32; 3],
-    /// It doesn't keep the driver any more, which is being loaded anew.
+    /// Whether it no longer keeps the driver, which is being loaded anew.
     lets_go: bool,
 }
 
 /// A driver in the table.
 pub struct Loaded {
     code: Arc<Code>,
-    /// None: it wasn't loaded from a file.
+    /// None if it was not loaded from a file.
     pub file: Option<File>,
 }
 
@@ -162,13 +171,13 @@ pub struct File {
     users: Vec<User>,
     /// Its replacement: the path, and whether its ports are killed.
     reload: Option<(Vec<u8>, bool)>,
-    /// Somebody goes on with it in a moment.
+    /// Number of operations that will continue with it.
     held: usize,
 }
 
 static TABLE: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 static LOADING: Mutex<()> = Mutex::new(());
-/// Drivers that were loaded from files, so that processes end without looking.
+/// Number of drivers loaded from files, so that ending processes can skip the table.
 static FILES: AtomicUsize = AtomicUsize::new(0);
 
 /// All drivers that were loaded or added.
@@ -180,7 +189,7 @@ pub fn find<'a>(all: &'a mut [Loaded], name: &[u8]) -> Option<&'a mut Loaded> {
     all.iter_mut().find(|l| l.code.name == name)
 }
 
-/// Names of what was loaded or added, the last one first.
+/// Returns the names of all drivers, the last one first.
 pub fn names() -> Vec<Vec<u8>> {
     table().iter().rev().map(|l| l.code.name.clone()).collect()
 }
@@ -218,7 +227,7 @@ impl File {
             lets_go: false,
         });
     }
-    /// Takes away one of what the process has loaded. False: it has not loaded it.
+    /// Removes one load of a process. Returns false if the process has not loaded it.
     pub fn remove(&mut self, pid: Term) -> bool {
         let mut mine = self.users.iter().rev();
         let at = mine.position(|u| u.pid == pid && u.tie == Tie::Loaded);
@@ -227,11 +236,11 @@ impl File {
         self.users.remove(at);
         true
     }
-    /// How often it is loaded.
+    /// Returns how often it is loaded.
     pub fn loads(&self) -> usize {
         self.users.iter().filter(|u| u.tie == Tie::Loaded).count()
     }
-    /// It is loaded once, by that process.
+    /// Whether it is loaded exactly once, by that process.
     pub fn is_last(&self, pid: Term) -> bool {
         self.loads() == 1
             && self
@@ -239,7 +248,7 @@ impl File {
                 .iter()
                 .any(|u| u.tie == Tie::Loaded && u.pid == pid)
     }
-    /// Processes with one of those ties, and how many they have.
+    /// Returns the processes with one of those ties, and how many each has.
     pub fn users(&self, ties: &[Tie]) -> Vec<(Term, i64)> {
         let mut out: Vec<(Term, i64)> = Vec::new();
         for u in self.users.iter().rev().filter(|u| ties.contains(&u.tie)) {
@@ -258,18 +267,18 @@ impl File {
         self.add(pid);
         self.reload = Some((path, kill_ports));
     }
-    /// The file that it is to be loaded from.
+    /// Returns the file that it is to be loaded from.
     pub fn reload(&self) -> Option<(&[u8], bool)> {
         self.reload.as_ref().map(|r| (&r.0[..], r.1))
     }
-    /// Nobody wants it any more.
+    /// Begins to unload it, since nobody wants it any more.
     pub fn begin_unload(&mut self, name: Term) {
         if self.reload.take().is_some() {
             self.tell(Tie::AwaitsLoad, name, am::DOWN, load_cancelled());
         }
         self.status = Status::Unload;
     }
-    /// It is wanted again.
+    /// Cancels unloading, since it is wanted again.
     pub fn cancel_unload(&mut self, name: Term) {
         self.status = Status::Loaded;
         self.tell(
@@ -279,7 +288,7 @@ impl File {
             unload_cancelled(),
         );
     }
-    /// It stays for good.
+    /// Makes it permanent.
     fn stay(&mut self, name: Term) {
         for tie in [Tie::AwaitsLoad, Tie::AwaitsUnload, Tie::AwaitsUnloadOnly] {
             self.tell(tie, name, atom::intern("UP"), permanent());
@@ -287,7 +296,7 @@ impl File {
         self.users.clear();
         self.status = Status::Permanent;
     }
-    /// Tells those who wait, and forgets them.
+    /// Notifies waiting processes with that tie, and removes them.
     fn tell(&mut self, tie: Tie, name: Term, what: Term, why: Term) {
         let (told, rest) = std::mem::take(&mut self.users)
             .into_iter()
@@ -322,14 +331,14 @@ pub fn notify(
     });
 }
 
-/// The atom of a driver's name.
+/// Returns the atom of a driver's name.
 pub fn name_atom(name: &[u8]) -> Term {
     crate::terms::latin1_atom(name).unwrap_or(am::UNDEFINED)
 }
 
-/// Opens a driver's file, and calls its `init`.
+/// Opens a driver's file and calls its `init`.
 ///
-/// Nobody else loads meanwhile: `LOADING` is held.
+/// The caller holds `LOADING`, so nobody else loads meanwhile.
 fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     if path.contains(&0) {
         return Err(Failure::BadName);
@@ -339,28 +348,34 @@ fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     if handle.is_null() {
         return Err(Failure::of_system());
     }
-    // SAFETY: the handle is open until it is closed here or is the code's.
+    // SAFETY: the handle is open until it is closed here or passes to the code.
     let r = unsafe { entry_of(handle, name) };
     match r {
         Ok(entry) => Ok(Arc::new(Code::new(name.to_vec(), entry, handle, gone))),
         Err(e) => {
-            // SAFETY: as above.
+            // SAFETY: the handle is open, and nothing of it is in use.
             unsafe { libc::dlclose(handle) };
             Err(e)
         }
     }
 }
 
+/// Returns the entry of a driver.
+///
 /// # Safety
 /// `handle` is a library that is open, and stays so.
 unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
-    let init = libc::dlsym(handle, c"driver_init".as_ptr());
+    // SAFETY: the library is open.
+    let init = unsafe { libc::dlsym(handle, c"driver_init".as_ptr()) };
     if init.is_null() {
         return Err(Failure::NoInit);
     }
-    // SAFETY: the interface says that this is the function's type.
-    let f = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init);
-    let entry = f().as_ref().ok_or(Failure::InitFailed)?;
+    // SAFETY: the type of that function by the interface; it returns null or an entry.
+    let entry = unsafe {
+        let f = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init);
+        f().as_ref()
+    };
+    let entry = entry.ok_or(Failure::InitFailed)?;
     let version = (entry.major_version, entry.minor_version);
     if entry.extended_marker != MARKER || version.0 < OLDEST || version > (MAJOR, MINOR) {
         return Err(Failure::Version);
@@ -368,13 +383,14 @@ unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
     if c_bytes(entry.driver_name) != name {
         return Err(Failure::BadName);
     }
-    if entry.init.is_some_and(|f| f() != 0) {
+    // SAFETY: the driver's function.
+    if entry.init.is_some_and(|f| unsafe { f() } != 0) {
         return Err(Failure::InitFailed);
     }
     Ok(*entry)
 }
 
-/// The preparations for the first driver.
+/// Prepares for the first driver.
 fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -400,7 +416,7 @@ pub fn load(path: Vec<u8>, name: &[u8], kill_ports: bool, pid: Term) -> Result<(
     Ok(())
 }
 
-/// How a port is opened with a driver that was loaded; None: there is none of that name.
+/// Returns the function that opens a port with a loaded driver; None if there is none of that name.
 fn starter(command: &[u8]) -> Option<driver::Starter> {
     let name = command.split(|&b| b == b' ').next().unwrap_or_default();
     let mut all = table();
@@ -426,7 +442,7 @@ fn starter(command: &[u8]) -> Option<driver::Starter> {
     ))
 }
 
-/// A count of a driver's ports, until a port has it.
+/// A count of a driver's ports, until a port takes it over.
 struct Opened(Option<Arc<Code>>);
 
 impl Drop for Opened {
@@ -437,14 +453,14 @@ impl Drop for Opened {
     }
 }
 
-/// A port of a driver has gone.
+/// Called when a port of a driver has gone.
 fn gone(code: &Code) {
     if code.ports.load(Ordering::Acquire) == 0 {
         check(&code.name);
     }
 }
 
-/// If nothing keeps a driver, what is to become of it becomes of it later.
+/// Schedules the pending operation of a driver if nothing keeps it.
 pub fn check(name: &[u8]) {
     let mut all = table();
     let Some(l) = find(&mut all, name) else {
@@ -458,7 +474,7 @@ pub fn check(name: &[u8]) {
     }
 }
 
-/// Unloads a driver that nothing keeps, and loads it anew if that is asked for.
+/// Unloads a driver that nothing keeps, and loads it anew if requested.
 fn finish(name: &[u8]) {
     let _one = LOADING.lock();
     let mut all = table();
@@ -475,7 +491,7 @@ fn finish(name: &[u8]) {
         // SAFETY: the driver's function; no port is open with it.
         unsafe { f() };
     }
-    // Its file is closed with the last count, which may be that of a thread that leaves it now.
+    // Its file is closed with the last count, which may belong to a thread that is just leaving it.
     drop(code);
     for tie in [Tie::AwaitsUnload, Tie::AwaitsUnloadOnly] {
         file.tell(tie, atom_of, am::DOWN, unloaded());
@@ -491,7 +507,7 @@ fn finish(name: &[u8]) {
             file.status = Status::Loaded;
             file.users.iter_mut().for_each(|u| u.lets_go = false);
             file.tell(Tie::AwaitsLoad, atom_of, atom::intern("UP"), loaded_());
-            // Whoever loaded it may have ended meanwhile.
+            // The processes that loaded it may have ended meanwhile.
             if file.loads() == 0 {
                 file.status = Status::Unload;
             }
@@ -513,7 +529,7 @@ fn finish(name: &[u8]) {
     }
 }
 
-/// Keeps a driver as it is while something is done without the table's lock.
+/// Keeps a driver in its state during an operation without the table's lock.
 pub fn hold(name: &[u8], on: bool) {
     if let Some(f) = find(&mut table(), name).and_then(|l| l.file.as_mut()) {
         match on {
@@ -523,7 +539,7 @@ pub fn hold(name: &[u8], on: bool) {
     }
 }
 
-/// Ends all ports of a driver. The driver is held meanwhile.
+/// Ends all ports of a driver. The caller holds the driver meanwhile.
 pub fn kill_ports(name: &[u8]) {
     let code = find(&mut table(), name).map(|l| l.code.clone());
     for p in code.iter().flat_map(port::all_of) {
@@ -531,7 +547,7 @@ pub fn kill_ports(name: &[u8]) {
     }
 }
 
-/// A process has ended: what it has loaded it has no longer.
+/// Called when a process has ended: removes its loads.
 pub fn owner_exit(pid: Term) {
     if FILES.load(Ordering::Acquire) == 0 {
         return;
@@ -563,7 +579,7 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
-/// Forgets who waits by that reference.
+/// Removes a waiting process by its reference.
 pub fn stop_waiting(pid: Term, reference: [u32; 3]) {
     for l in table().iter_mut() {
         if let Some(f) = &mut l.file {
@@ -574,7 +590,7 @@ pub fn stop_waiting(pid: Term, reference: [u32; 3]) {
 }
 
 exported! {
-    /// The driver stays for as long as the emulator.
+    /// The driver stays as long as the emulator.
     fn driver_lock_driver(h: super::abi::Handle) -> c_int {
         let Some(p) = port::of_handle(h) else {
             return -1;
@@ -588,7 +604,7 @@ exported! {
             None => -1,
         }
     }
-    /// A driver that is part of another's file.
+    /// Adds a driver that is part of another one's file.
     fn add_driver_entry(entry: *const Entry) {
         begin();
         let Some(e) = entry.as_ref() else {
@@ -601,7 +617,7 @@ exported! {
         let code = Arc::new(Code::new(name, *e, std::ptr::null_mut(), gone));
         table().push(Loaded { code, file: None });
     }
-    /// Takes it away again: 0, or -1 if it isn't there or has ports.
+    /// Removes such a driver. Returns 0, or -1 if it does not exist or has ports.
     fn remove_driver_entry(entry: *const Entry) -> c_int {
         let Some(e) = entry.as_ref() else {
             return -1;

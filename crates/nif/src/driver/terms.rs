@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The words of a description, which are read one after another.
+/// A reader of the words of a description.
 struct Words<'a>(std::slice::Iter<'a, u64>);
 
 impl Words<'_> {
@@ -23,90 +23,94 @@ impl Words<'_> {
     fn count(&mut self) -> Option<usize> {
         usize::try_from(self.next()?).ok()
     }
-    /// An address and a length.
+    /// Reads an address and a length.
     ///
     /// # Safety
-    /// The words are what a driver sends: where they have an address, as many bytes are there.
+    /// The words are sent by a driver: the address, if any, points to that many bytes.
     unsafe fn bytes(&mut self) -> Option<&'static [u8]> {
         let p = self.next()? as *const u8;
         let n = self.count()?;
-        (n == 0 || !p.is_null()).then(|| slice(p, n))
+        // SAFETY: by the contract of this function.
+        (n == 0 || !p.is_null()).then(|| unsafe { slice(p, n) })
     }
 }
 
-/// Takes `n` terms off the top, in the order in which they came.
+/// Takes `n` terms off the top, in their original order.
 fn top(stack: &mut Vec<Term>, n: usize) -> Option<Vec<Term>> {
     let at = stack.len().checked_sub(n)?;
     Some(stack.split_off(at))
 }
 
-/// Makes the term that the words describe, each kind behind its number. None: they describe none.
+/// Builds the term that the words describe; each kind follows its number. None if they are invalid.
 ///
 /// # Safety
-/// The words are what a driver sends: the addresses in them lead to what their kinds say.
+/// The words are sent by a driver: their addresses point to what their kinds say.
 unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
     let mut w = Words(words.iter());
     let mut stack: Vec<Term> = Vec::new();
     while let Some(kind) = w.next() {
-        let t = match kind {
-            // Nil.
-            1 => NIL,
-            // Atom, port, pid: the word of the term.
-            2 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_atom())?,
-            4 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_port())?,
-            10 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_pid())?,
-            // Integers: with a sign, without one, and by addresses.
-            3 => a.int(w.next()? as i64),
-            13 => a.uint(w.next()?),
-            15 => a.int((w.next()? as *const i64).as_ref().copied()?),
-            16 => a.uint((w.next()? as *const u64).as_ref().copied()?),
-            // A part of a block: its address, how much, and from where on.
-            5 => {
-                let block = w.next()? as *mut Block;
-                let (n, at) = (w.count()?, w.count()?);
-                if block.is_null() {
-                    return None;
+        // SAFETY: the words are sent by a driver, so each is what its kind says.
+        let t = unsafe {
+            match kind {
+                // Nil.
+                1 => NIL,
+                // Atom, port, pid: the word of the term.
+                2 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_atom())?,
+                4 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_port())?,
+                10 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_pid())?,
+                // Integers: signed, unsigned, and the same by address.
+                3 => a.int(w.next()? as i64),
+                13 => a.uint(w.next()?),
+                15 => a.int((w.next()? as *const i64).as_ref().copied()?),
+                16 => a.uint((w.next()? as *const u64).as_ref().copied()?),
+                // A part of a block: its address, length and offset.
+                5 => {
+                    let block = w.next()? as *mut Block;
+                    let (n, at) = (w.count()?, w.count()?);
+                    if block.is_null() {
+                        return None;
+                    }
+                    binary(a, Part::of(block, at, n)?)
                 }
-                binary(a, Part::of(block, at, n)?)
+                // A list of bytes; a list of bytes in front of the preceding term.
+                6 => a.byte_list(w.bytes()?, NIL),
+                9 => {
+                    let b = w.bytes()?;
+                    let tail = stack.pop()?;
+                    a.byte_list(b, tail)
+                }
+                7 => {
+                    let n = w.count()?;
+                    let items = top(&mut stack, n)?;
+                    a.tuple(&items)
+                }
+                // The last element is the tail.
+                8 => {
+                    let n = w.count()?.checked_sub(1)?;
+                    let tail = stack.pop()?;
+                    let items = top(&mut stack, n)?;
+                    a.list_tail(&items, tail)
+                }
+                11 => {
+                    let f = (w.next()? as *const f64).as_ref().copied()?;
+                    f.is_finite().then(|| a.float(f))?
+                }
+                // An external term.
+                12 => {
+                    let b = w.bytes()?;
+                    etf::decode(b, a, &CodeHooks, etf::Options::default())
+                        .ok()?
+                        .0
+                }
+                14 => a.binary(w.bytes()?),
+                17 => {
+                    let n = w.count()?;
+                    let items = top(&mut stack, n.checked_mul(2)?)?;
+                    let pairs: Vec<(Term, Term)> = items.chunks(2).map(|p| (p[0], p[1])).collect();
+                    map::from_pairs_unique(a, &pairs)?
+                }
+                _ => return None,
             }
-            // A list of bytes, and one in front of what came before.
-            6 => a.byte_list(w.bytes()?, NIL),
-            9 => {
-                let b = w.bytes()?;
-                let tail = stack.pop()?;
-                a.byte_list(b, tail)
-            }
-            7 => {
-                let n = w.count()?;
-                let items = top(&mut stack, n)?;
-                a.tuple(&items)
-            }
-            // The last element is the tail.
-            8 => {
-                let n = w.count()?.checked_sub(1)?;
-                let tail = stack.pop()?;
-                let items = top(&mut stack, n)?;
-                a.list_tail(&items, tail)
-            }
-            11 => {
-                let f = (w.next()? as *const f64).as_ref().copied()?;
-                f.is_finite().then(|| a.float(f))?
-            }
-            // An external term.
-            12 => {
-                let b = w.bytes()?;
-                etf::decode(b, a, &CodeHooks, etf::Options::default())
-                    .ok()?
-                    .0
-            }
-            14 => a.binary(w.bytes()?),
-            17 => {
-                let n = w.count()?;
-                let items = top(&mut stack, n.checked_mul(2)?)?;
-                let pairs: Vec<(Term, Term)> = items.chunks(2).map(|p| (p[0], p[1])).collect();
-                map::from_pairs_unique(a, &pairs)?
-            }
-            _ => return None,
         };
         stack.push(t);
     }
@@ -116,15 +120,18 @@ unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
     }
 }
 
-/// 1: the message is sent; 0: nobody is there; -1: the words describe no term.
+/// Sends a message. Returns 1 if it is sent, 0 if there is no receiver, -1 if the words describe no
+/// term.
 ///
 /// # Safety
 /// `words` are `n` words of a driver, as for [`build`].
 unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_int) -> c_int {
     let mut f = Fragment::new();
-    let words = slice(words, n.max(0) as usize);
-    let Some(t) = build(words, &mut f) else {
-        f.destroy();
+    // SAFETY: by the contract of this function.
+    let made = unsafe { build(slice(words, n.max(0) as usize), &mut f) };
+    let Some(t) = made else {
+        // SAFETY: nobody has seen its terms.
+        unsafe { f.destroy() };
         return -1;
     };
     let msg = OwnedTerm::from_parts(t, f);
@@ -140,7 +147,7 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
         return 0;
     }
     let there = process::table().is_alive(to);
-    // A port that is traced tells of it, whether there is somebody to hear it or not.
+    // A traced port reports the message even if there is no receiver.
     let sent = p.here(|b| b.message(to, |a| copy::copy(msg.term(), a)));
     match sent {
         Some(()) => c_int::from(there),
@@ -148,7 +155,7 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
     }
 }
 
-/// The port that a term names.
+/// Returns the port that a term names.
 fn of_term(port: Term) -> Option<Arc<CPort>> {
     match port.is_local_port() {
         true => of_handle(port.pid_data() as Handle),

@@ -3,7 +3,7 @@
 
 use super::Content;
 use purlin_runtime::code::image::{self, Atoms};
-use purlin_runtime::io::inside::Inside;
+use purlin_runtime::io::embedded::EmbeddedFile;
 use purlin_runtime::options::OtpInstall;
 
 const FOLDER: &str = "images/";
@@ -42,7 +42,7 @@ pub fn add(otp: &OtpInstall, files: &mut Vec<Content>) {
 }
 
 /// Says where the images of an executable are.
-pub fn set(files: &[Inside]) {
+pub fn set(files: &[EmbeddedFile]) {
     let find = |name: &str| {
         let at = files.binary_search_by(|f| f.name.cmp(name)).ok()?;
         Some(files[at].bytes)

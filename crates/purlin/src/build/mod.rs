@@ -20,7 +20,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use purlin_diagnostics::json::{self, Json};
-use purlin_runtime::io::inside::{self, Inside, ROOT};
+use purlin_runtime::io::embedded::{self, EmbeddedFile, ROOT};
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::erlexec::Environment;
 
@@ -114,11 +114,11 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The files of an executable, whose bytes are all of `file`. None if the table is damaged.
-fn unpack(file: &'static [u8]) -> Option<Vec<Inside>> {
+fn unpack(file: &'static [u8]) -> Option<Vec<EmbeddedFile>> {
     let trailer = file.len().checked_sub(TRAILER)?;
     let (at, length) = (number(file, trailer)?, number(file, trailer + 8)?);
     let mut table = file.get(at..at.checked_add(length)?)?;
-    let mut files: Vec<Inside> = Vec::new();
+    let mut files: Vec<EmbeddedFile> = Vec::new();
     while !table.is_empty() {
         let word = |at: usize| {
             let bytes = table.get(at..at + 4)?;
@@ -131,7 +131,7 @@ fn unpack(file: &'static [u8]) -> Option<Vec<Inside>> {
             return None;
         }
         table = &table[24 + name.len()..];
-        files.push(Inside {
+        files.push(EmbeddedFile {
             name,
             bytes: file.get(from..from.checked_add(length)?)?,
             is_program,
@@ -141,7 +141,7 @@ fn unpack(file: &'static [u8]) -> Option<Vec<Inside>> {
 }
 
 /// The program that is in this very executable, if one is: how it is run, or why it can't be.
-pub fn own() -> Option<Result<Vec<Inside>, Failure>> {
+pub fn own() -> Option<Result<Vec<EmbeddedFile>, Failure>> {
     let (path, file) = this_file()?;
     let length = file.metadata().ok()?.len();
     let mut trailer = [0; TRAILER];
@@ -208,7 +208,7 @@ fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
 }
 
 /// Runs the program.
-pub fn run(files: Vec<Inside>, argv: &[OsString]) -> Result<u8, Failure> {
+pub fn run(files: Vec<EmbeddedFile>, argv: &[OsString]) -> Result<u8, Failure> {
     let broken =
         |what: &str| Failure::new(NO_INPUT, format!("purlin: the program's manifest: {what}"));
     let manifest = files
@@ -263,7 +263,7 @@ pub fn run(files: Vec<Inside>, argv: &[OsString]) -> Result<u8, Failure> {
         }
     }
     images::set(&files);
-    inside::set(files);
+    embedded::set(files);
     erl::start(&otp, environment, &words)
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use purlin_runtime::io::inside::ROOT;
+use purlin_runtime::io::embedded::ROOT;
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::otp::PRELOADED;
 

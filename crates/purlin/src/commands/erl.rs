@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use purlin_runtime::io::inside::ROOT;
+use purlin_runtime::io::embedded::ROOT;
 use purlin_runtime::options::erlexec::Environment;
 use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use purlin_diagnostics::json::Json;
-use purlin_runtime::code::objects;
+use purlin_runtime::code::object_files;
 
 use super::{number, word};
 use crate::context::Context;
@@ -114,7 +114,7 @@ pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&P
         let readable = file.ends_with(".beam") || file.ends_with(".erl");
         let is_there = readable && Path::new(file).is_file();
         let object = objects.filter(|_| !is_there).and_then(|folder| {
-            let object = folder.join(objects::file_name(word(captured, &["module"]))?);
+            let object = folder.join(object_files::file_name(word(captured, &["module"]))?);
             object
                 .is_file()
                 .then(|| object.to_str().map(str::to_string))?

@@ -43,7 +43,7 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
     cx.bump(bytes.len() / 64);
     let fault = match code::prepare(&bytes) {
         Ok(p) if p.name() == module => {
-            code::objects::prepared(module, &bytes);
+            code::object_files::prepared(module, &bytes);
             let made = native_state::make(cx, Handle(Mutex::new(Some(p))));
             // What was made before runs the code that was there then: others have their turn before the module is loaded.
             return Err(cx.yield_with(made));
@@ -214,7 +214,7 @@ fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
     Err(Fail::Badarg)
 }
 fn release_area_switch_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(Term::bool(code::areas::switch()))
+    Ok(Term::bool(code::literal_areas::switch()))
 }
 /// Has a process count the literals of the area that it points into; it answers `{copy_literals, {Area, Kind, Pid}, ok}`.
 fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {

@@ -62,7 +62,7 @@ const SENDERS_TIME: Duration = Duration::from_secs(5);
 /// Whether processes are in the middle of output that is still to be written. They leave it to their ports while this asks.
 fn waits_for_senders() -> bool {
     static SINCE: OnceLock<Instant> = OnceLock::new();
-    !port::hand_all_over() && SINCE.get_or_init(Instant::now).elapsed() < SENDERS_TIME
+    !port::request_all_rests() && SINCE.get_or_init(Instant::now).elapsed() < SENDERS_TIME
 }
 
 fn halt_2(cx: &mut Cx, [status, list]: [Term; 2]) -> BifResult {

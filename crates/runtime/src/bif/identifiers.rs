@@ -5,7 +5,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use purlin_dist::natives::connected_by_number;
 use purlin_natives::identifiers::numbers;
 use purlin_term::node::{self, Node};
-use purlin_term::unused;
+use purlin_term::unassigned_ids;
 use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
 use purlin_term::{Alloc, Term};
 
@@ -32,7 +32,7 @@ fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     }
     let serial = u32::try_from(serial).map_err(|_| Fail::Badarg)?;
     if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-        return unused::unused_here(Subtag::ExtPid, num, serial, cx).ok_or(Fail::Badarg);
+        return unassigned_ids::unassigned_id(Subtag::ExtPid, num, serial, cx).ok_or(Fail::Badarg);
     }
     Ok(Term::pid(num as u32 | serial << PID_NUM_BITS))
 }
@@ -40,7 +40,9 @@ fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     match numbers(l, "#Port<", PORT_CHARS).as_deref() {
         Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
-        Some(&[0, num]) => unused::unused_here(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg),
+        Some(&[0, num]) => {
+            unassigned_ids::unassigned_id(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg)
+        }
         Some(&[number, num]) if number != 0 => {
             Ok(cx.external(Subtag::ExtPort, elsewhere(number)?, num))
         }

@@ -5,7 +5,7 @@
 //! breakpoints gives its value only when they have: the process waits in its run queue, and its scheduler runs others. Frames that such
 //! code has left return to the interpreter from then on.
 
-use crate::code::compiled::{compiled, taken_back};
+use crate::code::compiled::{compiler, invalidations};
 use crate::code::epochs::{Since, epochs};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
@@ -22,12 +22,12 @@ static WAITING: Mutex<(Vec<(u64, Since)>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// Does something that may set breakpoints. Its value is given when nobody is within what was taken back for them.
 pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) -> BifResult {
-    let before = taken_back();
+    let before = invalidations();
     let value = what(cx)?;
-    if before == taken_back() {
+    if before == invalidations() {
         return Ok(value);
     }
-    if let Some(c) = compiled() {
+    if let Some(c) = compiler() {
         c.settle();
     }
     let mut w = WAITING.lock();

@@ -530,7 +530,7 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     }
     // The message, if there is one, is taken by a receive of stock's own, which knows markers and tags. Those who were told of the same
     // end have their turn first, as on stock: programs rely on it that what they do about it is done when this has returned.
-    crate::sched::lets_pass();
+    crate::sched::mark_early_yield();
     cx.end_slice();
     let x = crate::code::export(
         purlin_term::atom::intern("erts_internal"),

@@ -112,7 +112,7 @@ fn code_bytes() -> usize {
             })
         })
         .sum::<usize>()
-        + code::compiled::compiled().map_or(0, |c| c.bytes())
+        + code::compiled::compiler().map_or(0, |c| c.bytes())
 }
 
 /// Bytes that the C library has handed out.

@@ -118,7 +118,7 @@ fn begin_output_4(cx: &mut Cx, [p, all, size, options]: [Term; 4]) -> BifResult 
         (Begun::Gone, ..) => Ok(am::BADARG),
         (Begun::Busy, ..) => Ok(am::FALSE),
         (Begun::HandOver, id, rest) => {
-            port::hand_over(cx, id, rest);
+            port::leave_to_port(cx, id, rest);
             Ok(am::TRUE)
         }
         (Begun::InParts, id, rest) => {

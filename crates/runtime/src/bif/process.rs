@@ -13,14 +13,14 @@ use crate::signal::send::{self, Sent};
 use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::input;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
     self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
 };
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, unused};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, unassigned_ids};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -474,7 +474,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         return Ok(am::TRUE);
     }
     // The other process has it at once, wherever it is, and notes it later.
-    match registry::give(name, who, || crate::process::table().is_alive(who)) {
+    match registry::register_for(name, who, || crate::process::table().is_alive(who)) {
         Ok(()) => {}
         Err(registry::Refused::Ended) => return Ok(a_notalive()),
         Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
@@ -483,7 +483,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     send::run_in(
         who,
         Box::new(move |cx| {
-            let has = registry::noted(name, who, cx.is_none());
+            let has = registry::record(name, who, cx.is_none());
             if let Some(cx) = cx {
                 let p = cx.process();
                 if has {
@@ -667,7 +667,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
 }
 
 fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
-    if pid.is_pid() && unused::is_unused_here(pid) {
+    if pid.is_pid() && unassigned_ids::is_unassigned_id(pid) {
         return Ok(am::FALSE);
     }
     if !pid.is_local_pid() {
@@ -830,13 +830,13 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {
-        compact::stays_awake(cx.process());
+        compact::cancel_hibernation(cx.process());
         return Ok(am::OK);
     }
     // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
     match unsafe { compact::hibernates(cx, 0) } {
         true => {
-            crate::sched::lets_pass();
+            crate::sched::mark_early_yield();
             Err(Fail::Again)
         }
         false => Err(Fail::Wait),
@@ -928,7 +928,7 @@ pub(super) fn system_task(
                     });
                 } else if kind == a_copy_literals() {
                     // SAFETY: as above.
-                    unsafe { crate::code::areas::count(cx, live) };
+                    unsafe { crate::code::literal_areas::count(cx, live) };
                     answer(am::OK);
                 } else {
                     answer(am::TRUE);
@@ -1050,7 +1050,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
-        cx.process().state.set_quiet(on);
+        cx.process().state.set_sensitive(on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {
@@ -1235,7 +1235,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         suspend::suspend(c.process(), me);
         // What runs on until the end of its slice is made to stop soon.
         c.reds = 0;
-        crate::port::sender_stops(c);
+        crate::port::request_rest(c);
     };
     send::run_in(
         pid,
@@ -1243,7 +1243,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             let Some(c) = cx else {
                 return answer(false);
             };
-            let native = c.dirty && lent::within_native(c).is_none();
+            let native = c.dirty && dirty_calls::within_native(c).is_none();
             if native && release::has(SUSPENDED_AFTER_NATIVES) {
                 // It runs on until the native that it is in has returned.
                 let task = move |cx: Option<&mut Cx>| {
@@ -1256,7 +1256,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
                 return;
             }
             stop(c);
-            if c.dirty || lent::within_native(c).is_some() {
+            if c.dirty || dirty_calls::within_native(c).is_some() {
                 return answer(true);
             }
             // In the midst of a time slice it may still end, and was not suspended then.

@@ -12,7 +12,7 @@ use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_kernel::outside::outside;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::bif::{Kind, native};
 use purlin_native::reschedule::{self, Name};
 use purlin_natives::re;
@@ -22,7 +22,7 @@ use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
 };
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unused};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unassigned_ids};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -73,7 +73,7 @@ fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
         return awaited_native(cx);
     }
-    lent::within_native(cx).or_else(|| {
+    dirty_calls::within_native(cx).or_else(|| {
         // SAFETY: it is at the call of a native or of such a function.
         let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
         Some((x.module, x.function, x.arity as usize))
@@ -277,7 +277,7 @@ items! {
             atom::intern(if state.is_exiting() {
             "exiting"
         } else if in_dirty_native(cx)
-            && !(state.is_suspended() && lent::within_native(cx).is_some())
+            && !(state.is_suspended() && dirty_calls::within_native(cx).is_some())
         {
             // It is suspended as soon as the native has returned.
             "running"
@@ -614,7 +614,7 @@ pub fn all_items(cx: &mut Cx) -> Term {
 }
 
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
-    if pid.is_pid() && unused::is_unused_here(pid) {
+    if pid.is_pid() && unassigned_ids::is_unassigned_id(pid) {
         return Ok(am::UNDEFINED);
     }
     if !pid.is_local_pid() {

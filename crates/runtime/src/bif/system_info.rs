@@ -354,7 +354,7 @@ items! {
                 opt()
             }
         };
-    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiled() {
+    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiler() {
         Some(_) => jit(),
         None => emu(),
     };
@@ -504,7 +504,7 @@ items! {
             if known.replace(now).unwrap_or(o.flags.schedulers.cpus) == now {
                 unchanged()
             } else {
-                binding::again();
+                binding::replan();
                 changed()
             }
         };

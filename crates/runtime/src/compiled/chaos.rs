@@ -1,12 +1,15 @@
-//! `PURLIN_JIT=chaos:SEED`: what may happen to machine code happens by chance and all the time.
+//! Chaos mode, `PURLIN_JIT=chaos:SEED`: everything that may happen to machine code happens at
+//! random and all the time.
 //!
-//! * Code leaves before any instruction, and returns by the table of return points (`purlin_jit::chaos`).
-//! * Functions lose their machine code and get it again; what is freed is filled with traps.
-//! * Time slices are cut in pieces of any length.
-//! * Wherever code leaves, the stack is walked: each frame must be what the code at its address has there, and each register that
-//!   is live must hold a term ([`check`]).
+//! - Code exits before any instruction, and returns through the table of return points
+//!   (`purlin_jit::chaos`).
+//! - Functions lose their machine code and get it again; freed code is overwritten with traps.
+//! - Time slices are cut into pieces of any length.
+//! - At each exit the stack is walked. Each frame must be what the code at its address has there,
+//!   and each live register must hold a term ([`check`]).
 //!
-//! Threads draw from one sequence of numbers, so with one scheduler a seed gives the same run as far as the program does.
+//! Threads draw from one sequence of numbers. So with one scheduler a seed gives the same run, as
+//! far as the program is deterministic.
 
 use super::{OWNER, Owner};
 use purlin_isa::ops::Op;
@@ -17,24 +20,24 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::{Term, atom};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The byte that freed machine code is filled with: `int3`.
+/// The byte with which freed machine code is overwritten: `int3`.
 pub(super) const TRAP: u8 = 0xCC;
 
-/// One in so many exits is looked at, of functions of more words than `LARGE` one in so many of those: what is known of a function is
-/// found anew each time.
+/// One in `CHECKED` exits is checked; of functions with more words than `LARGE`, only one in this
+/// many of those. What is known of a function is computed anew each time.
 const CHECKED: u64 = 4;
 const LARGE: u32 = 400;
-/// Frames that are looked at, from the top: at most, and as a rule.
+/// Number of frames to check, from the top: at most, and usually.
 const FRAMES: usize = 24;
 const FEW: usize = 3;
-/// Nothing is mapped below that address.
+/// The lowest address that may be mapped.
 const LOWEST: u64 = 4096;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 static ENTER: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the mode is this one; takes its seed.
+/// Whether `mode` is this one; takes its seed.
 pub(super) fn begin(mode: &str) -> bool {
     let Some(seed) = mode.strip_prefix("chaos") else {
         return false;
@@ -48,7 +51,7 @@ pub(super) fn begin(mode: &str) -> bool {
     true
 }
 
-/// A number below `n`, which is not 0.
+/// Returns a random number below `n`, which is not 0.
 fn below(n: u64) -> u64 {
     let x = NUMBERS.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -59,18 +62,18 @@ pub(super) fn one_in(n: u64) -> bool {
     below(n) == 0
 }
 
-/// The function that enters machine code, in the place of the stub at that address.
+/// Returns the function that enters machine code, instead of the stub at that address.
 pub(super) fn enter_by(stub: u64) -> u64 {
     ENTER.store(stub as usize, Ordering::Relaxed);
     enter as *const () as u64
 }
 
 /// # Safety
-/// As for the stub that it stands in for.
+/// As for the stub that it replaces.
 unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
-    // SAFETY: called as the stub is, whose address this is.
+    // SAFETY: called like the stub, whose address this is.
     let (next, pc) = unsafe {
-        // Mostly soon; seldom late, so that long runs are seen too.
+        // Mostly soon, seldom late, so that long runs are covered too.
         (*cx).chaos = 1 + below(2 << below(12)) as i64;
         let stub: extern "C" fn(*mut Cx, u64) -> u64 =
             std::mem::transmute(ENTER.load(Ordering::Relaxed));
@@ -95,7 +98,7 @@ unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
 }
 
 impl Owner {
-    /// A process is about to run: perhaps for a few reductions only.
+    /// Returns a short time slice at random, for a process that is about to run.
     pub(super) fn by_chance(&self) -> Option<i64> {
         if one_in(4) {
             self.forget_or_make();
@@ -106,13 +109,14 @@ impl Owner {
             _ => Some(1 + below(1000) as i64),
         }
     }
-    /// A function loses its machine code, or one that has none gets some.
+    /// Takes the machine code of one function, or compiles one that has none.
     fn forget_or_make(&self) {
         let mut s = self.state.lock();
         self.tidy(&mut s);
         let n = s.objects.len() as u64;
         if one_in(2) && n > 0 {
-            // One at any address of the range that they are in, so that all are found in the end.
+            // Chooses by an address in the range of their entries, so that each is found in the
+            // end.
             let (first, last) = match (s.objects.keys().next(), s.objects.keys().next_back()) {
                 (Some(&a), Some(&b)) => (a, b),
                 _ => return,
@@ -135,11 +139,11 @@ impl Owner {
     }
 }
 
-/// The code of a function as it was loaded, without what stands at its entry.
+/// Decodes a function as it was loaded, without a patch at its entry.
 fn view<R>(m: &Module, f: &LoweredFunction, look: impl FnOnce(&FunctionView) -> R) -> Option<R> {
     let mut words = m.code.words()[f.start as usize..f.end as usize].to_vec();
     let entry = (f.entry - f.start) as usize;
-    // SAFETY: the entry of a function of a module that is held.
+    // SAFETY: the entry of a function whose module is held.
     let own = unsafe { code::opcode_at(m.at(f.entry)) };
     words[entry] = words[entry] & !0xFFFF | u64::from(own);
     let code = Code {
@@ -165,7 +169,7 @@ struct Fault<'a> {
 
 impl Fault<'_> {
     #[cold]
-    fn ends(&self, what: std::fmt::Arguments) -> ! {
+    fn abort(&self, what: std::fmt::Arguments) -> ! {
         // SAFETY: the word of an atom.
         let name = unsafe { Term::from_raw(self.f.name) };
         purlin_term::say!(
@@ -180,12 +184,12 @@ impl Fault<'_> {
     }
 }
 
-/// Whether a word is a term, and what it leads to begins as such an object does.
+/// Whether a word is a term, and its first word is that of such an object.
 ///
 /// # Safety
-/// Terms of the process that runs.
+/// It must be a term of the running process.
 unsafe fn is_term(w: Term) -> bool {
-    // SAFETY: by the contract; where it is not kept, this is the place to find out.
+    // SAFETY: by the contract, which this function exists to check.
     let first = || unsafe { *w.ptr() };
     if w.is_boxed() {
         return first().is_header();
@@ -196,28 +200,28 @@ unsafe fn is_term(w: Term) -> bool {
     }
 }
 
-/// The word `n` words above `p`.
+/// Returns the word `n` words above `p`.
 ///
 /// # Safety
-/// It is part of the stack of the process that runs.
+/// It must be part of the stack of the running process.
 unsafe fn word(p: *const Term, n: usize) -> Term {
     // SAFETY: by the contract.
     unsafe { p.add(n).read() }
 }
 
-/// The stack, and the registers that are live, are what the code at `pc` takes them to be.
+/// Checks that the stack and the live registers are what the code at `pc` expects.
 ///
 /// # Safety
-/// The process in the context is about to run what is at `pc`.
+/// The process in the context must be about to run the code at `pc`.
 unsafe fn check(cx: &Cx, pc: *const u64) {
-    // SAFETY: frames lie above each other, and the last ends where the stack does.
+    // SAFETY: each frame is above the one before, and the last ends with the stack.
     let word = |p, n| unsafe { word(p, n) };
-    // SAFETY: words of the process that runs.
+    // SAFETY: words of the running process.
     let is_term = |w| unsafe { is_term(w) };
     let (mut pc, mut p) = (pc, cx.heap.stop as *const Term);
     let most = if one_in(8) { FRAMES } else { FEW };
     for depth in 0..most {
-        // Stubs, gates of traces and the like have frames of their own.
+        // Stubs, return instructions of traces and the like have frames of their own.
         let Some(m) = code::module_at(pc) else { return };
         let Some(f) = m.function_at(pc).copied() else {
             return;
@@ -229,23 +233,23 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
         let fault = Fault { m: &m, f: &f, at };
         let size = view(&m, &f, |v| {
             let Some(i) = v.ops.iter().position(|o| o.at == at - f.start) else {
-                fault.ends(format_args!("no instruction begins there"));
+                fault.abort(format_args!("no instruction begins there"));
             };
             let op = &v.ops[i];
             let size = match op.frame {
                 Frame::None => None,
                 Frame::Of(n) => Some(n as usize),
-                // Errors only, or the code behind a call that never returns.
+                // Only errors, or the code after a call that never returns.
                 Frame::Unreached | Frame::AtLeast(_) => return None,
             };
             if depth > 0 {
-                // Behind a call: all of the frame is looked at by collections.
-                // What a native that is called last has trapped to returns behind that.
+                // After a call, collections look at the whole frame. The target of a trap of a
+                // tail-called native returns to the instruction after the call.
                 let n = size?;
                 for k in 0..n {
                     let w = word(p, k + 1);
                     if !is_term(w) {
-                        fault.ends(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
+                        fault.abort(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
                     }
                 }
                 return Some(size);
@@ -259,26 +263,27 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                     | Op::MoveDeallocateReturn
             );
             if drops && size.is_none() {
-                // Behind a native that is called last: what that has trapped to returns here, to a frame that the call would have dropped.
+                // After a tail call of a native: the target of its trap returns here, to a frame
+                // that the call would have dropped.
                 return None;
             }
             if size.is_some() && !drops && word(p, 0).raw() != 0 {
-                fault.ends(format_args!("slot 0 is {:#x}", word(p, 0).raw()));
+                fault.abort(format_args!("slot 0 is {:#x}", word(p, 0).raw()));
             }
             let name = op.instruction.row().name;
             for n in v.live_x(i) {
                 let w = cx.x[n as usize];
-                // What is thrown past its handler has no value.
+                // An exception that passes its handler has no value.
                 let thrown =
                     n == 0 && w == Term::NON_VALUE && matches!(name, "catch_end" | "try_case");
                 if !is_term(w) && !thrown {
-                    fault.ends(format_args!("{name}: x{n} is {:#x}", w.raw()));
+                    fault.abort(format_args!("{name}: x{n} is {:#x}", w.raw()));
                 }
             }
             for n in v.live_y(i) {
                 let w = word(p, n as usize + 1);
                 if !is_term(w) {
-                    fault.ends(format_args!("{name}: y{n} is {:#x}", w.raw()));
+                    fault.abort(format_args!("{name}: y{n} is {:#x}", w.raw()));
                 }
             }
             Some(size)
@@ -289,13 +294,13 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
         }
         if p >= cx.heap.hend as *const Term {
             if p > cx.heap.hend as *const Term {
-                fault.ends(format_args!("the frame goes beyond the stack"));
+                fault.abort(format_args!("the frame goes beyond the stack"));
             }
             return;
         }
         let to = word(p, 0).raw();
         if to & 7 != 0 || to == 0 {
-            fault.ends(format_args!("frame {depth}: {to:#x} is returned to"));
+            fault.abort(format_args!("frame {depth}: {to:#x} is returned to"));
         }
         pc = to as *const u64;
     }

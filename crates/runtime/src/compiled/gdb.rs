@@ -1,19 +1,23 @@
-//! `gdb`'s interface for compilers: a symbol file in memory, with the names of all functions that have machine code.
+//! `gdb`'s interface for compilers: a symbol file in memory, with the names of all functions that
+//! have machine code.
 //!
-//! There is one file, in ELF, that grows: its table of symbols has room to spare, and so have its names. `gdb` reads it when it is
-//! attached; while it is, each change calls [`__jit_debug_register_code`], where it has a breakpoint, and it reads the file anew.
+//! There is one ELF file, which grows: its tables of symbols and names have room to spare. `gdb`
+//! reads it when it attaches. While `gdb` is attached, each change calls
+//! [`__jit_debug_register_code`], where it has a breakpoint, and it reads the file again.
 //!
 //! ```text
 //! header | 5 section headers | names of sections | symbols … room | names … room
 //! ```
 //!
 //! # Invariants
-//! * The number of symbols grows after the symbol and its name are there: whoever stops the process at any time reads a whole file.
+//! - The number of symbols grows after symbol and name have been written. Whenever the process is
+//!   stopped, the file is whole.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// What `gdb` looks for: the names and layouts are those of its manual ("JIT Compilation Interface").
+/// The entry that `gdb` looks for. Names and layouts are those of its manual ("JIT Compilation
+/// Interface").
 #[repr(C)]
 struct Entry {
     next: *mut Entry,
@@ -31,7 +35,7 @@ pub struct Descriptor {
 const REGISTERED: u32 = 1;
 const UNREGISTERED: u32 = 2;
 
-/// The file that `gdb` reads when it is attached.
+/// The list that `gdb` reads when it attaches.
 #[unsafe(no_mangle)]
 pub static __jit_debug_descriptor: Descriptor = Descriptor {
     version: 1,
@@ -40,7 +44,7 @@ pub static __jit_debug_descriptor: Descriptor = Descriptor {
     first: AtomicUsize::new(0),
 };
 
-/// Where `gdb` stops to read what has changed.
+/// The function at which `gdb` stops to read changes.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn __jit_debug_register_code() {
@@ -51,27 +55,27 @@ const HEADER: usize = 64;
 const SECTION: usize = 64;
 const SECTIONS: usize = 5;
 const SYMBOL: usize = 24;
-/// Names of sections, as their table has them. Readers go by their kinds.
+/// Names of the sections, as in their table. Readers use their types.
 const SECTION_NAMES: &[u8] = b"\0.text\0.symbol\0.strtab\0.shstrtab\0";
 const SYMBOLS_AT: usize = (HEADER + SECTIONS * SECTION + SECTION_NAMES.len()).next_multiple_of(8);
-/// Symbols that there is room for at first, and bytes of names for each.
+/// Initial room for symbols, and bytes of names for each.
 const FIRST: usize = 64;
 const NAME: usize = 40;
 
-/// The file and what it has.
+/// The file and its content.
 pub(super) struct Symbols {
     file: Vec<u8>,
     range: Range<u64>,
-    /// Symbols, the first of which stands for none, and how many there is room for.
+    /// Number of symbols, the first of which is the null symbol, and how many there is room for.
     count: usize,
     room: usize,
-    /// Bytes of names, and those of names that have gone.
+    /// Bytes of names, and those of removed names.
     names: usize,
     gone: usize,
     entry: Box<Entry>,
 }
 
-// SAFETY: the pointers lead to what belongs to the value, or are those of the one list that it is in.
+// SAFETY: the pointers lead to memory of the value, or are those of the one list that contains it.
 unsafe impl Send for Symbols {}
 
 fn put(to: &mut [u8], at: usize, bytes: &[u8]) {
@@ -108,7 +112,7 @@ impl Symbols {
         __jit_debug_register_code();
         d.action.store(0, Ordering::Release);
     }
-    /// Has the file changed by `f`; `gdb`, if it is there, reads it anew.
+    /// Changes the file by `f`; `gdb`, if attached, reads it again.
     fn change(&mut self, f: impl FnOnce(&mut Symbols)) {
         self.tell(UNREGISTERED);
         f(self);
@@ -117,14 +121,15 @@ impl Symbols {
     fn names_at(&self) -> usize {
         SYMBOLS_AT + self.room * SYMBOL
     }
-    /// A file with room for so many symbols and bytes of names, with those that there are.
+    /// Makes a file with room for that many symbols and bytes of names, and copies the present
+    /// ones.
     fn grow(&mut self, room: usize, names: usize) {
         let (old, old_names) = (std::mem::take(&mut self.file), self.names_at());
         let before = self.room;
         self.room = room;
         let mut file = vec![0; self.names_at() + names];
         put(&mut file, HEADER + SECTIONS * SECTION, SECTION_NAMES);
-        // ELF, 64 bits, least significant byte first, version 1.
+        // ELF, 64 bits, little-endian, version 1.
         put(&mut file, 0, b"\x7fELF\x02\x01\x01");
         let half = |f: &mut Vec<u8>, at, n: u16| put(f, at, &n.to_le_bytes());
         // Executable, x86-64.
@@ -170,7 +175,7 @@ impl Symbols {
         let bytes = self.range.end - start;
         let at = self.names_at() as u64;
         let shown = (HEADER + SECTIONS * SECTION) as u64;
-        // Name, type, flags, address, place, bytes, link, info, alignment, bytes of an entry.
+        // Name, type, flags, address, offset, size, link, info, alignment, size of an entry.
         let rows: [[u64; 10]; SECTIONS] = [
             [0; 10],
             [1, 8, 6, start, 0, bytes, 0, 0, 16, 0],
@@ -211,7 +216,7 @@ impl Symbols {
             put(&mut s.file, names, name.as_bytes());
             let index = s.names as u32;
             put(&mut s.file, to, &index.to_le_bytes());
-            // A function that all see, of section 1.
+            // A global function in section 1.
             put(&mut s.file, to + 4, &[0x12, 0, 1, 0]);
             put(&mut s.file, to + 8, &at.to_le_bytes());
             put(&mut s.file, to + 16, &(bytes as u64).to_le_bytes());
@@ -226,7 +231,7 @@ impl Symbols {
             return;
         };
         self.change(|s| {
-            // The last one takes its place.
+            // The last symbol takes its place.
             let last = SYMBOLS_AT + (s.count - 1) * SYMBOL;
             s.file
                 .copy_within(last..last + SYMBOL, SYMBOLS_AT + i * SYMBOL);
@@ -245,7 +250,7 @@ impl Symbols {
 mod tests {
     use super::*;
 
-    /// Addresses and names, as a reader of the file finds them.
+    /// Returns addresses and names, as a reader of the file finds them.
     fn read(f: &[u8]) -> Vec<(u64, u64, String)> {
         let long =
             |at: usize| u64::from_le_bytes(f[at..at + 8].try_into().expect("eight")) as usize;
@@ -275,7 +280,7 @@ mod tests {
             s.add(at, 48, &name);
             want.push((at, 48, name));
             if i % 3 == 2 {
-                // One of those that are there goes.
+                // Remove one of the present symbols.
                 let k = (i * 7) as usize % want.len();
                 s.remove(want[k].0);
                 want.remove(k);
@@ -287,7 +292,7 @@ mod tests {
                 assert_eq!(found, want);
             }
         }
-        // What isn't there stays away.
+        // Removing an unknown one changes nothing.
         s.remove(1);
         assert_eq!(read(&s.file).len(), want.len());
         // SAFETY: the one entry of the list.

@@ -1,29 +1,31 @@
-//! Memory of machine code: one range that is mapped twice, once to be executed and once to be written, never both.
+//! Memory of machine code: one range that is mapped twice, once executable and once writable, never
+//! both.
 //!
-//! The range lies below 2^31, so that an address in it takes 32 bits wherever one is kept. It is a file in memory
-//! (`memfd_create(2)`), of which only pages that were written take any.
+//! The range is below 2^31, so that an address in it fits into 32 bits. It is a file in memory
+//! (`memfd_create(2)`), of which only written pages take memory.
 //!
-//! Where the system has no such file to be executed, or `+JMsingle true` says so, the range is mapped once. A piece has pages of its
-//! own then, which are made writable and executable in turn: nobody runs them before they are written or after they are free.
+//! If the system doesn't allow executing such a file, or with `+JMsingle true`, the range is mapped
+//! once. Then each piece has pages of its own, which alternate between writable and executable. No
+//! thread runs them before they are written or after they are freed.
 
 use std::io;
 
-/// Bytes of the range.
+/// Size of the range in bytes.
 const RANGE: usize = 64 << 20;
-/// Pieces begin at multiples of this; of the second where they have pages of their own.
+/// Alignment of pieces, and of those that have pages of their own.
 const ALIGN: usize = 32;
 const PAGE: usize = 4096;
 
-/// The range, and which parts of it are free.
+/// The range, and its free parts.
 pub(super) struct Memory {
-    /// Where it is executed, and where it is written: the same where it is mapped once.
+    /// Addresses of the executable and the writable mapping: equal if the range is mapped once.
     execute: *mut u8,
     write: *mut u8,
-    /// Bytes in use at its start.
+    /// Bytes in use at its start, with free parts.
     used: usize,
-    /// Parts before that which are free: start and bytes, sorted by start.
+    /// Free parts before that: start and size, sorted by start.
     free: Vec<(usize, usize)>,
-    /// Bytes of what is in use.
+    /// Bytes in use, without free parts.
     taken: usize,
     limit: usize,
 }
@@ -32,7 +34,7 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Machine code is made for x86-64 and the calling convention of Linux.
+    /// Fails: machine code is only made for x86-64 and the calling convention of Linux.
     ///
     /// # Errors
     /// Always.
@@ -43,7 +45,7 @@ impl Memory {
     /// Reserves the range.
     ///
     /// # Errors
-    /// The system refuses memory that is executed, or has none below 2^31.
+    /// The system refuses executable memory, or has none below 2^31.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub fn new(limit: usize, single: bool) -> io::Result<Memory> {
         if shadow_stack() {
@@ -55,13 +57,14 @@ impl Memory {
         };
         made.or_else(|_| Memory::once(limit))
     }
-    /// Mapped twice.
+    /// Maps the range twice.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn twice(limit: usize) -> io::Result<Memory> {
         let name = c"purlin-code";
-        // SAFETY: plain system calls; the results are looked at.
+        // SAFETY: plain system calls; their results are checked.
         unsafe {
-            // MFD_CLOEXEC | MFD_EXEC; systems before Linux 6.3 don't know the latter, and need it not.
+            // MFD_CLOEXEC | MFD_EXEC. Systems before Linux 6.3 don't know the latter, and don't
+            // need it.
             let mut fd = libc::memfd_create(name.as_ptr(), 1 | 0x10);
             if fd < 0 {
                 fd = libc::memfd_create(name.as_ptr(), 1);
@@ -74,10 +77,10 @@ impl Memory {
             made
         }
     }
-    /// Mapped once.
+    /// Maps the range once.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn once(limit: usize) -> io::Result<Memory> {
-        // SAFETY: a new mapping at an address that the system chooses; the result is looked at.
+        // SAFETY: a new mapping at an address that the system chooses; the result is checked.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -99,18 +102,18 @@ impl Memory {
             taken: 0,
             limit: limit.min(RANGE),
         };
-        // Whether a page that was written may be executed.
+        // Tests whether a written page may be executed.
         m.allow(0, PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: just made writable.
         unsafe { m.write.write(0xCC) };
         m.allow(0, PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
         Ok(m)
     }
-    /// The access to pages of the range.
+    /// Sets the access rights to pages of the range.
     fn allow(&self, offset: usize, bytes: usize, rights: i32) -> io::Result<()> {
         let bytes = bytes.next_multiple_of(PAGE);
         assert!(offset.is_multiple_of(PAGE) && offset + bytes <= RANGE);
-        // SAFETY: pages of the range, which nobody runs or writes now.
+        // SAFETY: pages of the range, which no thread runs or writes now.
         match unsafe { libc::mprotect(self.write.add(offset).cast(), bytes, rights) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -119,14 +122,15 @@ impl Memory {
     /// Maps a new file twice.
     ///
     /// # Safety
-    /// `fd` is a file in memory that nobody else maps or writes.
+    /// `fd` must be a file in memory that nothing else maps or writes.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
-        // The system would end the runtime, by SIGXFSZ.
+        // The system would end the runtime with SIGXFSZ.
         if purlin_term::sys::file_limit().is_some_and(|most| most < RANGE) {
             return Err(io::Error::from_raw_os_error(libc::EFBIG));
         }
-        // SAFETY: new mappings at addresses that the system chooses; each result is looked at before it is used.
+        // SAFETY: new mappings at addresses that the system chooses; each result is checked before
+        // it is used.
         unsafe {
             if libc::ftruncate(fd, RANGE as i64) != 0 {
                 return Err(io::Error::last_os_error());
@@ -166,16 +170,16 @@ impl Memory {
             })
         }
     }
-    /// Where it is executed.
+    /// Returns the executable range.
     pub fn range(&self) -> std::ops::Range<u64> {
         let start = self.execute as u64;
         start..start + RANGE as u64
     }
-    /// Bytes that may be in use.
+    /// Returns the maximum number of bytes in use.
     pub fn limit(&self) -> usize {
         self.limit
     }
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub fn taken(&self) -> usize {
         self.taken
     }
@@ -185,7 +189,7 @@ impl Memory {
     fn rounded(&self, bytes: usize) -> usize {
         bytes.next_multiple_of(if self.is_single() { PAGE } else { ALIGN })
     }
-    /// A piece of that many bytes: its address where it is executed. None: the limit is reached.
+    /// Allocates a piece and returns its executable address; `None` if the limit is reached.
     pub fn allocate(&mut self, bytes: usize) -> Option<usize> {
         let n = self.rounded(bytes);
         if self.taken + n > self.limit {
@@ -213,7 +217,7 @@ impl Memory {
         self.taken += n;
         Some(self.execute as usize + at)
     }
-    /// Writes the bytes of a piece. False: the system refuses it.
+    /// Writes the bytes of a piece. Returns false if the system refuses it.
     #[must_use]
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> bool {
         let offset = at - self.execute as usize;
@@ -227,7 +231,7 @@ impl Memory {
         {
             return false;
         }
-        // SAFETY: within the mapping; nobody runs a piece that is being written.
+        // SAFETY: within the mapping; no thread runs a piece that is being written.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.write.add(offset), bytes.len())
         };
@@ -236,13 +240,13 @@ impl Memory {
                 .allow(offset, bytes.len(), libc::PROT_READ | execute)
                 .is_ok()
     }
-    /// Gives a piece back. Nobody runs it any more.
+    /// Frees a piece, which no thread runs any more.
     pub fn free(&mut self, at: usize, bytes: usize) {
         let (at, n) = (at - self.execute as usize, self.rounded(bytes));
         self.taken -= n;
         let i = self.free.partition_point(|f| f.0 < at);
         self.free.insert(i, (at, n));
-        // With its neighbours.
+        // Joins it with its neighbours.
         if i + 1 < self.free.len() && self.free[i].0 + self.free[i].1 == self.free[i + 1].0 {
             self.free[i].1 += self.free[i + 1].1;
             self.free.remove(i + 1);
@@ -254,11 +258,11 @@ impl Memory {
     }
 }
 
-/// Whether the processor keeps return addresses a second time, out of reach: frames can't be dropped then.
+/// Whether the processor keeps return addresses on a shadow stack: then frames can't be dropped.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn shadow_stack() -> bool {
     let at: u64;
-    // SAFETY: `rdsspq` gives the address of the shadow stack; where there is none, it does nothing.
+    // SAFETY: `rdsspq` reads the address of the shadow stack; if there is none, it does nothing.
     unsafe { std::arch::asm!("rdsspq {0}", inout(reg) 0u64 => at, options(nomem, nostack)) };
     at != 0
 }

@@ -1,18 +1,20 @@
-//! Machine code in memory: made, published, forgotten.
+//! The owner of machine code in memory: makes, publishes and takes it back.
 //!
 //! # Order
-//! Published: the bytes; the return points; the word before the entry; the number at the entry. Forgotten: the other way round.
-//! Whoever meets `enter_compiled` at an entry finds the code, or the original number if it was just taken back.
+//! To publish writes the bytes, the return points, the word before the entry, and the number at the
+//! entry, in this order. To take back goes the other way round. A thread that finds
+//! `enter_compiled` at an entry finds the code, or the original number if the code was just taken
+//! back.
 
 mod chaos;
 mod gdb;
 mod memory;
 mod names;
 mod native_text;
+pub mod report;
 mod returns;
 #[cfg(test)]
 mod returns_tests;
-pub mod told;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};
 
@@ -24,7 +26,7 @@ use purlin_isa::ops::Op;
 use purlin_jit::decode::Instruction;
 use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Native, Stubs, operands};
-use purlin_kernel::code::compiled::{Compiled, number, set_compiled, takes_back};
+use purlin_kernel::code::compiled::{Compiler, count_invalidation, number, set_compiler};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
@@ -37,12 +39,13 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Bytes of machine code that are kept at most.
+/// Maximum size of machine code in bytes.
 const LIMIT: usize = 32 << 20;
-/// Functions that are compiled with one that calls them, each time that it is found running.
+/// Maximum number of callees that are compiled together with a function, each time it is found
+/// running.
 const CALLEES: usize = 16;
-/// Reductions that a scheduler takes before it has anything compiled: most of what runs at a start is not met again, and a short
-/// program is over before what was made for it pays.
+/// Reductions that a scheduler uses before it has anything compiled. Most code that runs at the
+/// start does not run again, and a short program ends before compiling pays off.
 const STARTS: u64 = 300_000;
 
 /// The machine code of a function.
@@ -50,27 +53,27 @@ struct Object {
     at: usize,
     bytes: usize,
     returns: Vec<u64>,
-    /// How long it took to make.
+    /// How long it took to make, in nanoseconds.
     nanos: u32,
-    /// How often it was found running, up to what the type holds.
+    /// How often it was found running; saturates.
     seen: u8,
-    /// Its name, if there is a log: its module may have gone before it.
+    /// Its name, if there is a log: its module may be gone before it.
     name: Option<Box<str>>,
 }
 
 struct State {
     memory: Memory,
     returns: Returns,
-    /// By entry.
+    /// Functions with machine code, by entry.
     objects: BTreeMap<usize, Object>,
     /// Machine code that was taken back, and since when: threads may still run it.
     leaving: Vec<(Since, usize, usize)>,
     /// Functions that stay interpreted, by entry, and why.
     refused: HashMap<usize, Refusal>,
-    /// Functions without machine code by chance, by entry.
+    /// Functions that have no machine code because of chaos mode, by entry.
     left_out: Vec<usize>,
     names: Names,
-    counts: told::Counts,
+    counts: report::Counts,
 }
 
 struct Owner {
@@ -78,16 +81,16 @@ struct Owner {
     stubs: Stubs,
     steps: Vec<u64>,
     helpers: Helpers,
-    /// Entries that breakpoints were set at. Taken last of all locks.
+    /// Entries at which breakpoints were set. The innermost lock.
     forgotten: Mutex<Vec<usize>>,
     always: bool,
     chaos: bool,
-    log: Option<told::Log>,
+    log: Option<report::Log>,
 }
 
 static OWNER: OnceLock<Owner> = OnceLock::new();
 
-/// Whether a word says which functions get machine code. The empty one says that nothing is said.
+/// Whether a word says which functions get machine code. The empty word is the default.
 fn is_mode(word: &str) -> bool {
     let chaos = |rest: &str| match rest.strip_prefix(':') {
         Some(seed) => seed.parse::<u64>().is_ok(),
@@ -98,7 +101,8 @@ fn is_mode(word: &str) -> bool {
         || word.strip_prefix("chaos").is_some_and(chaos)
 }
 
-/// Makes machine code possible, if the machine and the options allow it. Before any code is named or loaded.
+/// Enables machine code, if the machine and the options allow it. Must be called before any code is
+/// named or loaded.
 pub(crate) fn start(o: &EmulatorOptions) {
     let flags = &o.flags.purlin;
     let asked = flags.machine_code.map_or("", MachineCode::word);
@@ -118,13 +122,13 @@ pub(crate) fn start(o: &EmulatorOptions) {
     if mode == "off" {
         return;
     }
-    // `perf` looks for names in its map where memory is of no file.
+    // `perf` looks for names in its map only for memory without a file.
     let single = o.flags.jit.single_map || o.flags.jit.perf_map;
     let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
     let mut memory = match Memory::new(limit, single) {
         Ok(m) => m,
         Err(e) => {
-            // Machines that have no machine code are no news.
+            // A machine without machine code is not worth a message.
             if e.kind() != std::io::ErrorKind::Unsupported {
                 purlin_term::say!(
                     "purlin: the system allows no machine code ({e}): all is interpreted"
@@ -138,7 +142,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
         purlin_jit::stubs::make(at, fields, &helpers, exits, targets)
     };
-    // They take as many bytes wherever they stand.
+    // Their size does not depend on their address.
     let Some(size) = make(0).map(|m| m.0.len()) else {
         return;
     };
@@ -152,13 +156,13 @@ pub(crate) fn start(o: &EmulatorOptions) {
         return;
     }
     let chaos = chaos::begin(&mode);
-    let log = told::log();
+    let log = report::log();
     if log.is_some() {
-        crate::halt::on_end(told::at_end);
+        crate::halt::on_end(report::at_end);
     }
     engine::set_enter(match chaos {
         true => chaos::enter_by(stubs.enter),
-        false if log.is_some() => told::enter_by(stubs.enter),
+        false if log.is_some() => report::enter_by(stubs.enter),
         false => stubs.enter,
     });
     let mut names = Names::new(o, memory.range());
@@ -173,7 +177,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
             refused: HashMap::new(),
             left_out: Vec::new(),
             names,
-            counts: told::Counts::default(),
+            counts: report::Counts::default(),
         }),
         stubs,
         steps: engine::steps(),
@@ -183,21 +187,22 @@ pub(crate) fn start(o: &EmulatorOptions) {
         chaos,
         log,
     });
-    set_compiled(owner);
+    set_compiler(owner);
     entries().install(owner, number(), fun::uncompiled());
 }
 
 impl Owner {
-    /// A line of the log, if one is kept.
+    /// Writes a line to the log, if there is one.
     fn log(&self, m: &Module, f: &LoweredFunction, what: std::fmt::Arguments) {
         if let Some(log) = &self.log {
-            log.line(&told::name_of(m, f), what);
+            log.line(&report::name_of(m, f), what);
         }
     }
     fn env(&self) -> Env<'_> {
         env(self.helpers, self.stubs, &self.steps, self.chaos)
     }
-    /// Compiles a function, unless it has machine code or is to have none.
+    /// Compiles a function, unless it has machine code or is not to have any. Returns whether it
+    /// did.
     fn make(&self, s: &mut State, m: &Module, f: &LoweredFunction) -> bool {
         let entry = m.at(f.entry);
         if s.objects.contains_key(&(entry as usize))
@@ -206,7 +211,7 @@ impl Owner {
         {
             return false;
         }
-        // SAFETY: the entry of a function of a module that is held.
+        // SAFETY: the entry of a function whose module is held.
         if unsafe { entries().is_patched(entry) } {
             return false;
         }
@@ -216,8 +221,7 @@ impl Owner {
             Ok(made) => made,
             Err(r) => {
                 self.log(m, f, format_args!("refused: {}", r.why()));
-                // What was found there may be a breakpoint that was set just now.
-                // SAFETY: as above.
+                // The patch may be a breakpoint that was set just now. SAFETY: as above.
                 if unsafe { !entries().is_patched(entry) } {
                     s.refused.insert(entry as usize, r);
                 }
@@ -258,7 +262,7 @@ impl Owner {
             returns,
             nanos,
             seen: 0,
-            name: self.log.is_some().then(|| told::name_of(m, f).into()),
+            name: self.log.is_some().then(|| report::name_of(m, f).into()),
         };
         // SAFETY: as above.
         let published = unsafe { entries().publish(entry, outer as u32) };
@@ -277,7 +281,7 @@ impl Owner {
         );
         true
     }
-    /// Takes machine code back. Threads that run it go on until their time slice ends.
+    /// Takes machine code back. Threads that run it continue until their time slice ends.
     fn take_back(&self, s: &mut State, entry: usize) {
         let Some(o) = s.objects.remove(&entry) else {
             return;
@@ -289,14 +293,14 @@ impl Owner {
         self.lost(s, &o, "taken back");
         self.discard(s, o);
     }
-    /// A function that had machine code has none any more.
+    /// Records that a function has lost its machine code.
     fn lost(&self, s: &mut State, o: &Object, why: &str) {
         s.counts.taken_back += 1;
         if let (Some(log), Some(name)) = (&self.log, &o.name) {
             log.line(name, format_args!("{why}"));
         }
     }
-    /// Machine code that nobody comes to any more, save by what is under way.
+    /// Frees machine code when the threads that may still run it have left it.
     fn discard(&self, s: &mut State, o: Object) {
         for pc in o.returns {
             s.returns.remove(pc);
@@ -304,7 +308,7 @@ impl Owner {
         s.names.remove(o.at as u64);
         s.leaving.push((epochs().since(), o.at, o.bytes));
     }
-    /// Takes back what has been forgotten under the lock of entries.
+    /// Takes back the code of entries that were forgotten under the lock of entries.
     fn tidy(&self, s: &mut State) {
         s.returns.tidy();
         let memory = &mut s.memory;
@@ -325,8 +329,9 @@ impl Owner {
             }
         }
     }
-    /// The function at an address, and those that it calls: its module's at first, others' too when it is found again. Whether one of
-    /// them got machine code.
+    /// Compiles the function at an address, and its callees: at first those of its module, later
+    /// those of others too, if the function is found again. Returns whether any of them got machine
+    /// code.
     fn want(&self, pc: *const u64) -> bool {
         if pc.is_null() {
             return false;
@@ -344,8 +349,8 @@ impl Owner {
             return false;
         }
         let itself = self.make(&mut s, &m, &f);
-        // Who serves others waits again so soon that it is always found in the same function: what is found often is looked
-        // through deeper.
+        // Servers are always sampled in their receive loop, so hot functions also compile deeper
+        // callees.
         let levels = match s.objects.get_mut(&entry) {
             Some(o) if o.seen < u8::MAX => {
                 o.seen += 1;
@@ -379,7 +384,7 @@ impl Owner {
     }
 }
 
-/// A function as the compiler takes it.
+/// Returns a function as the compiler takes it.
 fn function_of<'a>(m: &'a Module, f: &LoweredFunction) -> Function<'a> {
     Function {
         code: m.code.words(),
@@ -391,7 +396,7 @@ fn function_of<'a>(m: &'a Module, f: &LoweredFunction) -> Function<'a> {
     }
 }
 
-/// What the compiler is told of this runtime.
+/// Returns the compiler's information about this runtime.
 fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     Env {
         fields: engine::FIELDS,
@@ -412,7 +417,7 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     }
 }
 
-/// The template of the native behind an export, if it has one.
+/// Returns the template of the native behind an export, if it has one.
 pub fn native_with_template(e: &fun::Export) -> Option<Native> {
     let (_, b) = code::native(e.module, e.function, e.arity)?;
     b.traits.template
@@ -425,19 +430,20 @@ fn native(export: u64) -> Option<Native> {
 
 /// Whether the native behind an export changes code.
 fn changes_code(export: u64) -> bool {
-    // SAFETY: the operand of an instruction that is the address of an export, which are never freed.
+    // SAFETY: the operand of an instruction that is the address of an export; exports are never
+    // freed.
     let e = unsafe { &*(export as *const fun::Export) };
     code::native(e.module, e.function, e.arity).is_some_and(|(_, b)| b.traits.changes_code)
 }
 
-/// What an instruction calls.
+/// The target of a call.
 enum Callee {
     Local(operands::Target),
     /// The address of an export.
     External(u64),
 }
 
-/// The function that an instruction calls, if it names one.
+/// Returns the function that an instruction calls, if it names one.
 fn callee(i: &Instruction) -> Option<Callee> {
     Some(match i.op {
         Op::Call => Callee::Local(operands::Call::of(i).to),
@@ -450,7 +456,7 @@ fn callee(i: &Instruction) -> Option<Callee> {
     })
 }
 
-/// Functions that a function calls: of its module, and of others if they are asked for.
+/// Returns the callees of a function: those in its module, and on request those in others.
 fn callees(
     m: &Arc<Module>,
     f: &LoweredFunction,
@@ -498,7 +504,7 @@ fn callees(
     out
 }
 
-impl Compiled for Owner {
+impl Compiler for Owner {
     fn forget(&self, code: Range<usize>) {
         let mut s = self.state.lock();
         self.tidy(&mut s);
@@ -513,7 +519,7 @@ impl Compiled for Owner {
         self.state.lock().memory.taken()
     }
     fn settle(&self) {
-        // Its return points are still in the table: frames that it has left go on in it by those.
+        // Its return points are still in the table: returns to its frames go on in it.
         self.tidy(&mut self.state.lock());
     }
     fn begins(&self) -> Option<i64> {
@@ -535,7 +541,7 @@ impl Compiled for Owner {
         itself || caller
     }
     fn called(&self, pc: *const u64) -> bool {
-        // Some have none by chance.
+        // In chaos mode some functions have none.
         if self.chaos {
             return false;
         }
@@ -564,9 +570,9 @@ impl Compiled for Owner {
     }
 }
 
-impl entries::Compiled for Owner {
-    fn forget(&self, entry: *const u64) {
+impl entries::Invalidated for Owner {
+    fn invalidated(&self, entry: *const u64) {
         self.forgotten.lock().push(entry as usize);
-        takes_back();
+        count_invalidation();
     }
 }

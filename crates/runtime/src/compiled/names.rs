@@ -1,13 +1,15 @@
 //! Names of machine code for tools that look at the process from outside: `perf` and `gdb`.
 //!
-//! * `+JPperf map`: a line for each function in the map that the marks of interpreted code are in (`purlin_kernel::code::perf`).
-//! * `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes and lines of each function. `perf record -k
-//!   mono` finds it by a page of it that is mapped to be executed; `perf inject --jit` makes symbol files of it.
-//! * `gdb` finds the names by its interface for compilers, in any case: see [`super::gdb`].
+//! - `+JPperf map`: a line for each function in the map that also has the marks of interpreted code
+//!   (`purlin_kernel::code::perf`).
+//! - `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes and lines
+//!   of each function. `perf record -k mono` finds it because one of its pages is mapped
+//!   executable; `perf inject --jit` makes symbol files of it.
+//! - `gdb` finds the names by its interface for compilers, in any case: see [`super::gdb`].
 //!
 //! # Invariants
-//! * What can't be written takes names away, no more.
-//! * A function is told before anybody can run it.
+//! - A failed write loses names, nothing else.
+//! - A function is registered before any thread can run it.
 
 use super::gdb::Symbols;
 use crate::code::{self, Module};
@@ -20,25 +22,25 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Who is told.
+/// The tools to notify.
 pub(super) struct Names {
     map: bool,
     dump: Option<Dump>,
     symbols: Symbols,
 }
 
-/// A function that has got machine code, for those who name it.
+/// A function with new machine code, for tools that name it.
 pub(super) struct Named<'a> {
     pub module: &'a Module,
     pub function: &'a LoweredFunction,
-    /// Where its machine code lies.
+    /// Address of its machine code.
     pub at: u64,
     pub bytes: &'a [u8],
-    /// From that byte on code of that word of the module: sorted.
+    /// Start of the machine code of each word of the module; sorted.
     pub places: &'a [(u32, u32)],
 }
 
-/// The name that stock gives a function for `perf`.
+/// Returns the name that stock gives a function for `perf`.
 fn name_of(m: &Module, f: &LoweredFunction) -> String {
     // SAFETY: the word of an atom.
     let name = unsafe { Term::from_raw(f.name) };
@@ -47,7 +49,7 @@ fn name_of(m: &Module, f: &LoweredFunction) -> String {
 }
 
 impl Names {
-    /// With the range that machine code lies in.
+    /// Opens the files. `range` is the range of machine code.
     pub fn new(o: &EmulatorOptions, range: std::ops::Range<u64>) -> Names {
         let jit = &o.flags.jit;
         let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
@@ -64,7 +66,7 @@ impl Names {
             symbols: Symbols::new(range),
         }
     }
-    /// The part that all functions share.
+    /// Registers the stubs, which all functions share.
     pub fn shared(&mut self, at: u64, bytes: &[u8]) {
         const NAME: &str = "$global::shared";
         if self.map {
@@ -86,13 +88,14 @@ impl Names {
         }
         self.symbols.add(n.at, n.bytes.len(), &name);
     }
-    /// The machine code at that address has gone.
+    /// Removes the machine code at that address.
     pub fn remove(&mut self, at: u64) {
         self.symbols.remove(at);
     }
 }
 
-/// A file of machine code for `perf inject --jit`, in the format that `jitdump-specification.txt` of Linux has.
+/// A file of machine code for `perf inject --jit`, in the format of Linux'
+/// `jitdump-specification.txt`.
 struct Dump {
     file: File,
     index: u64,
@@ -103,7 +106,7 @@ const DEBUG_INFO: u32 = 2;
 /// `EM_X86_64`.
 const MACHINE: u32 = 62;
 
-/// Nanoseconds of the clock that `perf record -k mono` takes.
+/// Returns the time of the clock that `perf record -k mono` uses, in nanoseconds.
 fn now() -> u64 {
     let mut t = libc::timespec {
         tv_sec: 0,
@@ -117,7 +120,8 @@ fn now() -> u64 {
 impl Dump {
     fn new(dir: &str) -> std::io::Result<Dump> {
         let path = format!("{dir}/jit-{}.dump", std::process::id());
-        // The directory is everybody's, and the name can be guessed: not through a link that somebody has put there.
+        // Everyone may write to the directory, and the name can be guessed: do not follow a
+        // symbolic link there.
         let mut file = File::options()
             .read(true)
             .write(true)
@@ -132,8 +136,8 @@ impl Dump {
         head.extend(now().to_le_bytes());
         head.extend(0u64.to_le_bytes());
         file.write_all(&head)?;
-        // `perf record` notes this mapping, and that is how the file is found. It stays.
-        // SAFETY: a new mapping of a file of ours, which nobody reads by it.
+        // `perf record` records this mapping, and so the file is found. The mapping stays. SAFETY:
+        // a new mapping of a file of ours, which is never accessed through it.
         let mapped = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -173,7 +177,7 @@ impl Dump {
         self.index += 1;
         self.record(LOAD, &b);
     }
-    /// The lines of the function that comes next.
+    /// Writes the lines of the next function.
     fn lines(&mut self, n: &Named) {
         let mut entries: Vec<u8> = Vec::new();
         let mut count = 0u64;

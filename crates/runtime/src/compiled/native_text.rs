@@ -1,6 +1,7 @@
 //! The machine code that the functions of a file would get, for `purlin disasm --native`.
 //!
-//! It is made as for a program that runs, save that it lies nowhere: addresses of stubs and of bytecode are those of this process.
+//! It is made as for a running program, but not stored in executable memory: addresses of stubs and
+//! of bytecode are those of this process.
 
 use super::{env, function_of};
 use crate::code::{self, LoadFailure, Module};
@@ -12,44 +13,46 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom, fun};
 
-/// The place that machine code is made for: within reach of a jump from the stubs, and where neither bytecode nor this executable is.
+/// The address for which machine code is made: within reach of a jump from the stubs, and away from
+/// bytecode and this executable.
 const BASE: u64 = 0x1000_0000;
 const STUBS_AT: u64 = BASE - 0x10_0000;
 
-/// An address that has a name.
+/// An address with a name.
 pub struct Symbol {
     pub address: u64,
     pub name: String,
 }
 
-/// The functions of a module as bytes.
+/// The machine code of a module's functions.
 pub struct NativeModule {
     pub name: String,
-    /// What has a name and is none of its functions.
+    /// Named addresses other than its functions.
     pub symbols: Vec<Symbol>,
-    /// Where its bytecode lies, by words of eight bytes.
+    /// Address range of its bytecode, in words of eight bytes.
     pub bytecode: std::ops::Range<u64>,
     pub functions: Vec<NativeFunction>,
 }
 
-/// A function as bytes.
+/// The machine code of a function.
 pub struct NativeFunction {
     pub name: String,
     pub arity: u32,
-    /// Where its machine code would lie.
+    /// Address that its machine code would have.
     pub at: u64,
     pub bytes: Vec<u8>,
-    /// The instructions of its bytecode: from that byte on, as text.
+    /// Its bytecode instructions as text, with the byte where their machine code begins.
     pub places: Vec<(u32, String)>,
     /// Remarks on its machine code, likewise.
     pub notes: Vec<(u32, String)>,
-    /// Words of its bytecode.
+    /// Length of its bytecode in words.
     pub words: u32,
     /// Why it would have none.
     pub refused: Option<&'static str>,
 }
 
-/// The machine code of the functions of a module file for which `wanted` holds. None where there is no machine code for this machine.
+/// Compiles the functions of a module file for which `wanted` holds. Returns `None` if there is no
+/// machine code for this machine.
 ///
 /// # Errors
 /// The file is no module that can be loaded.

@@ -1,8 +1,8 @@
-//! The table of return points: where the machine code is that goes on at an address of bytecode.
+//! The table of return points: the machine code that continues at a bytecode address.
 //!
 //! ```text
-//! word 0           slots minus one, a power of two less one
-//! words 1, 2 …     address of bytecode (0: free), address of machine code (0: none any more), for each slot
+//! word 0           number of slots minus one, a power of two less one
+//! words 1, 2 …     bytecode address (0: free) and machine code address (0: removed) of each slot
 //! ```
 //! Code that returns to a frame which no machine call has made looks here, without a lock, and so
 //! does a process that goes on in a receive. One thread at a time writes. A table half of whose
@@ -65,10 +65,10 @@ impl Returns {
         r
     }
     fn publish(&self) {
-        // What reads them does so by atomic instructions: they are written meanwhile.
+        // Readers use atomic loads: the words are written meanwhile.
         set_returns(self.words.as_ptr() as *const u64);
     }
-    /// Frees former tables that nobody reads any more.
+    /// Frees old tables that no thread reads any more.
     pub fn tidy(&mut self) {
         self.former.retain_mut(|(since, _)| !since.passed());
     }
@@ -88,7 +88,7 @@ impl Returns {
             i = (i + 1) & mask;
         }
     }
-    /// Machine code for an address of bytecode.
+    /// Sets the machine code for a bytecode address.
     pub fn set(&mut self, pc: u64, code: u64) {
         let at = self.find(pc);
         let new = self.words[at].load(Ordering::Relaxed) == 0;
@@ -102,7 +102,7 @@ impl Returns {
             self.words[at].store(pc, Ordering::Release);
         }
     }
-    /// No machine code for that address any more.
+    /// Removes the machine code for that address.
     pub fn remove(&mut self, pc: u64) {
         let at = self.find(pc);
         if self.words[at].load(Ordering::Relaxed) == pc {

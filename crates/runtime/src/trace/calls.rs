@@ -637,7 +637,7 @@ impl Host for Effects {
                 };
                 Some(cx.tuple(&[p.module, p.function, arity, line]))
             }
-            Action::CurrentStacktrace => Some(code::stack::told(cx, args.first().copied())),
+            Action::CurrentStacktrace => Some(code::stack::stacktrace(cx, args.first().copied())),
             Action::Silent => {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();

@@ -13,7 +13,7 @@ use super::{Which, flag, number_of, send_to_non_existing_process, state, who};
 use crate::cx::Cx;
 use crate::process::{self, session::Session};
 use purlin_term::sync::RwLock;
-use purlin_term::unused::is_unused_here;
+use purlin_term::unassigned_ids::is_unassigned_id;
 use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub fn sending(cx: &mut Cx, to: Term, msg: Term) {
         // A name that nobody has, and what can't be sent to, are errors of the sender's.
         let there = match to.is_local_pid() {
             true => process::table().find(to).is_some(),
-            false => !(to.is_pid() && is_unused_here(to)),
+            false => !(to.is_pid() && is_unassigned_id(to)),
         };
         let tag = if there {
             am::SEND

@@ -173,7 +173,7 @@ pub(crate) fn ran(who: Term, op: Option<&'static str>, took: i64) {
 pub(crate) fn queue_changed(p: &mut Process) {
     let (pid, queued) = (p.pid(), p.queued_messages());
     let mut told = match p.ext() {
-        Some(e) => std::mem::take(&mut e.long_queue_told),
+        Some(e) => std::mem::take(&mut e.long_queue_notified),
         None => Vec::new(),
     };
     let all = all();
@@ -196,7 +196,7 @@ pub(crate) fn queue_changed(p: &mut Process) {
         }
     }
     if !told.is_empty() {
-        p.ext_mut().long_queue_told = told;
+        p.ext_mut().long_queue_notified = told;
     }
 }
 

@@ -1,8 +1,9 @@
-//! Aliases that have left this runtime in external terms: which process each is an alias of, since the external reference doesn't
-//! say. A reference that comes back is that alias again, as long as it is active.
+//! Aliases that have left this runtime in external terms, with their processes, since the external
+//! reference does not name them. A reference that comes back is that alias again, as long as it is
+//! active.
 //!
-//! An alias that is none any more may leave, too: only its process knows that, which may have ended. When there are many entries it is
-//! looked at which are of any use.
+//! An alias that is no longer active may leave, too: only its process knows that, and it may have
+//! ended. When there are many entries, the useless ones are looked for.
 
 use crate::sync::Mutex;
 use crate::word::Term;
@@ -10,22 +11,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Entries from which on it is looked at which are of any use.
+/// Number of entries above which useless ones are looked for.
 const FIRST_LOOK: usize = 4096;
 
-/// Those that have left and are active.
+/// Aliases that have left and are active.
 #[derive(Default)]
 struct Exported {
     /// The process of each, by its numbers.
     processes: HashMap<[u32; 3], Term>,
-    /// The same by process, so that one that ends doesn't look at those of others.
+    /// The same by process, so that the end of a process does not look at the entries of others.
     by_process: BTreeSet<(u32, [u32; 3])>,
-    /// So many entries, and it is looked at which are of any use.
+    /// Number of entries at which useless ones are looked for next.
     look_at: usize,
 }
 
 impl Exported {
-    /// The processes, and how many entries each has.
+    /// The processes, with the number of their entries.
     fn counts(&self) -> Vec<(Term, usize)> {
         let mut all: Vec<(Term, usize)> = Vec::new();
         for &(data, _) in &self.by_process {
@@ -44,31 +45,31 @@ impl Exported {
     }
 }
 
-/// Told which processes have entries, and how many each.
+/// Function that gets the processes with entries, and their numbers of entries.
 type Look = fn(&[(Term, usize)]);
 static LOOK: OnceLock<Look> = OnceLock::new();
 
-/// Says who looks, where there are many entries, which of them are of any use: see [`keep`].
+/// Sets the function that looks for useless entries when there are many: see [`keep`].
 pub fn on_many(look: Look) {
     let _ = LOOK.set(look);
 }
 
 static EXPORTED: Mutex<Option<Exported>> = Mutex::new(None);
-/// Entries of it, so that where no alias leaves nobody takes the lock.
+/// Number of entries, so that nobody takes the lock as long as no alias has left.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn with<R>(f: impl FnOnce(&mut Exported) -> R) -> R {
     let mut e = EXPORTED.lock();
     let all = e.get_or_insert_default();
     let r = f(all);
-    // Where many have gone it is looked at sooner again.
+    // If many have gone, the next look comes sooner.
     let soon = FIRST_LOOK.max(2 * all.processes.len());
     all.look_at = all.look_at.clamp(FIRST_LOOK, soon);
     COUNT.store(all.processes.len(), Ordering::Release);
     r
 }
 
-/// The reference of these numbers, an alias of the local process `pid`, is encoded.
+/// Notes that the reference with these numbers, an alias of the local process `pid`, is encoded.
 pub fn leaves(numbers: [u32; 3], pid: Term) {
     debug_assert!(pid.is_local_pid());
     let many = with(|e| {
@@ -85,7 +86,7 @@ pub fn leaves(numbers: [u32; 3], pid: Term) {
     }
 }
 
-/// The process that a reference with these numbers is an alias of, if it has left and is active.
+/// The process of the alias with these numbers, if it has left and is active.
 pub fn process_of(numbers: [u32; 3]) -> Option<Term> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
@@ -93,7 +94,7 @@ pub fn process_of(numbers: [u32; 3]) -> Option<Term> {
     with(|e| e.processes.get(&numbers).copied())
 }
 
-/// The reference of these numbers is no alias any more.
+/// Notes that the reference with these numbers is no alias any more.
 #[inline]
 pub fn ended(numbers: impl FnOnce() -> [u32; 3]) {
     if COUNT.load(Ordering::Relaxed) != 0 {
@@ -102,7 +103,8 @@ pub fn ended(numbers: impl FnOnce() -> [u32; 3]) {
     }
 }
 
-/// Keeps only those aliases of a process that are `active`. To be called by the process: nobody else changes what that says.
+/// Keeps only those aliases of a process that are `active`. Called by the process itself, since
+/// nobody else changes that.
 pub fn keep(pid: Term, mut active: impl FnMut([u32; 3]) -> bool) {
     let of_it = (pid.pid_data(), [0; 3])..=(pid.pid_data(), [u32::MAX; 3]);
     let mut gone: Vec<[u32; 3]> =
@@ -111,7 +113,7 @@ pub fn keep(pid: Term, mut active: impl FnMut([u32; 3]) -> bool) {
     with(|e| gone.into_iter().for_each(|n| e.remove(n)));
 }
 
-/// The process has ended, and its aliases with it.
+/// Notes that the process has ended, and its aliases with it.
 #[inline]
 pub fn process_ended(pid: Term) {
     if COUNT.load(Ordering::Relaxed) != 0 {
@@ -132,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_is_no_alias_any_more_does_not_pile_up() {
-        // Of processes that nobody else here has: those with odd numbers have ended, and of the others' aliases one is active.
+        // Processes of this test only: those with odd numbers have ended, and the others have one
+        // active alias each.
         const FIRST: u32 = 1 << 20;
         on_many(|all| {
             for &(pid, n) in all.iter().filter(|a| a.0.pid_data() >= FIRST) {

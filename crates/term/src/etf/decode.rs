@@ -14,20 +14,20 @@ use crate::map;
 use crate::node;
 use crate::record::Definition;
 use crate::release::{self, LONG_REFERENCES_TAKEN, NATIVE_RECORDS, NO_BITS_REFUSED};
-use crate::unused;
+use crate::unassigned_ids;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 
 /// Bits of the first word of a reference in the older formats, and in any that this node makes.
 const REF_FIRST_BITS: u32 = 18;
 
-/// Why bytes are no term.
+/// Reason why bytes are no term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Damaged, cut off, or of an unknown tag; with the offset where that was seen (in the inflated data, if
-    /// compressed).
+    /// They are damaged, cut off, or have an unknown tag; with the offset where that was seen (in
+    /// the inflated data, if compressed).
     Malformed(usize),
-    /// `safe` was asked for and the term names an atom, function or module that is not known.
+    /// `safe` was asked for and the term names an atom, function or module that does not exist.
     Unsafe,
     /// The table of atoms is full.
     AtomTableFull,
@@ -35,10 +35,10 @@ pub enum DecodeError {
     NoFuns,
 }
 
-/// The services that decoding asks of the running system.
+/// Services of the running system that decoding needs.
 pub trait Hooks {
-    /// The export for `fun m:f/arity`; None where the caller has no exports, or with `only_existing` where there is
-    /// none yet.
+    /// The export for `fun m:f/arity`; None if the caller has no exports, or, with `only_existing`,
+    /// if there is none yet.
     fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export>;
     /// The entry of a local fun, made if it is not known. Decoding adds one to its count.
     #[expect(clippy::too_many_arguments, reason = "what the format has of a fun")]
@@ -52,7 +52,7 @@ pub trait Hooks {
         arity: u8,
         num_free: u8,
     ) -> Option<*const FunEntry>;
-    /// The native value behind a local reference of these numbers, if it is alive.
+    /// The native value behind a local reference with these numbers, if it is alive.
     fn magic(&self, _num: [u32; 3]) -> Option<*const MagicRef> {
         None
     }
@@ -79,7 +79,7 @@ impl Hooks for NoHooks {
     }
 }
 
-/// How to decode.
+/// Options of decoding.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Make no new atoms and no new exports.
@@ -88,7 +88,7 @@ pub struct Options<'a> {
     pub atom_cache: &'a [Term],
 }
 
-/// Deflate cannot shrink data more than this.
+/// Maximum factor by which deflate can shrink data.
 const MAX_INFLATION: usize = 1040;
 
 enum Kind {
@@ -106,14 +106,15 @@ enum Kind {
     },
 }
 
-/// A compound under construction: what of it is still to come, and where its parts start among the finished terms.
+/// A compound term under construction: the number of missing parts, and the index of its first part
+/// among the finished terms.
 struct Frame {
     kind: Kind,
     left: usize,
     base: usize,
 }
 
-/// The holder of the bytes that are decoded.
+/// The owner of the bytes that are decoded.
 enum Keeper {
     Caller,
     Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),
@@ -121,17 +122,18 @@ enum Keeper {
     Block(IoSlice),
 }
 
-/// A binary of so many bytes, which are at least half of all, is a part of the block in which they came.
+/// Minimum number of bytes of a binary that becomes a part of the block in which it came. It must
+/// also have at least half of the bytes of that block.
 const SHARED_BYTES: usize = 64 * 1024;
 
-/// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place (decode into a
-/// fragment of its own when yielding).
+/// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place
+/// (decode into a fragment of its own when yielding).
 pub struct Decoder<'b, 'o> {
-    /// Those of `keeper`, if that has any: none of them is handed out for `'b`.
+    /// Those of `keeper`, if it has any: none of them is handed out for `'b`.
     bytes: &'b [u8],
     keeper: Keeper,
     at: usize,
-    /// Bytes of the input that were used, where these are not those of `bytes`.
+    /// Number of input bytes used, if the input is not `bytes`.
     used: Option<usize>,
     safe: bool,
     /// See [`Options::atom_cache`].
@@ -139,25 +141,25 @@ pub struct Decoder<'b, 'o> {
     frames: Vec<Frame>,
     done: Vec<Term>,
     finished: bool,
-    /// Where the term starts, until it is known that all of it is there.
+    /// Start of the term, until it is known that all of it is there.
     unchecked: Option<usize>,
-    /// Where the term starts that was encoded for this runtime only, and its hash.
+    /// Start of a term that was encoded for this runtime only, and its hash.
     local: Option<(usize, u32)>,
     /// The definition of the last record.
     definition: Option<Term>,
-    /// How many atoms were looked up, and the last of them where they are many.
+    /// Number of atoms looked up, and the last ones of them if there are many.
     looked_up: u32,
     recent: Option<Box<Recent>>,
 }
 
-/// Atoms that were looked up lately, by their names: large terms have the same few over and over.
+/// Atoms that were looked up recently, by their names: large terms repeat the same few.
 struct Recent([(ShortName, Term); RECENT]);
 
 const RECENT: usize = 32;
-/// Terms with fewer atoms remember none.
+/// Terms with fewer atoms do not use it.
 const MANY_ATOMS: u32 = 16;
 
-/// A name of up to 16 bytes, and how many it has.
+/// A name of up to 16 bytes, and its length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ShortName(u128, usize);
 
@@ -177,10 +179,11 @@ impl ShortName {
 
 const _: () = assert!(RECENT == 1 << (64 - 59));
 
-/// Most bytes that are checked to be a term before an atom is made that wasn't there: atoms are for ever.
+/// Maximum number of bytes to check before a new atom is made: atoms are never freed.
 const CHECKED_BYTES: usize = 1 << 20;
 
-/// The term that starts (with the version byte) at `bytes[0]`, and how many bytes it took.
+/// The term that starts (with the version byte) at `bytes[0]`, and the number of bytes that it
+/// took.
 pub fn decode<A: Alloc + ?Sized>(
     bytes: &[u8],
     a: &mut A,
@@ -196,7 +199,7 @@ pub fn decode<A: Alloc + ?Sized>(
     Err(DecodeError::Malformed(d.used()))
 }
 
-/// Bytes that are inflated between two looks whether anybody waits for them.
+/// Bytes inflated between two checks whether anybody still waits for them.
 const INFLATED_AT_ONCE: usize = 1 << 16;
 
 fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
@@ -237,7 +240,7 @@ fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
     }
 }
 
-/// Whether an identifier is this node's.
+/// Whether an identifier belongs to this node.
 fn is_this_node(name: Term, creation: u32) -> bool {
     name == NIL || (name == node::this_name() && creation == node::this_creation())
 }
@@ -266,16 +269,17 @@ impl<'b, 'o> Decoder<'b, 'o> {
     pub fn bare(bytes: &'b [u8], opts: Options<'o>) -> Self {
         Self::at(bytes, 0, opts)
     }
-    /// As [`Decoder::bare`], from the byte of that index on, of bytes and atoms that it keeps.
+    /// As [`Decoder::bare`], from the byte with index `at` on, of bytes and atoms that the decoder
+    /// owns.
     pub fn keeping(bytes: IoSlice, at: usize, atoms: Vec<Term>) -> Decoder<'static, 'static> {
         let at = at.min(bytes.len());
         let mut d = Decoder::in_block(bytes, at, Options::default());
         d.atoms = Cow::Owned(atoms);
         d
     }
-    /// Starts where inflated data do.
+    /// Starts at the beginning of inflated data.
     fn inflated(data: Vec<u8>, opts: Options<'o>) -> Self {
-        // SAFETY: the decoder keeps them, and they don't move with it.
+        // SAFETY: the decoder owns them, and they do not move with it.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr(), data.len()) };
         let mut d = Self::at(bytes, 0, opts);
         d.keeper = Keeper::Inflated(data);
@@ -307,7 +311,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             recent: None,
         }
     }
-    /// Steps over the head of a term that was encoded for this runtime only, if it is one.
+    /// Steps over the head of a term that was encoded for this runtime only, if there is one.
     fn enter_local(&mut self) {
         if let [tag::LOCAL, a, b, c, d, ..] = self.bytes[self.at..] {
             self.at += 5;
@@ -315,7 +319,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             self.local = Some((self.at, u32::from_be_bytes([a, b, c, d])));
         }
     }
-    /// Bytes of the input used so far; after the end, by the whole term.
+    /// Number of input bytes used so far; after the end, by the whole term.
     pub fn used(&self) -> usize {
         self.used.unwrap_or(self.at)
     }
@@ -357,7 +361,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok((self.u32()? as u64) << 32 | self.u32()? as u64)
     }
 
-    /// The atom of tag `t`, whose data follow.
+    /// The atom with tag `t`, whose data follow.
     fn atom(&mut self, t: u8) -> Result<Term, DecodeError> {
         let at = self.at;
         let (len, latin1) = match t {
@@ -374,7 +378,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let safe = self.safe;
         self.take(len)?;
         let b = &self.bytes[self.at - len..self.at];
-        // Bytes of ASCII mean the same by each tag.
+        // ASCII means the same under each tag.
         let short = match &self.recent {
             Some(recent) if !latin1 || b.is_ascii() => {
                 let short = ShortName::of(b);
@@ -404,7 +408,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             }
             self.looked_up = self.looked_up.saturating_add(1);
             if self.looked_up == MANY_ATOMS {
-                // No name is that long.
+                // No name is this long.
                 let none = (ShortName(0, usize::MAX), known);
                 self.recent = Some(Box::new(Recent([none; RECENT])));
             }
@@ -423,7 +427,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             atom::AtomError::TableFull => DecodeError::AtomTableFull,
         })
     }
-    /// The name of a node: NIL for the one that a term was encoded by for itself.
+    /// The name of a node: NIL for the encoding node in a term for that node only.
     fn node_name(&mut self) -> Result<Term, DecodeError> {
         if self.local.is_some() && self.bytes.get(self.at) == Some(&tag::NIL) {
             self.at += 1;
@@ -453,8 +457,9 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(short)?;
         if is_this_node(name, creation) {
             if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-                let unused = unused::unused_here(Subtag::ExtPid, num.into(), serial, a);
-                return unused.map_or_else(|| self.bad(), Ok);
+                let unassigned =
+                    unassigned_ids::unassigned_id(Subtag::ExtPid, num.into(), serial, a);
+                return unassigned.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::pid(num | serial << PID_NUM_BITS));
         }
@@ -471,8 +476,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(t == tag::PORT)?;
         if is_this_node(name, creation) {
             if id >> PID_DATA_BITS != 0 {
-                let unused = unused::unused_here(Subtag::ExtPort, id, 0, a);
-                return unused.map_or_else(|| self.bad(), Ok);
+                let unassigned = unassigned_ids::unassigned_id(Subtag::ExtPort, id, 0, a);
+                return unassigned.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::port(id as u32));
         }
@@ -510,7 +515,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             return self.bad();
         }
         if is_this_node(name, creation) {
-            // This node makes none of more words, nor with more in the first.
+            // This node makes no references with more words, nor with more bits in the first.
             if count > 3 && !release::has(LONG_REFERENCES_TAKEN) || wide {
                 return self.bad();
             }
@@ -519,7 +524,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 return Ok(a.pid_ref(num, pid));
             }
             if let Some(m) = hooks.magic(num) {
-                // SAFETY: the hook answers with a value that is alive.
+                // SAFETY: the hook returns a value that is alive.
                 return Ok(unsafe { a.magic_ref(m) });
             }
             return Ok(a.local_ref(num));
@@ -545,7 +550,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(a.big(negative, &digits))
     }
 
-    /// The arity of an external fun, which may have the form of any integer.
+    /// The arity of an external fun, which may be encoded as any integer.
     fn arity(&mut self) -> Result<u8, DecodeError> {
         let (at, t) = (self.at, self.u8()?);
         let magnitude = match t {
@@ -583,7 +588,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         }
     }
 
-    /// Announces a compound of `n` parts; each takes at least one byte, so lying about `n` costs nothing.
+    /// Opens a compound of `n` parts; each takes at least one byte, so lying about `n` costs
+    /// nothing.
     #[inline]
     fn open(&mut self, kind: Kind, n: usize) -> Result<Option<Term>, DecodeError> {
         if n > self.left() {
@@ -597,7 +603,76 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(None)
     }
 
-    /// One term or the start of one. None if a compound was opened.
+    #[inline]
+    fn binary<A: Alloc + ?Sized>(&mut self, a: &mut A) -> Result<Term, DecodeError> {
+        let n = self.u32()? as usize;
+        let at = self.at;
+        let b = self.take(n)?;
+        if n < SHARED_BYTES {
+            return Ok(a.binary(b));
+        }
+        Ok(match &self.keeper {
+            Keeper::Block(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
+            _ => a.binary(&self.bytes[at..at + n]),
+        })
+    }
+    fn bit_binary<A: Alloc + ?Sized>(&mut self, a: &mut A) -> Result<Term, DecodeError> {
+        let n = self.u32()? as usize;
+        let bits = self.u8()? as usize;
+        if (bits == 0) != (n == 0) || bits > 8 || n == 0 && release::has(NO_BITS_REFUSED) {
+            return self.bad();
+        }
+        let b = self.take(n)?;
+        let last = match b.split_last() {
+            None => return Ok(a.binary(&[])),
+            Some(_) if bits == 8 => return Ok(a.binary(b)),
+            Some((last, _)) => last & (0xFFu8 << (8 - bits)),
+        };
+        let bin = if n <= heap_bin_limit() {
+            let (t, p) = a.heap_bin(n);
+            // SAFETY: `heap_bin` made room for n bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(b.as_ptr(), p, n);
+                p.add(n - 1).write(last);
+            }
+            t
+        } else {
+            let r = RcBin::from_bytes(b);
+            // SAFETY: the block is new, and n bytes long; its count is handed over.
+            unsafe {
+                RcBin::bytes(r).add(n - 1).write(last);
+                a.refc_bin(r, n)
+            }
+        };
+        Ok(a.sub_binary(bin, 0, n * 8 - 8 + bits))
+    }
+    fn external_fun<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+    ) -> Result<Term, DecodeError> {
+        let m = self.tagged_atom()?;
+        let f = self.tagged_atom()?;
+        let arity = self.arity()?;
+        let safe = self.safe;
+        let e = hooks.export(m, f, arity, safe).ok_or(if safe {
+            DecodeError::Unsafe
+        } else {
+            DecodeError::NoFuns
+        })?;
+        let p = a.alloc(FUN_WORDS);
+        // SAFETY: all words of the fun are written; it owns nothing, since exports are never freed.
+        Ok(unsafe {
+            let w = p as *mut u64;
+            w.write(header(Subtag::Fun, FUN_WORDS - 1));
+            w.add(1).write(e as u64);
+            w.add(2).write(0);
+            w.add(3).write(arity as u64 | 1 << 16);
+            p.add(4).write(NIL);
+            Term::boxed_at(p)
+        })
+    }
+    /// Decodes one term or the start of one. None if a compound was opened.
     fn next<A: Alloc + ?Sized>(
         &mut self,
         a: &mut A,
@@ -670,77 +745,14 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 };
                 return self.open(Kind::Record { exported }, 2 + 2 * n);
             }
-            tag::BINARY => {
-                let n = self.u32()? as usize;
-                let at = self.at;
-                let b = self.take(n)?;
-                if n < SHARED_BYTES {
-                    return Ok(Some(a.binary(b)));
-                }
-                match &self.keeper {
-                    Keeper::Block(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
-                    _ => a.binary(&self.bytes[at..at + n]),
-                }
-            }
-            tag::BIT_BINARY => {
-                let n = self.u32()? as usize;
-                let bits = self.u8()? as usize;
-                if (bits == 0) != (n == 0) || bits > 8 || n == 0 && release::has(NO_BITS_REFUSED) {
-                    return self.bad();
-                }
-                let b = self.take(n)?;
-                match b.split_last() {
-                    None => a.binary(&[]),
-                    Some(_) if bits == 8 => a.binary(b),
-                    Some((last, _)) => {
-                        let last = last & (0xFFu8 << (8 - bits));
-                        let bin = if n <= heap_bin_limit() {
-                            let (t, p) = a.heap_bin(n);
-                            // SAFETY: heap_bin made room for n bytes.
-                            unsafe {
-                                std::ptr::copy_nonoverlapping(b.as_ptr(), p, n);
-                                p.add(n - 1).write(last);
-                            }
-                            t
-                        } else {
-                            let r = RcBin::from_bytes(b);
-                            // SAFETY: the block is new, and n bytes long; its count is handed over.
-                            unsafe {
-                                RcBin::bytes(r).add(n - 1).write(last);
-                                a.refc_bin(r, n)
-                            }
-                        };
-                        a.sub_binary(bin, 0, n * 8 - 8 + bits)
-                    }
-                }
-            }
+            tag::BINARY => self.binary(a)?,
+            tag::BIT_BINARY => self.bit_binary(a)?,
             tag::PID | tag::NEW_PID => self.pid(a, t == tag::PID)?,
             tag::PORT | tag::NEW_PORT | tag::V4_PORT => self.port(a, t)?,
             tag::REFERENCE | tag::NEW_REFERENCE | tag::NEWER_REFERENCE => {
                 self.reference(a, hooks, t)?
             }
-            tag::EXPORT => {
-                let m = self.tagged_atom()?;
-                let f = self.tagged_atom()?;
-                let arity = self.arity()?;
-                let safe = self.safe;
-                let e = hooks.export(m, f, arity, safe).ok_or(if safe {
-                    DecodeError::Unsafe
-                } else {
-                    DecodeError::NoFuns
-                })?;
-                let p = a.alloc(FUN_WORDS);
-                // SAFETY: all words of the fun are written; it owns nothing, since exports are never freed.
-                unsafe {
-                    let w = p as *mut u64;
-                    w.write(header(Subtag::Fun, FUN_WORDS - 1));
-                    w.add(1).write(e as u64);
-                    w.add(2).write(0);
-                    w.add(3).write(arity as u64 | 1 << 16);
-                    p.add(4).write(NIL);
-                    Term::boxed_at(p)
-                }
-            }
+            tag::EXPORT => self.external_fun(a, hooks)?,
             tag::NEW_FUN => {
                 self.u32()?;
                 let arity = self.u8()?;
@@ -760,7 +772,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         }))
     }
 
-    /// The compound whose parts are all there.
+    /// Makes the compound whose parts are all there.
     fn close<A: Alloc + ?Sized>(
         &mut self,
         a: &mut A,
@@ -782,7 +794,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     return self.bad();
                 }
                 let (module, name) = (parts[0], parts[1]);
-                // Records that come one after the other mostly are of one kind.
+                // Consecutive records are mostly of one kind.
                 let known = self.definition.and_then(Definition::of).filter(|d| {
                     d.module() == module
                         && d.name() == name
@@ -840,7 +852,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(t)
     }
 
-    /// Goes on for up to `budget` terms: the term once it is complete, None if there is more to do.
+    /// Continues for up to `budget` terms; returns the term once it is complete, None if there is
+    /// more to do.
     pub fn step<A: Alloc + ?Sized>(
         &mut self,
         a: &mut A,
@@ -882,8 +895,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
 }
 
-/// Bytes that are gone over to see whether they are a term, as far as lengths and tags tell; whether the term was encoded for
-/// this runtime only.
+/// Bytes that are checked to be a term, as far as lengths and tags tell; and whether the term was
+/// encoded for this runtime only.
 struct Skip<'b>(&'b [u8], bool);
 
 impl Skip<'_> {
@@ -891,7 +904,7 @@ impl Skip<'_> {
         self.0 = self.0.get(n..)?;
         Some(())
     }
-    /// A number of `n` bytes.
+    /// Reads a number of `n` bytes.
     fn number(&mut self, n: usize) -> Option<usize> {
         let (b, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
@@ -916,13 +929,13 @@ impl Skip<'_> {
         }
         self.bytes(more)
     }
-    /// Whether a term stands here.
+    /// Whether a term starts here.
     fn term(mut self) -> bool {
         let mut left = 1;
         while left > 0 {
             left -= 1;
             match self.one() {
-                // Each takes a byte at least.
+                // Each takes at least one byte.
                 Some(parts) if parts <= self.0.len() => left += parts,
                 _ => return false,
             }
@@ -932,7 +945,7 @@ impl Skip<'_> {
         }
         true
     }
-    /// A term without its parts: how many those are.
+    /// Skips a term without its parts; returns the number of parts.
     fn one(&mut self) -> Option<usize> {
         let all = self.0;
         let mut parts = 0;
@@ -968,7 +981,7 @@ impl Skip<'_> {
             tag::EXPORT => {
                 self.atom()?;
                 self.atom()?;
-                // The arity, in the form of any integer.
+                // The arity, encoded as any integer.
                 parts = 1;
             }
             tag::NEW_FUN => {
@@ -984,7 +997,8 @@ impl Skip<'_> {
     }
 }
 
-/// A float as older encoders write it: digits, a point or a comma, digits, and a power of ten, maybe.
+/// A float in the format of older encoders: digits, a point or a comma, digits, and optionally a
+/// power of ten.
 fn text_float(text: &[u8]) -> Option<f64> {
     let after_digits = |s: &[u8]| {
         let n = s.iter().take_while(|c| c.is_ascii_digit()).count();

@@ -4,7 +4,7 @@ use super::{VERSION, aliases, tag};
 use crate::atom;
 use crate::compare::cmp_exact;
 use crate::ending;
-use crate::layout::RefView;
+use crate::layout::{Bits, FunView, RefView};
 use crate::magic;
 use crate::node;
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
@@ -12,16 +12,17 @@ use crate::print::format_float_scientific;
 use crate::release::{self, EXACT_FUN_SIZES, PORTS_OF_64_BITS, UTF8_ATOMS_OUT};
 use crate::word::Term;
 
-/// How to encode; the default is that of `term_to_binary/1`.
+/// Options of encoding; the default is that of `term_to_binary/1`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// 0: floats as text. 1: floats as 8 bytes. 2: also all atoms as UTF-8.
     pub minor_version: u8,
-    /// Level of compression, 1 to 9; 0 for none. A term that would not get smaller is left as it is.
+    /// Level of compression, 1 to 9; 0 for none. A term that would not become smaller is left
+    /// uncompressed.
     pub compressed: u32,
     /// Keys of maps in term order, so that equal maps give equal bytes in every runtime.
     pub deterministic: bool,
-    /// For this runtime only: its identifiers stay its own even if the node is given another name.
+    /// For this runtime only: its identifiers stay its own even if the node gets another name.
     pub local: bool,
 }
 
@@ -36,18 +37,18 @@ impl Default for Options {
     }
 }
 
-/// The largest number of a port that `NEW_PORT_EXT` is used for, in the releases that use it.
+/// Largest port number for which `NEW_PORT_EXT` is used, in the releases that use it.
 const MAX_V3_PORT: u64 = (1 << 28) - 1;
-/// Bytes before a term that is encoded for this runtime only: version, tag and hash.
+/// Number of bytes before a term that is encoded for this runtime only: version, tag and hash.
 const LOCAL_HEAD: usize = 6;
-/// Bytes that there is room for at first.
+/// Initial capacity in bytes.
 const FIRST_ROOM: usize = 256;
-/// The longest list that is encoded as a string.
+/// Maximum length of a list that is encoded as a string.
 const MAX_STRING: usize = 0xFFFF;
 
-/// Slots of the cache of atoms that a connection to another node has, in each direction.
+/// Number of slots of the atom cache of a connection to another node, in each direction.
 pub const ATOM_SLOTS: usize = 2048;
-/// Most atoms that one message refers to by their slots.
+/// Maximum number of atoms that one message refers to by their slots.
 const MAX_ATOM_REFS: usize = 255;
 
 /// The slot of an atom.
@@ -56,7 +57,8 @@ pub fn atom_slot(t: Term) -> usize {
     t.atom_index() as usize % ATOM_SLOTS
 }
 
-/// The atoms of one message, which its header says or names by their slots: [`tag::ATOM_CACHE_REF`] refers to them.
+/// The atoms of one message, which its header has in full or by their slots:
+/// [`tag::ATOM_CACHE_REF`] refers to them.
 pub struct AtomRefs {
     /// For each slot the place of the atom, from 1; 0: no atom of that slot yet.
     at: Box<[u8; ATOM_SLOTS]>,
@@ -70,7 +72,7 @@ impl AtomRefs {
             atoms: Vec::new(),
         }
     }
-    /// The place of an atom. None: it has to be said in full.
+    /// The place of an atom. None: it has to be encoded in full.
     fn place(&mut self, t: Term) -> Option<u8> {
         let at = &mut self.at[atom_slot(t)];
         match *at {
@@ -83,13 +85,13 @@ impl AtomRefs {
             n => (self.atoms[n as usize - 1] == t).then(|| n - 1),
         }
     }
-    /// Gives those atoms their places anew, which had them by [`AtomRefs::take`]: there are none yet.
+    /// Restores the places of atoms that [`AtomRefs::take`] returned. There are none yet.
     pub fn put_back(&mut self, atoms: &[Term]) {
         for &t in atoms {
             self.place(t);
         }
     }
-    /// The atoms in order of their places, which are taken out.
+    /// Takes out the atoms in order of their places.
     pub fn take(&mut self) -> Vec<Term> {
         for &t in &self.atoms {
             self.at[atom_slot(t)] = 0;
@@ -104,9 +106,10 @@ impl Default for AtomRefs {
     }
 }
 
-/// Appends a term to `out`, as a connection to another node sends it: without version, atoms as UTF-8, or referred to by
-/// `refs`. What `binaries` gets is left out: binaries of at least `leave_out` bytes, each with the index of the byte that its
-/// whole bytes belong in front of.
+/// Appends a term to `out`, as a connection to another node sends it: without version, with atoms
+/// as UTF-8, or referred to by `refs`. Leaves out the whole bytes of binaries of at least
+/// `leave_out` bytes: `binaries` gets them, each with the index of the byte that they belong in
+/// front of.
 pub fn encode_bare(
     t: Term,
     out: &mut Vec<u8>,
@@ -132,16 +135,16 @@ pub fn encode_bare(
 }
 
 enum Todo {
-    /// So many terms from there on.
+    /// Consecutive terms: their address and number.
     Terms(*const Term, usize),
     One(Term),
     /// The rest of a list whose length is written.
     Rest(Term),
     /// Pairs of a map from an index on.
     Pairs(Vec<(Term, Term)>, usize),
-    /// So many keys from the first address on, each with its value behind the second.
+    /// Keys and values of a flat map: their addresses and number.
     Flat(*const Term, *const Term, usize),
-    /// Write the size of the fun that starts there; and how many bytes had been left out before it.
+    /// Write the size of the fun that starts there; with the number of bytes left out before it.
     FunSize(usize, usize),
 }
 
@@ -150,33 +153,35 @@ pub struct Encoder {
     out: Vec<u8>,
     todo: Vec<Todo>,
     opts: Options,
-    /// Whether the version byte and compression are to be added.
+    /// Whether version byte and compression are left out.
     bare: bool,
-    /// Binaries of at least so many bytes are left out.
+    /// Binaries of at least this many bytes are left out.
     leave_out: usize,
-    /// Binaries that were left out, each with the number of bytes before it that weren't.
+    /// Binaries that were left out, each with the number of encoded bytes before it.
     left_out: Vec<(usize, Term)>,
-    /// Bytes of those.
+    /// Number of bytes of those.
     left_bytes: usize,
     /// Atoms that are referred to.
     refs: Option<AtomRefs>,
-    /// Bytes that `external_size` tells beyond those that there are: stock reckons with five for each small integer in a fun.
+    /// Bytes that `external_size` reports beyond the actual ones: stock counts five for each small
+    /// integer in a fun.
     spare_bytes: usize,
-    /// A binary has more bytes than the format can tell: what there is is no encoding.
+    /// A binary has more bytes than the format can express: the result is no encoding.
     too_long: bool,
 }
 
 /// An encoding without the contents of its large binaries.
 pub struct Parts {
     pub bytes: Vec<u8>,
-    /// Bitstrings whose whole bytes belong in front of the byte of that index.
+    /// Bitstrings whose whole bytes belong in front of the byte with that index.
     pub binaries: Vec<(usize, Term)>,
-    /// Bytes of the whole, and what stock's `external_size` counts beyond them.
+    /// Number of bytes of the whole, including those that only stock's `external_size` counts.
     pub size: usize,
 }
 
-/// Encodes, without compression, but for the contents of binaries of at least `leave_out` bytes that start at a byte.
-/// None: a binary has 4 GiB or more, which the format can't tell; or nobody waits for it any more.
+/// Encodes without compression, except the contents of byte-aligned binaries of at least
+/// `leave_out` bytes. None if a binary has 4 GiB or more, which the format cannot express, or if
+/// nobody waits for the result any more.
 pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Option<Parts> {
     let opts = Options {
         compressed: 0,
@@ -217,8 +222,8 @@ pub fn encode_all(t: Term, opts: Options) -> Option<Vec<u8>> {
     None
 }
 
-/// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
-/// None as for [`encode_parts`].
+/// The result of `external_size`: the number of bytes that [`encode`] makes without compression,
+/// and those that stock counts beyond them. None as for [`encode_parts`].
 pub fn external_size(t: Term, opts: Options) -> Option<usize> {
     let opts = Options {
         compressed: 0,
@@ -231,7 +236,8 @@ pub fn external_size(t: Term, opts: Options) -> Option<usize> {
         if let Some(bytes) = e.step(TERMS_KEPT) {
             return (!e.too_long).then_some(size + bytes.len() + e.left_bytes + e.spare_bytes);
         }
-        // Nobody reads the bytes: what is measured makes room for what follows, unless the size of a fun is to be written there.
+        // Nobody reads the bytes: they are dropped once measured, unless the size of a fun has yet
+        // to be written there.
         if !opts.local && !e.todo.iter().any(|t| matches!(t, Todo::FunSize(..))) {
             size += e.out.len();
             e.out.clear();
@@ -241,10 +247,10 @@ pub fn external_size(t: Term, opts: Options) -> Option<usize> {
     None
 }
 
-/// Bytes that are compressed between two looks whether anybody waits for them: a few milliseconds.
+/// Bytes compressed between two checks whether anybody still waits for them: a few milliseconds.
 const COMPRESSED_AT_ONCE: usize = 1 << 16;
 
-/// So many terms are measured before their bytes are forgotten.
+/// Number of terms measured before their bytes are dropped.
 const TERMS_KEPT: usize = 4096;
 
 impl Encoder {
@@ -271,7 +277,7 @@ impl Encoder {
             too_long: false,
         }
     }
-    /// Without version byte and compression, behind what `out` holds already (distribution).
+    /// Without version byte and compression, behind what `out` already holds (distribution).
     pub fn bare(t: Term, opts: Options, out: Vec<u8>) -> Encoder {
         Encoder {
             out,
@@ -315,7 +321,7 @@ impl Encoder {
             self.out.extend(name.as_bytes());
         }
     }
-    /// The name of a node, and the creation to be written behind it.
+    /// Writes the name of a node; returns the creation to be written behind it.
     fn node(&mut self, name: Term, creation: u32) -> u32 {
         if self.opts.local && name == node::this_name() && creation == node::this_creation() {
             self.out.push(tag::NIL);
@@ -368,120 +374,103 @@ impl Encoder {
             self.todo.push(Todo::Rest(t));
         }
     }
-    fn term(&mut self, t: Term) {
-        if let Some(v) = t.as_small() {
-            self.small(v);
-        } else if t.is_atom() {
-            self.atom(t);
-        } else if t.is_nil() {
-            self.out.push(tag::NIL);
-        } else if t.is_list_ptr() {
-            self.list(t);
-        } else if let Some(e) = t.as_tuple() {
-            if e.len() < 256 {
-                self.out.extend([tag::SMALL_TUPLE, e.len() as u8]);
-            } else {
-                self.out.push(tag::LARGE_TUPLE);
-                self.u32(e.len() as u32);
-            }
-            self.todo.push(Todo::Terms(e.as_ptr(), e.len()));
-        } else if let Some((neg, d)) = t.as_big() {
-            self.big(neg, d);
-        } else if let Some(f) = t.as_float() {
-            if self.opts.minor_version == 0 {
-                self.out.push(tag::FLOAT);
-                let end = self.out.len() + 31;
-                self.out.extend(format_float_scientific(f, 20).as_bytes());
-                self.out.resize(end, 0);
-            } else {
-                self.out.push(tag::NEW_FLOAT);
-                self.out.extend(f.to_bits().to_be_bytes());
-            }
-        } else if let Some(b) = t.as_bits() {
-            let n = b.bit_len.div_ceil(8);
-            // What goes to another node is measured by who sends it.
-            if u32::try_from(n).is_err() && !self.bare {
-                self.too_long = true;
-                self.todo.clear();
-                return;
-            }
-            let left = (b.bit_len & 7) as u8;
-            self.out.push(if left == 0 {
-                tag::BINARY
-            } else {
-                tag::BIT_BINARY
-            });
-            self.u32(n as u32);
+    #[inline]
+    fn float(&mut self, f: f64) {
+        if self.opts.minor_version == 0 {
+            self.out.push(tag::FLOAT);
+            let end = self.out.len() + 31;
+            self.out.extend(format_float_scientific(f, 20).as_bytes());
+            self.out.resize(end, 0);
+        } else {
+            self.out.push(tag::NEW_FLOAT);
+            self.out.extend(f.to_bits().to_be_bytes());
+        }
+    }
+    /// Writes the bitstring `t`, whose data are `b`.
+    #[inline]
+    fn bits(&mut self, t: Term, b: &Bits) {
+        let n = b.bit_len.div_ceil(8);
+        // The sender measures what goes to another node.
+        if u32::try_from(n).is_err() && !self.bare {
+            self.too_long = true;
+            self.todo.clear();
+            return;
+        }
+        let left = (b.bit_len & 7) as u8;
+        self.out.push(if left == 0 {
+            tag::BINARY
+        } else {
+            tag::BIT_BINARY
+        });
+        self.u32(n as u32);
+        if left != 0 {
+            self.out.push(left);
+        }
+        let whole = b.bit_len / 8;
+        if b.bit_offset == 0 && whole >= self.leave_out {
+            // Its whole bytes: the bits behind them follow as a byte of their own.
+            self.left_out.push((self.out.len(), t));
+            self.left_bytes += whole;
             if left != 0 {
-                self.out.push(left);
+                // SAFETY: the bits left over lie in the byte behind the whole ones.
+                let last = unsafe { *b.base.add(whole) };
+                self.out.push(last & (0xFF << (8 - left)));
             }
-            let whole = b.bit_len / 8;
-            if b.bit_offset == 0 && whole >= self.leave_out {
-                // Its whole bytes: the bits behind them come as a byte of their own.
-                self.left_out.push((self.out.len(), t));
-                self.left_bytes += whole;
-                if left != 0 {
-                    // SAFETY: the bits left over lie in the byte behind the whole ones.
-                    let last = unsafe { *b.base.add(whole) };
-                    self.out.push(last & (0xFF << (8 - left)));
-                }
-            } else {
-                match b.as_bytes() {
-                    Some(s) => self.out.extend(s),
-                    None => self.out.extend(b.shifted()),
-                }
+        } else {
+            match b.as_bytes() {
+                Some(s) => self.out.extend(s),
+                None => self.out.extend(b.shifted()),
             }
-        } else if let Some(r) = t.as_record() {
-            self.out.push(tag::RECORD);
-            self.u32(r.values.len() as u32);
-            self.out.push(r.definition.is_exported() as u8);
-            self.atom(r.definition.module());
-            self.atom(r.definition.name());
-            for &k in r.definition.keys() {
-                self.atom(k);
-            }
+        }
+    }
+    /// Writes the head of the map `t` of `n` pairs.
+    #[inline]
+    fn map(&mut self, t: Term, n: usize) {
+        self.out.push(tag::MAP);
+        self.u32(n as u32);
+        if let Some((keys, values)) = t.as_flatmap().filter(|_| !self.opts.deterministic) {
             self.todo
-                .push(Todo::Terms(r.values.as_ptr(), r.values.len()));
-        } else if let Some(n) = t.map_size() {
-            self.out.push(tag::MAP);
-            self.u32(n as u32);
-            if let Some((keys, values)) = t.as_flatmap().filter(|_| !self.opts.deterministic) {
-                self.todo
-                    .push(Todo::Flat(keys.as_ptr(), values.as_ptr(), keys.len()));
-                return;
+                .push(Todo::Flat(keys.as_ptr(), values.as_ptr(), keys.len()));
+            return;
+        }
+        let mut pairs = Vec::with_capacity(n);
+        hashmap_pairs(t, &mut pairs);
+        if self.opts.deterministic {
+            pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
+        }
+        self.todo.push(Todo::Pairs(pairs, 0));
+    }
+    #[inline]
+    fn fun(&mut self, f: FunView) {
+        if let Some(e) = f.export() {
+            self.out.push(tag::EXPORT);
+            self.atom(e.module);
+            self.atom(e.function);
+            self.small(e.arity as i64);
+        } else if let Some(e) = f.local() {
+            self.out.push(tag::NEW_FUN);
+            self.todo
+                .push(Todo::FunSize(self.out.len(), self.left_bytes));
+            self.u32(0);
+            self.out.push(f.arity);
+            self.out.extend(e.uniq);
+            self.u32(e.index);
+            self.u32(f.env.len() as u32);
+            self.atom(e.module);
+            let at = self.out.len();
+            self.small(e.old_index as i64);
+            self.small(e.old_uniq);
+            if !release::has(EXACT_FUN_SIZES) {
+                self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
             }
-            let mut pairs = Vec::with_capacity(n);
-            hashmap_pairs(t, &mut pairs);
-            if self.opts.deterministic {
-                pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
-            }
-            self.todo.push(Todo::Pairs(pairs, 0));
-        } else if let Some(f) = t.as_fun() {
-            if let Some(e) = f.export() {
-                self.out.push(tag::EXPORT);
-                self.atom(e.module);
-                self.atom(e.function);
-                self.small(e.arity as i64);
-            } else if let Some(e) = f.local() {
-                self.out.push(tag::NEW_FUN);
-                self.todo
-                    .push(Todo::FunSize(self.out.len(), self.left_bytes));
-                self.u32(0);
-                self.out.push(f.arity);
-                self.out.extend(e.uniq);
-                self.u32(e.index);
-                self.u32(f.env.len() as u32);
-                self.atom(e.module);
-                let at = self.out.len();
-                self.small(e.old_index as i64);
-                self.small(e.old_uniq);
-                if !release::has(EXACT_FUN_SIZES) {
-                    self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
-                }
-                self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
-                self.todo.push(Todo::One(f.maker()));
-            }
-        } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+            self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
+            self.todo.push(Todo::One(f.maker()));
+        }
+    }
+    /// Writes a pid, port or reference.
+    #[inline]
+    fn identifier(&mut self, t: Term) {
+        if let Some((num, serial, name, creation)) = pid_parts(t) {
             self.out.push(tag::NEW_PID);
             let creation = self.node(name, creation);
             self.u32(num);
@@ -515,6 +504,48 @@ impl Encoder {
             }
         }
     }
+    fn term(&mut self, t: Term) {
+        if let Some(v) = t.as_small() {
+            self.small(v);
+        } else if t.is_atom() {
+            self.atom(t);
+        } else if t.is_nil() {
+            self.out.push(tag::NIL);
+        } else if t.is_list_ptr() {
+            self.list(t);
+        } else if let Some(e) = t.as_tuple() {
+            if e.len() < 256 {
+                self.out.extend([tag::SMALL_TUPLE, e.len() as u8]);
+            } else {
+                self.out.push(tag::LARGE_TUPLE);
+                self.u32(e.len() as u32);
+            }
+            self.todo.push(Todo::Terms(e.as_ptr(), e.len()));
+        } else if let Some((neg, d)) = t.as_big() {
+            self.big(neg, d);
+        } else if let Some(f) = t.as_float() {
+            self.float(f);
+        } else if let Some(b) = t.as_bits() {
+            self.bits(t, &b);
+        } else if let Some(r) = t.as_record() {
+            self.out.push(tag::RECORD);
+            self.u32(r.values.len() as u32);
+            self.out.push(r.definition.is_exported() as u8);
+            self.atom(r.definition.module());
+            self.atom(r.definition.name());
+            for &k in r.definition.keys() {
+                self.atom(k);
+            }
+            self.todo
+                .push(Todo::Terms(r.values.as_ptr(), r.values.len()));
+        } else if let Some(n) = t.map_size() {
+            self.map(t, n);
+        } else if let Some(f) = t.as_fun() {
+            self.fun(f);
+        } else {
+            self.identifier(t);
+        }
+    }
     fn finish(&mut self) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.out);
         if self.opts.local && !self.bare {
@@ -540,7 +571,8 @@ impl Encoder {
             _ => out,
         }
     }
-    /// Goes on for up to `budget` terms: the bytes once they are complete, None if there is more to do.
+    /// Continues for up to `budget` terms; returns the bytes once they are complete, None if there
+    /// is more to do.
     pub fn step(&mut self, budget: usize) -> Option<Vec<u8>> {
         for _ in 0..budget {
             let t = match self.todo.last_mut() {
@@ -555,7 +587,8 @@ impl Encoder {
                         self.todo.pop();
                         continue;
                     }
-                    // SAFETY: n words are left there (elements of a tuple or environment in hand).
+                    // SAFETY: `n` words are left there (elements of a tuple or environment in
+                    // hand).
                     unsafe {
                         let t = **p;
                         *p = p.add(1);
@@ -588,7 +621,7 @@ impl Encoder {
                         self.todo.pop();
                         continue;
                     }
-                    // SAFETY: n keys and as many values are left there (of a flat map in hand).
+                    // SAFETY: `n` keys and as many values are left there (of a flat map in hand).
                     let (k, v) = unsafe {
                         let pair = (**keys, **values);
                         *keys = keys.add(1);

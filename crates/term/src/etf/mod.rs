@@ -1,8 +1,10 @@
-//! The external term format: the one codec for literals, files, ports, distribution and `term_to_binary`.
+//! The external term format: the one codec for literals, files, ports, distribution and
+//! `term_to_binary`.
 //!
-//! The format's facts are those of the "External Term Format" chapter of the ERTS user's guide. Input is hostile:
-//! every length is checked against the bytes that are left before anything is allocated for it, nothing recurses,
-//! and both directions can stop after a budget of terms and go on later.
+//! The format's facts are those of the "External Term Format" chapter of the ERTS user's guide.
+//! Input is hostile: every length is checked against the bytes that are left before anything is
+//! allocated for it, nothing recurses, and both directions can stop after a budget of terms and
+//! continue later.
 
 pub mod aliases;
 pub mod decode;
@@ -51,7 +53,8 @@ pub mod tag {
     pub const LOCAL: u8 = 121;
 }
 
-/// The hash in the head of a term that was encoded for this runtime only: no other makes the same of these bytes.
+/// The hash in the head of a term that was encoded for this runtime only: no other runtime computes
+/// the same hash of these bytes.
 fn local_hash(bytes: &[u8]) -> u32 {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
     static KEY: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();
@@ -63,7 +66,8 @@ fn local_hash(bytes: &[u8]) -> u32 {
 
 static LOCAL_IS_FIXED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Terms that are encoded for this runtime only have the same bytes in each: where a run is to be repeated.
+/// Makes the bytes of terms encoded for this runtime only the same in every runtime, for runs that
+/// are to be repeated.
 pub fn fix_local() {
     LOCAL_IS_FIXED.store(true, std::sync::atomic::Ordering::Relaxed);
 }

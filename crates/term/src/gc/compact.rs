@@ -1,24 +1,29 @@
-//! Collecting a large old generation where it lies: what is live is marked in a bitmap, one bit a word, then slid
-//! together, in the order it lies in. A copying sweep would hold the generation twice for as long as it runs; this
-//! takes a fortieth of it besides, and leaves out the copy to the old block that the next minor collection would make.
+//! Collecting a large old generation in place: live words are marked in a bitmap, one bit a word,
+//! and then slid together in their order. A copying sweep would hold the generation twice while it
+//! runs; this takes a fortieth of it in addition, and saves the copy to the old block that the next
+//! minor collection would make.
 //!
-//! Invariants:
-//! * The young block was just copied, so that only live young objects are scanned for what they refer to, and nothing
-//!   old refers to them. Nor does it to a message that is looked at ([`Heap::window`]), nor to a fragment: what points there
-//!   is young.
-//! * A marked object has all its words marked. New places are counted from the bitmap, so none is written before every
-//!   pointer is known, and a word never moves towards a higher place than its own within a block.
-//! * What was sent and lies in a region as well is not marked: its references lead to the region ([`mark_sent`]).
+//! # Invariants
+//! * The young block was just copied, so that only live young objects are scanned for what they
+//!   refer to, and nothing old refers to them. Nor does anything old refer to a message that is
+//!   looked at ([`Heap::window`]), or to a fragment: what points there is young.
+//! * A marked object has all its words marked. New places are counted from the bitmap, so none is
+//!   written before every pointer is known, and within a block a word never moves to a higher place
+//!   than its own.
+//! * A sent term that also lies in a region is not marked: references to it are redirected to the
+//!   region ([`mark_sent`]).
 //!
 //! # The algorithm
-//! 1. Mark. Each slot outside the generation that leads into it is followed ([`Marker`]). A met object gets all its bits set.
-//! 2. Count. `before[k]` is the number of live words in front of word `k` of the bitmap. With it the new place of a word is known
-//!    without any mark in the object: `to`, and 8 bytes for each live word below it ([`Map::place`]). Where little has died, that is
-//!    all: the dead become free runs ([`steps::leave`]), and nothing moves.
-//! 3. Choose the block: it stays, is made longer or shorter where it lies, or is exchanged for another.
-//! 4. Take the dead off the off-heap list, and link the others by their new places.
-//! 5. Lead roots, stack and young block to the new places.
-//! 6. Slide, in the order of addresses: lead the terms of an object, then move it down.
+//! 1. Mark. Follows each slot outside the generation that leads into it ([`Marker`]), and sets all
+//!    bits of each object met.
+//! 2. Count. `before[k]` is the number of live words in front of word `k` of the bitmap. It gives
+//!    the new place of a word without any mark in the object: `to`, and 8 bytes for each live word
+//!    below it ([`Map::place`]). If little has died, that is all: dead words become free runs
+//!    ([`steps::leave`]), and nothing moves.
+//! 3. Choose the block: it stays, grows or shrinks in place, or is exchanged for another.
+//! 4. Take dead objects off the off-heap list, and link the others by their new places.
+//! 5. Redirect roots, stack and young block to the new places.
+//! 6. Slide, in the order of addresses: redirect the terms of an object, then move it down.
 //!
 //! ```text
 //! the old block    A A A . . B B . C . . .      A, B, C: live objects; dots: dead words
@@ -44,22 +49,22 @@ use crate::stress::{self, poison, stress};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_subtag};
 use std::sync::atomic::Ordering;
 
-/// The generation holds at most so many words: places are 32 bits wide.
+/// Maximum number of words in the generation: places are 32 bits wide.
 pub(crate) const MOST_WORDS: usize = u32::MAX as usize;
 
 /// Which words live, and where they go.
 pub(super) struct Map {
-    /// Where the generation was when the pointers to it were written, and its length in bytes.
+    /// The address of the generation when the pointers to it were written, and its length in bytes.
     pub(super) base: usize,
     pub(super) len: usize,
-    /// One bit a word.
+    /// One bit for each word.
     pub(super) live: Vec<u64>,
-    /// Live words before each of the bitmap's words.
+    /// Number of live words before each of the bitmap's words.
     before: Vec<u32>,
-    /// Where the first live word goes.
+    /// The place of the first live word.
     to: usize,
-    /// Addresses (start, length) of what moves: not what lies below the first dead word, if the block stays where it is. To
-    /// find that a pointer leads there takes no look at the maps.
+    /// Addresses (start, length) that move: without the part below the first dead word, if the
+    /// block stays in place. A pointer there needs no look at the maps.
     moves: (usize, usize),
 }
 
@@ -83,14 +88,14 @@ impl Map {
             i += k;
         }
     }
-    /// How many words live below the first dead one.
+    /// Number of live words below the first dead one.
     fn dense_words(&self) -> usize {
         let full = self.live.iter().position(|&w| w != u64::MAX);
         let i = full.unwrap_or(self.live.len());
         let rest = self.live.get(i).map_or(0, |w| w.trailing_ones() as usize);
         (i * 64 + rest).min(self.len >> 3)
     }
-    /// Counts, once everything is marked: how many words live.
+    /// Fills `before`, once everything is marked, and returns the number of live words.
     fn count(&mut self) -> usize {
         let mut n = 0;
         for (b, w) in self.before.iter_mut().zip(&self.live) {
@@ -99,71 +104,106 @@ impl Map {
         }
         n
     }
-    /// The new address of what was at `base + 8 * i` and lives.
+    /// The new address of the live word that was at `base + 8 * i`.
     #[inline(always)]
     fn place(&self, i: usize) -> usize {
         // Live words below `i`: those of earlier bitmap words, and those of lower bits in its own.
         let below = self.live[i >> 6] & ((1 << (i & 63)) - 1);
         self.to + (self.before[i >> 6] as usize + below.count_ones() as usize) * 8
     }
-    /// Has the term in `slot` point at the new place, if it points into the generation.
+    /// Redirects the term in `slot` to its new place, if it points into the generation.
     ///
     /// # Safety
-    /// `slot` may be read and written, and holds a term; all that lives of what it may point to is marked in the map.
+    /// `slot` may be read and written, and holds a term; every live object that it may point to is
+    /// marked in the map.
     #[inline(always)]
-    unsafe fn lead(&self, slot: *mut Term) {
-        let t = *slot;
-        let tag = t.raw() & 3;
-        if tag != TAG_LIST && tag != TAG_BOXED {
-            return;
-        }
-        let a = t.ptr() as usize;
-        // An address below the start wraps round to a large number: one comparison tests both ends.
-        if a.wrapping_sub(self.moves.0) < self.moves.1 {
-            *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
-        }
-    }
-    /// As [`Map::lead`], for all terms of the object at `p`.
-    ///
-    /// # Safety
-    /// `p` is the start of a whole object; otherwise as for [`Map::lead`].
-    #[inline(always)]
-    unsafe fn lead_object(&self, p: *mut Term) {
-        // A match context has the address of its bytes beside the term. Where the binary is a heap binary, these bytes move with it.
-        let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
-        // Where the bytes are, follows the binary if that is on the heap.
-        let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
-        let (a, b) = layout::term_range(p);
-        for k in a..b {
-            self.lead(p.add(k));
-        }
-        if inside {
-            (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
-        }
-    }
-    /// As [`Map::lead`], for all terms in the words at `p`, which are whole objects.
-    ///
-    /// # Safety
-    /// They are initialised, and may be written to; otherwise as for [`Map::lead`].
-    unsafe fn lead_area(&self, p: *mut Term, words: usize) {
-        let mut i = 0;
-        while i < words {
-            let q = p.add(i);
-            // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and is a single word.
-            if *q == Term::NON_VALUE || !(*q).is_header() {
-                self.lead(q);
-                i += 1;
-            } else {
-                self.lead_object(q);
-                i += layout::object_words(q);
+    unsafe fn redirect(&self, slot: *mut Term) {
+        // SAFETY: by the contract. `place` returns the new address of a live object of the same
+        // kind.
+        unsafe {
+            let t = *slot;
+            let tag = t.raw() & 3;
+            if tag != TAG_LIST && tag != TAG_BOXED {
+                return;
+            }
+            let a = t.ptr() as usize;
+            // An address below the start wraps round to a large number: one comparison tests both
+            // ends.
+            if a.wrapping_sub(self.moves.0) < self.moves.1 {
+                *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
             }
         }
     }
-    /// Moves what lives and now lies at `from`, which is `to` or a block apart from it. Gives the end of what was moved.
+    /// As [`Map::redirect`], for all terms of the object at `p`.
     ///
     /// # Safety
-    /// The words of the generation are at `from`, and may be written to there and where the map says that they go. Nobody reads
-    /// them meanwhile.
+    /// `p` is the start of a whole object; otherwise as for [`Map::redirect`].
+    #[inline(always)]
+    unsafe fn redirect_object(&self, p: *mut Term) {
+        // A match context also has the address of its bytes. If the binary is a heap binary, these
+        // bytes move with it.
+        // SAFETY: by the contract: a whole object, so all words that its header implies may be read
+        // and written.
+        unsafe {
+            let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
+            // If the binary is on the heap, the address of the bytes follows it.
+            let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
+            let (a, b) = layout::term_range(p);
+            for k in a..b {
+                self.redirect(p.add(k));
+            }
+            if inside {
+                (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
+            }
+        }
+    }
+    /// As [`Map::redirect`], for all terms in the words at `p`, which are whole objects.
+    ///
+    /// # Safety
+    /// The words are initialised, and may be written to; otherwise as for [`Map::redirect`].
+    unsafe fn redirect_area(&self, p: *mut Term, words: usize) {
+        let mut i = 0;
+        // SAFETY: by the contract: `q` is the start of a whole object, or a slot of a cell.
+        unsafe {
+            while i < words {
+                let q = p.add(i);
+                // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and
+                // is a single word.
+                if *q == Term::NON_VALUE || !(*q).is_header() {
+                    self.redirect(q);
+                    i += 1;
+                } else {
+                    self.redirect_object(q);
+                    i += layout::object_words(q);
+                }
+            }
+        }
+    }
+    /// As [`Map::redirect`], for all slots outside the generation: roots, the stack, and the young
+    /// block.
+    ///
+    /// # Safety
+    /// These slots hold terms of the heap; otherwise as for [`Map::redirect`].
+    unsafe fn redirect_all(&self, heap: &Heap, roots: &mut [&mut [Term]]) {
+        // SAFETY: by the contract, all slots hold terms of the heap.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.redirect(t);
+                }
+            }
+            for i in 0..heap.stack_words() {
+                self.redirect(heap.stop.add(i));
+            }
+            self.redirect_area(heap.heap, heap.used_words());
+        }
+    }
+    /// Moves the live words, which now lie at `from`: that is `to`, or a block apart from it.
+    /// Returns the end of what was moved.
+    ///
+    /// # Safety
+    /// The words of the generation are at `from`, and may be written to there and where the map
+    /// says that they go. Nobody reads them meanwhile.
     unsafe fn slide(&self, from: *mut Term) -> *mut Term {
         let mut to = self.to as *mut Term;
         let words = self.len >> 3;
@@ -176,48 +216,56 @@ impl Map {
                 continue;
             }
             i += rest.trailing_zeros() as usize;
-            let p = from.add(i);
-            // An object starts here, or this is a slot of a cell: objects are stepped over as a whole.
-            if (*p).raw() & 3 == TAG_HEADER {
-                let n = layout::object_words(p);
-                self.lead_object(p);
-                if to != p {
-                    // `copy`, not `copy_nonoverlapping`: the object may move by less than its own length.
-                    std::ptr::copy(p, to, n);
+            // SAFETY: `i` is less than the number of words.
+            let p = unsafe { from.add(i) };
+            // An object starts here, or this is a slot of a cell: objects are stepped over as a
+            // whole.
+            // SAFETY: by the contract. A header is the start of a whole live object; what lies at
+            // `to` was moved already, or is dead.
+            unsafe {
+                if (*p).raw() & 3 == TAG_HEADER {
+                    let n = layout::object_words(p);
+                    self.redirect_object(p);
+                    if to != p {
+                        // `copy`, not `copy_nonoverlapping`: the object may move by less than its
+                        // own length.
+                        std::ptr::copy(p, to, n);
+                    }
+                    to = to.add(n);
+                    i += n;
+                } else {
+                    self.redirect(p);
+                    if to != p {
+                        to.write(*p);
+                    }
+                    to = to.add(1);
+                    i += 1;
                 }
-                to = to.add(n);
-                i += n;
-            } else {
-                self.lead(p);
-                if to != p {
-                    to.write(*p);
-                }
-                to = to.add(1);
-                i += 1;
             }
         }
         to
     }
 }
 
-/// Slots in hand while what they point at is fetched. A power of two; more than memory fetches at once is no use.
+/// Number of pending slots whose targets are being prefetched. A power of two; more than memory
+/// fetches at once is no use.
 const AHEAD: usize = 16;
 
-/// Marks in about the order of a depth-first walk. What a slot points at isn't looked at when the slot is, which would wait
-/// for memory each time, but [`AHEAD`] slots later.
+/// Marks roughly in the order of a depth-first walk. A slot's target is not looked at with the
+/// slot, which would wait for memory each time, but [`AHEAD`] slots later.
 pub(super) struct Marker<'a> {
     pub(super) map: Map,
     pub(super) notes: Notes<'a>,
-    /// Slots (start, end) yet to be looked at.
+    /// Areas of slots (start, end) that are still to be looked at.
     todo: Vec<(*mut Term, *mut Term)>,
-    /// Slots that point into the generation, in a ring: those from `taken` up to `put`.
+    /// Pending slots that point into the generation, in a ring: those from `taken` to `put`.
     ahead: [*mut Term; AHEAD],
     put: usize,
     taken: usize,
 }
 
 impl<'a> Marker<'a> {
-    /// A marker of `words` words at `base`, nothing of which is marked.
+    /// A marker of `words` words at `base`, none of which is marked.
     pub(super) fn new(base: *mut Term, words: usize, notes: Notes<'a>) -> Marker<'a> {
         Marker {
             map: Map {
@@ -235,203 +283,293 @@ impl<'a> Marker<'a> {
             taken: 0,
         }
     }
-    /// Marks all that the slots in hand lead to.
+    /// Marks everything that the pending slots lead to.
     ///
     /// # Safety
     /// As for [`Marker::advance`].
     unsafe fn finish(&mut self) {
-        while !self.advance(usize::MAX) {}
+        // SAFETY: by the contract of [`Marker::advance`].
+        unsafe { while !self.advance(usize::MAX) {} }
     }
-    /// Marks what the slots in hand lead to, and looks at no more than about so many slots. True if nothing is left to look at.
+    /// Marks what the pending slots lead to, and looks at no more than about `slots` slots. Returns
+    /// whether nothing is left to look at.
     ///
     /// # Safety
-    /// The slots in hand are initialised and where they were; the objects of the generation are whole, and those whose bit is set
-    /// were marked by this marker.
+    /// The pending slots are initialised and have not moved; the objects of the generation are
+    /// whole, and those whose bit is set were marked by this marker.
     pub(super) unsafe fn advance(&mut self, slots: usize) -> bool {
         let mut seen = 0;
         loop {
-            while let Some((mut at, end)) = self.todo.pop() {
-                let from = at;
-                // Slots are taken in hand until the ring is full; then one of them is visited, which makes room for one.
-                while at < end && self.put - self.taken < AHEAD {
-                    self.meet(at);
-                    at = at.add(1);
+            // SAFETY: by the contract. Areas to do are slots of marked objects, and a slot is
+            // pending when the ring is visited.
+            unsafe {
+                while let Some((mut at, end)) = self.todo.pop() {
+                    let from = at;
+                    // Slots are added until the ring is full; then one of them is visited, which
+                    // makes room for one.
+                    while at < end && self.put - self.taken < AHEAD {
+                        self.meet(at);
+                        at = at.add(1);
+                    }
+                    seen += (at as usize - from as usize) >> 3;
+                    // The rest of the area goes back first, so that the object visited now is
+                    // looked at before it: depth first.
+                    if at < end {
+                        self.todo.push((at, end));
+                        self.visit_next();
+                    }
+                    // The pending slots stay for the next step: they lie in the old generation,
+                    // which does not move.
+                    if seen >= slots {
+                        return false;
+                    }
                 }
-                seen += (at as usize - from as usize) >> 3;
-                // The rest of the area goes back first, so that what is visited now is looked at before it: depth first.
-                if at < end {
-                    self.todo.push((at, end));
-                    self.visit_next();
+                if self.taken == self.put {
+                    return true;
                 }
-                // All that is in hand stays there for the next step: these slots lie in the old generation, which doesn't move.
-                if seen >= slots {
-                    return false;
-                }
+                self.visit_next();
             }
-            if self.taken == self.put {
-                return true;
-            }
-            self.visit_next();
         }
     }
-    /// Marks what a slot outside the generation points at there. The slot is not kept in hand: it may move before the next
-    /// step.
+    /// Marks the target of a slot outside the generation, if it points there. The slot is not kept:
+    /// it may move before the next step.
     ///
     /// # Safety
     /// `slot` may be read and written, and holds a term of the heap.
     pub(super) unsafe fn mark_root(&mut self, slot: *mut Term) {
-        let t = *slot;
-        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
-        if inside
-            && (t.is_list_ptr() || t.is_boxed())
-            && let Some(range) = self.visit(slot)
-        {
-            self.todo.push(range);
+        // SAFETY: by the contract; a pointer inside leads to a whole object of the generation.
+        unsafe {
+            let t = *slot;
+            let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+            if inside
+                && (t.is_list_ptr() || t.is_boxed())
+                && let Some(range) = self.visit(slot)
+            {
+                self.todo.push(range);
+            }
         }
     }
-    /// Takes `slot` in hand if it points into the generation. There is room in the ring.
+    /// Adds `slot` to the pending slots if it points into the generation. The ring has room for it.
     ///
     /// # Safety
     /// `slot` may be read and written until it is visited, and holds a term of the heap.
     #[inline(always)]
     unsafe fn meet(&mut self, slot: *mut Term) {
-        let t = *slot;
+        // SAFETY: by the contract, the slot holds a term.
+        let t = unsafe { *slot };
         let tag = t.raw() & 3;
         if tag != TAG_LIST && tag != TAG_BOXED {
             return;
         }
         let p = t.ptr();
         let at = (p as usize).wrapping_sub(self.map.base);
-        // It leads elsewhere: to a region, perhaps. All else outside needs no mark.
+        // It points elsewhere, perhaps to a region. Everything else outside needs no mark.
         if at >= self.map.len {
             self.notes.note(t);
         } else {
-            // Whether it was marked is asked when its bit is there, too.
+            // Its bit is needed then, too: to know whether it was marked.
             prefetch(p);
             prefetch(self.map.live.as_ptr().wrapping_add(at >> 9) as *const Term);
             self.ahead[self.put % AHEAD] = slot;
             self.put += 1;
         }
     }
-    /// Marks what the slot points at that was taken in hand first.
+    /// Visits the oldest pending slot.
     ///
     /// # Safety
-    /// A slot is in hand; otherwise as for [`Marker::advance`].
+    /// A slot is pending; otherwise as for [`Marker::advance`].
     #[inline(always)]
     unsafe fn visit_next(&mut self) {
         let slot = self.ahead[self.taken % AHEAD];
         self.taken += 1;
-        if let Some(range) = self.visit(slot) {
-            self.todo.push(range);
+        // SAFETY: by the contract: a pending slot is a pointer into the generation.
+        unsafe {
+            if let Some(range) = self.visit(slot) {
+                self.todo.push(range);
+            }
         }
     }
-    /// Marks what `*slot` points at; the slots of it that may hold terms, if that is the first time.
+    /// Marks the target of `*slot`. Returns its slots that may hold terms, if it was not marked
+    /// before.
     ///
     /// # Safety
     /// `*slot` is a pointer into the generation, to a whole object.
     #[inline(always)]
     unsafe fn visit(&mut self, slot: *mut Term) -> Option<(*mut Term, *mut Term)> {
-        let t = *slot;
-        let p = t.ptr();
-        let i = (p as usize).wrapping_sub(self.map.base) >> 3;
-        if self.map.is_live(i) {
-            return None;
-        }
-        let h = *p;
-        if t.is_list_ptr() {
-            // A forwarding mark of `mark_sent`: the cell lies in a region as well.
-            if h == Term::NON_VALUE {
-                return self.sent(slot, *p.add(1));
+        // SAFETY: by the contract. The object is whole, or has a forwarding mark.
+        unsafe {
+            let t = *slot;
+            let p = t.ptr();
+            let i = (p as usize).wrapping_sub(self.map.base) >> 3;
+            if self.map.is_live(i) {
+                return None;
             }
-            self.map.set_live(i, 2);
-            return slots(p, 0, 2);
+            let h = *p;
+            if t.is_list_ptr() {
+                // A forwarding mark of `mark_sent`: the cell also lies in a region.
+                if h == Term::NON_VALUE {
+                    return self.sent(slot, *p.add(1));
+                }
+                self.map.set_live(i, 2);
+                return slots(p, 0, 2);
+            }
+            // No header has this tag: it is a forwarding mark of `mark_sent`.
+            if h.is_boxed() {
+                return self.sent(slot, h);
+            }
+            self.map.set_live(i, layout::object_words(p));
+            let (a, b) = layout::term_range(p);
+            slots(p, a, b)
         }
-        // No header has this tag: a forwarding mark of `mark_sent`.
-        if h.is_boxed() {
-            return self.sent(slot, h);
-        }
-        self.map.set_live(i, layout::object_words(p));
-        let (a, b) = layout::term_range(p);
-        slots(p, a, b)
     }
+    /// Redirects `*slot` to `to`, the copy of a sent term.
+    ///
     /// # Safety
-    /// `*slot` leads to an object with a forwarding mark to `to`, which is in a region that the heap holds.
+    /// `*slot` leads to an object with a forwarding mark to `to`, which is in a region that the
+    /// heap holds.
     #[cold]
     unsafe fn sent(&mut self, slot: *mut Term, to: Term) -> Option<(*mut Term, *mut Term)> {
-        *slot = to;
-        self.notes.note(to);
-        None
+        // SAFETY: by the contract, the slot may be written.
+        unsafe {
+            *slot = to;
+            self.notes.note(to);
+            None
+        }
     }
-    /// Takes a slot outside the generation in hand. Regions that it points into were noted when it was copied.
+    /// Adds a slot outside the generation to the pending ones. Regions that it points into were
+    /// noted when it was copied.
     ///
     /// # Safety
     /// As for [`Marker::meet`].
     #[inline(always)]
     unsafe fn mark_from(&mut self, slot: *mut Term) {
-        let t = *slot;
-        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
-        if inside && (t.is_list_ptr() || t.is_boxed()) {
-            // `meet` needs room in the ring.
-            if self.put - self.taken == AHEAD {
-                self.finish();
+        // SAFETY: by the contract; the ring has room for the slot.
+        unsafe {
+            let t = *slot;
+            let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+            if inside && (t.is_list_ptr() || t.is_boxed()) {
+                // `meet` needs room in the ring.
+                if self.put - self.taken == AHEAD {
+                    self.finish();
+                }
+                self.meet(slot);
             }
-            self.meet(slot);
+        }
+    }
+    /// Marks everything that the three kinds of slots outside the generation lead to: roots, the
+    /// stack, and the young block.
+    ///
+    /// # Safety
+    /// These slots hold terms of the heap; the young block was just copied.
+    unsafe fn mark_all(&mut self, heap: &Heap, roots: &mut [&mut [Term]]) {
+        // SAFETY: by the contract; the slots stay in place until the marker has finished.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.mark_from(t);
+                }
+            }
+            for i in 0..heap.stack_words() {
+                self.mark_from(heap.stop.add(i));
+            }
+            self.mark_area(heap.heap, heap.used_words());
+            self.finish();
         }
     }
     /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
     ///
     /// # Safety
-    /// They are initialised, and stay where they are until the marker has finished.
+    /// The words are initialised, and stay in place until the marker has finished.
     unsafe fn mark_area(&mut self, p: *mut Term, words: usize) {
         let mut i = 0;
-        while i < words {
-            let q = p.add(i);
-            if *q == Term::NON_VALUE || !(*q).is_header() {
-                self.mark_from(q);
-                i += 1;
-                continue;
+        // SAFETY: by the contract: `q` is the start of a whole object, or a slot of a cell.
+        unsafe {
+            while i < words {
+                let q = p.add(i);
+                if *q == Term::NON_VALUE || !(*q).is_header() {
+                    self.mark_from(q);
+                    i += 1;
+                    continue;
+                }
+                let (a, b) = layout::term_range(q);
+                for k in a..b {
+                    self.mark_from(q.add(k));
+                }
+                i += layout::object_words(q);
             }
-            let (a, b) = layout::term_range(q);
-            for k in a..b {
-                self.mark_from(q.add(k));
-            }
-            i += layout::object_words(q);
         }
     }
 }
 
-/// Those of the slots from `a` up to `b` behind `p` which are to be looked at. A few in front that point nowhere aren't: all of many an
-/// object.
+/// Those slots of `p` from `a` to `b` that are to be looked at: a few in front that point nowhere
+/// are left out, which is all of many an object.
 ///
 /// # Safety
-/// They may be read, and hold terms.
+/// The slots may be read, and hold terms.
 #[inline(always)]
 unsafe fn slots(p: *mut Term, mut a: usize, b: usize) -> Option<(*mut Term, *mut Term)> {
     let few = b.min(a + FEW_SLOTS);
-    while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
-        a += 1;
+    // SAFETY: by the contract, the slots may be read.
+    unsafe {
+        while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
+            a += 1;
+        }
+        (a < b).then(|| (p.add(a), p.add(b)))
     }
-    (a < b).then(|| (p.add(a), p.add(b)))
 }
 
-/// See [`slots`].
+/// Number of slots in front that [`slots`] checks.
 const FEW_SLOTS: usize = 4;
 
-/// How large the block is to be afterwards.
+/// Size of the block afterwards.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Room {
     /// With room for what will be promoted.
     Grow,
-    /// Not a word more than is used, but for a little where the generation is large.
+    /// Only what is used, and a little more if the generation is large.
     Exact,
 }
 
-/// Collects the old generation; gives the number of words that live. The regions and terms in them that are referred to
-/// are added to `seen`.
+/// Marks what lives in the old generation, and releases the regions that nothing alive refers to.
+/// Adds the others, and the terms in them, to `seen`.
 ///
 /// # Safety
-/// As for [`super::collect`]; the young block was just copied, and there are no fragments. The old generation has at most
-/// [`MOST_WORDS`] words.
+/// As for [`collect`].
+unsafe fn mark(heap: &mut Heap, roots: &mut [&mut [Term]], seen: &mut Vec<SeenRegion>) -> Map {
+    let base = heap.old_heap as usize;
+    let len = heap.old_htop as usize - base;
+    let mut m = Marker::new(heap.old_heap, len >> 3, Notes::new(true, Some(seen)));
+    m.map.before = vec![0; m.map.live.len()];
+    // Kept until everything is marked: it may be the only thing that keeps the regions alive.
+    // SAFETY: the sent terms are live, and everything that refers to them is marked or copied right
+    // after this.
+    let sent = unsafe { mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent) };
+    // Hints to what is about to move are dropped: a heap this large is seldom collected in place.
+    if let Some(s) = &mut heap.sent
+        && !s.keep(|t| (t.ptr() as usize).wrapping_sub(base) >= len)
+    {
+        heap.sent = None;
+    }
+    // SAFETY: the slots hold terms of the heap, and the young block was just copied.
+    unsafe { m.mark_all(heap, roots) };
+    // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds the
+    // regions that the sweep held and that anything alive refers to.
+    //
+    // SAFETY: the heap still holds all regions that it held.
+    unsafe { steps::forget(heap) };
+    let (map, regions) = (m.map, m.notes.seen);
+    // SAFETY: everything live was marked or copied before, and its regions are in `regions`.
+    unsafe { heap.old_off_heap.regions.keep_only(regions) };
+    drop(sent);
+    map
+}
+
+/// Collects the old generation; returns the number of live words. Adds the regions that are
+/// referred to, and the terms in them, to `seen`.
+///
+/// # Safety
+/// As for [`super::collect`]; the young block was just copied, and there are no fragments. The old
+/// generation has at most [`MOST_WORDS`] words.
 pub(crate) unsafe fn collect(
     heap: &mut Heap,
     roots: &mut [&mut [Term]],
@@ -445,71 +583,30 @@ pub(crate) unsafe fn collect(
     if len >> 3 > MOST_WORDS {
         fatal("an old generation of more words than there are places for");
     }
-    let mut m = Marker::new(heap.old_heap, len >> 3, Notes::new(true, Some(seen)));
-    m.map.before = vec![0; m.map.live.len()];
-    // Kept until all is marked: only it may be what keeps the regions alive.
-    let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
-    // Hints to what is about to move go: so large a heap is seldom collected where it lies.
-    if let Some(s) = &mut heap.sent
-        && !s.keep(|t| (t.ptr() as usize).wrapping_sub(base) >= len)
-    {
-        heap.sent = None;
-    }
-    // Three kinds of slots lead into the generation: roots, the stack, and the young block.
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            m.mark_from(t);
-        }
-    }
-    for i in 0..heap.stack_words() {
-        m.mark_from(heap.stop.add(i));
-    }
-    m.mark_area(heap.heap, heap.used_words());
-    m.finish();
-    // Free runs and a sweep in steps speak of places that are about to change. Regions that the sweep held are held by `seen` by
-    // now, if anything alive refers to them.
-    steps::forget(heap);
-    let (mut map, regions) = (m.map, m.notes.seen);
-    heap.old_off_heap.regions.keep_only(regions);
-    drop(sent);
-
+    // SAFETY: by the contract, which is the same.
+    let mut map = unsafe { mark(heap, roots, seen) };
     let words = map.count();
     heap.dies_old = died_mostly(len >> 3, words);
     let block = heap.old_block_words();
-    if room == Room::Grow && stays(heap, len >> 3, words) {
-        steps::leave(heap, &mut map, words);
-        return words;
+    // SAFETY: the map has everything live, and nothing is known of runs and steps any more.
+    unsafe {
+        if room == Room::Grow && stays(heap, len >> 3, words) {
+            steps::leave(heap, &mut map, words);
+            return words;
+        }
     }
-    let want = match room {
-        // Terms that are promoted next have room at once, and the generation need not be swept for them.
-        Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
-            words + words / 8
-        }
-        Room::Exact => words,
-        Room::Grow => {
-            let young = heap.used_words();
-            let spare = spare_words_after(len >> 3, words, is_crowded());
-            let want = old_size_for(words + spare.max(young), is_crowded());
-            let want = match stress::roll(2) {
-                true => words + stress::below(2 * young + 64),
-                false => want,
-            };
-            // A block that has the room, and isn't twice as large as wanted, stays.
-            let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
-            if fits && !stress::roll(2) {
-                block
-            } else {
-                want
-            }
-        }
+    let want = wanted_words(heap, room, len >> 3, words);
+    // Mapped blocks grow and shrink in place; others are exchanged.
+    // SAFETY: the old block came from `alloc_block`, and only its new address is used.
+    let grown = unsafe {
+        want > block
+            && grow_block(heap.old_heap, block, want).is_some_and(|p| {
+                heap.old_heap = p;
+                true
+            })
     };
-    // Mapped blocks grow and shrink as they are; others are exchanged.
-    let grown = want > block
-        && grow_block(heap.old_heap, block, want).is_some_and(|p| {
-            heap.old_heap = p;
-            true
-        });
-    // With a fence nothing slides: what somebody may have pointers to is protected as a whole.
+    // With a fence nothing slides: memory that somebody may have pointers to is protected as a
+    // whole.
     let apart = (want != block || fence::on()) && !grown && !may_cut_block(block, want);
     let from = heap.old_heap;
     let to = match apart {
@@ -517,49 +614,98 @@ pub(crate) unsafe fn collect(
         true => alloc_block(want),
         false => from,
     };
-    // From here on `place` gives addresses of the new block.
+    // From here on `place` returns addresses of the new block.
     map.to = to as usize;
     if map.to == base {
         let dense = map.dense_words() * 8;
         map.moves = (base + dense, len - dense);
     }
 
-    // `grow_block` may have moved the block as a whole; pointers still tell the old addresses, which the map knows.
+    // `grow_block` may have moved the block as a whole; pointers still have the old addresses,
+    // which the map knows.
     let delta = (from as usize).wrapping_sub(base);
-    move_list(&mut heap.old_off_heap, &map, delta);
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            map.lead(t);
+    // SAFETY: the map has everything live; the words of the generation are at `from`, and those at
+    // `to` are this heap's.
+    unsafe {
+        move_list(&mut heap.old_off_heap, &map, delta);
+        map.redirect_all(heap, roots);
+        // Every slot outside was redirected above. The slide redirects the slots inside, each
+        // before its object moves.
+        if map.slide(from) != to.add(words) {
+            fatal("a compaction moved other words than it had counted");
         }
-    }
-    for i in 0..heap.stack_words() {
-        map.lead(heap.stop.add(i));
-    }
-    map.lead_area(heap.heap, heap.used_words());
-    // Before this, every slot outside was led. The slide leads the slots inside, each before its object moves.
-    if map.slide(from) != to.add(words) {
-        fatal("a compaction moved other words than it had counted");
     }
 
-    let end = from.add(len >> 3);
     heap.old_heap = to;
-    heap.old_htop = to.add(words);
-    heap.old_hend = to.add(want);
-    if apart {
-        if stress() {
-            poison(from, len >> 3);
+    // SAFETY: `to` has `want` words, and the live ones fit; `from` still has those of the old
+    // block.
+    let end = unsafe {
+        heap.old_htop = to.add(words);
+        heap.old_hend = to.add(want);
+        from.add(len >> 3)
+    };
+    // SAFETY: everything live lies at `to`, and the rest is not used any more.
+    unsafe {
+        match apart {
+            true => {
+                if stress() {
+                    poison(from, len >> 3);
+                }
+                let _doing = fence::doing(&"in a full collection, of what is old");
+                free_block(from, block);
+            }
+            false => give_back_rest(heap, end, block, want, room),
         }
-        let _doing = fence::doing(&"in a full collection, of what is old");
-        free_block(from, block);
-    } else {
+    }
+    words
+}
+
+/// Number of words that the block of a generation of `used` words, `live` of them live, is to have.
+fn wanted_words(heap: &Heap, room: Room, used: usize, live: usize) -> usize {
+    match room {
+        // The next promoted terms have room at once, and the generation need not be swept for them.
+        Room::Exact if live > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
+            live + live / 8
+        }
+        Room::Exact => live,
+        Room::Grow => {
+            let block = heap.old_block_words();
+            let young = heap.used_words();
+            let spare = spare_words_after(used, live, is_crowded());
+            let want = old_size_for(live + spare.max(young), is_crowded());
+            let want = match stress::roll(2) {
+                true => live + stress::below(2 * young + 64),
+                false => want,
+            };
+            // A block that has the room and is not twice as large as wanted stays.
+            let fits = !is_crowded() && block >= live + young + spare / 2 && block / 2 <= want;
+            if fits && !stress::roll(2) {
+                block
+            } else {
+                want
+            }
+        }
+    }
+}
+
+/// Gives back what a collection has left of the block of the old generation, in which objects lay
+/// up to `end`: cuts it from `block` words to `want`, and gives back pages.
+///
+/// # Safety
+/// Nothing live lies behind `old_htop`; the block came from `alloc_block` and has at least `want`
+/// words.
+unsafe fn give_back_rest(heap: &mut Heap, end: *mut Term, block: usize, want: usize, room: Room) {
+    // SAFETY: by the contract, the words behind `old_htop` are not in use.
+    unsafe {
         if stress() {
             poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
         }
         if want < block {
-            cut_block(from, block, want);
+            cut_block(heap.old_heap, block, want);
         }
-        // Pages behind the live words that were in use go back to the system; those behind `end` were not. A process that computes comes
-        // back to them soon, and to have them again costs more than what is promoted there.
+        // Pages behind the live words that were in use go back to the system; those behind `end`
+        // were not in use. A process that computes comes back to them soon, and getting them again
+        // costs more than the promotions there.
         let end = end.min(heap.old_hend);
         if room == Room::Exact
             || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
@@ -567,12 +713,12 @@ pub(crate) unsafe fn collect(
             decommit_between(heap.old_htop, end);
         }
     }
-    words
 }
 
-/// Whether a generation of `used` words of which `live` live is left where it is: little has died, and there is room. Then the next
-/// full collection finds the same again, as that of a process which hibernates with a large state, or asks for a collection, each time
-/// that it has changed a little.
+/// Whether a generation of `used` words, `live` of them live, is left in place: little has died,
+/// and there is room. Otherwise the next full collection would find the same again, as happens to a
+/// process that hibernates with a large state, or asks for a collection, each time that it has
+/// changed a little.
 fn stays(heap: &Heap, used: usize, live: usize) -> bool {
     let room = heap.old_block_words() - used;
     let few = used - live <= live / DEAD_PART || stress::roll(2);
@@ -580,30 +726,34 @@ fn stays(heap: &Heap, used: usize, live: usize) -> bool {
     few && fits && live > 0 && !is_crowded() && !fence::on()
 }
 
-/// The part of what lives that may lie there dead.
+/// Largest number of dead words left in place, as a part of the live ones.
 const DEAD_PART: usize = 16;
 
-/// Gives up what the objects of the list own that die, and links the others as they will lie. They now lie `delta` bytes
-/// from where the map knows them.
+/// Releases what the dying objects of the list own, and links the others by their future places.
+/// They now lie `delta` bytes from where the map knows them.
 ///
 /// # Safety
-/// The list is that of the generation, which the map has marked; its objects have not moved, but for the `delta` bytes.
+/// The list is that of the generation, which the map has marked; its objects have not moved, except
+/// by the `delta` bytes.
 unsafe fn move_list(list: &mut OffHeap, map: &Map, delta: usize) {
     let mut p = std::mem::replace(&mut list.first, std::ptr::null_mut());
     list.bytes = 0;
     while !p.is_null() {
         let i = (p as usize).wrapping_sub(map.base) >> 3;
         let here = p.wrapping_byte_add(delta);
-        let next = (*here.add(NEXT)).raw() as *mut Term;
-        if map.is_live(i) {
-            if header_subtag((*here).raw()) as u8 == Subtag::RefcBin as u8 {
-                list.bytes += (*here.add(1)).raw() as usize;
+        // SAFETY: `here` is an object of the list in its present place, whole by the contract.
+        unsafe {
+            let next = (*here.add(NEXT)).raw() as *mut Term;
+            if map.is_live(i) {
+                if header_subtag((*here).raw()) as u8 == Subtag::RefcBin as u8 {
+                    list.bytes += (*here.add(1)).raw() as usize;
+                }
+                (here.add(NEXT) as *mut u64).write(list.first as u64);
+                list.first = map.place(i) as *mut Term;
+            } else {
+                release_object(here);
             }
-            (here.add(NEXT) as *mut u64).write(list.first as u64);
-            list.first = map.place(i) as *mut Term;
-        } else {
-            release_object(here);
+            p = next;
         }
-        p = next;
     }
 }

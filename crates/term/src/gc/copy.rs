@@ -1,32 +1,31 @@
-//! One copy of what is live: the scan after Cheney. What was copied and not scanned yet is the queue of what is to be looked at.
+//! One copy of what is live: Cheney's scan. The objects that were copied and not yet scanned are
+//! the work queue.
 //!
 //! # The algorithm
-//! 1. A new young block is allocated, and the stack copied to its end.
-//! 2. Roots and stack slots are forwarded ([`Mover::forward`]): the object that a slot points at is copied, the slot is led to the copy,
-//!    and a forwarding mark is left behind, so that the next slot that leads there finds the copy.
-//! 3. The copies are scanned from first to last, and each slot in them is forwarded. When both scans have caught up with what was
-//!    copied, everything that can be reached has been.
-//! 4. Objects on the off-heap lists without a forwarding mark have died: what they own is released. Regions that nothing referred to
-//!    are released likewise.
-//! 5. The old young block goes, and the fragments go with it; in a full sweep the old block, too.
+//! 1. Allocates a new young block, and copies the stack to its end.
+//! 2. Forwards roots and stack slots ([`Mover::forward`]): copies the object that a slot points at,
+//!    redirects the slot to the copy, and leaves a forwarding mark behind, so that the next slot
+//!    that points there finds the copy.
+//! 3. Scans the copies from first to last, and forwards each slot in them. When both scans have
+//!    caught up with the copies, everything reachable has been copied.
+//! 4. Objects on the off-heap lists without a forwarding mark have died: releases what they own.
+//!    Also releases regions that nothing referred to.
+//! 5. Frees the old young block and the fragments; in a full sweep the old block, too.
 //!
 //! ```text
-//! the new young block   scanned
-//!  copied, to be scanned
-//!  free
-//!  the stack
-//!                       block     y                       top    stop       hend
-//! the old block         as it was
-//!  promoted, scanned
-//!  promoted, to be scanned
-//!  free, or free runs: see `steps`
-//!                       old_heap    old_start           o                         old_top
-//! ```
+//! new young block:  scanned | copied, to be scanned | free | the stack
+//!                   ^block  ^y                      ^top   ^stop      ^hend
 //!
-//! Invariants:
-//! * An object is copied before anything is written over it but the mark: word 0 of a boxed object, both words of a cell. Word 2,
-//!   the link of the off-heap list, stays readable until the lists were swept.
-//! * `old_top` and `top` only grow, and what lies below them is whole objects.
+//! old block:  as it was | promoted, scanned | promoted, to be scanned | free, or free runs
+//!             ^old_heap ^old_start          ^o                        ^old_top
+//! ```
+//! Free runs: see `steps`.
+//!
+//! # Invariants
+//! * Until the object was copied, only its mark is written over it: word 0 of a boxed object, both
+//!   words of a cell. Word 2, the link of the off-heap list, stays readable until the lists were
+//!   swept.
+//! * `old_top` and `top` only grow, and below them there are only whole objects.
 
 use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent, moved_to};
@@ -39,6 +38,8 @@ use crate::heap::Heap;
 use crate::layout;
 use crate::off_heap::{OffHeap, sweep};
 use crate::prefetch::prefetch;
+use crate::region_set::RegionSet;
+use crate::sent_terms::SentTerm;
 use crate::stress::{poison, stress};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header, header_arity, header_subtag};
@@ -46,20 +47,23 @@ use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
-    /// Young block and fragments; what is below the high-water mark is promoted.
+    /// Young block and fragments; promotes what is below the high-water mark.
     Minor,
     /// Both generations and fragments.
     Full,
-    /// Young block and fragments, without promotion: the old generation is collected afterwards, where it lies.
+    /// Young block and fragments, without promotion: the old generation is collected in place
+    /// afterwards.
     Young,
-    /// The young block only, without promotion: to give it another size.
+    /// The young block only, without promotion: to change its size.
     Resize,
 }
 
-/// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
+/// Copies what is live into a new young block of `size` words, which must suffice if everything
+/// lives.
 ///
 /// # Safety
-/// As for [`super::collect`]; `seen` is filled for this pass alone, and `leaving` are areas of regions that are alive.
+/// As for [`super::collect`]; `seen` is filled for this pass alone, and `leaving` are areas of
+/// regions that are alive.
 pub(super) unsafe fn pass(
     heap: &mut Heap,
     size: usize,
@@ -76,28 +80,16 @@ pub(super) unsafe fn pass(
         Kind::Resize => &"as a heap was resized",
     });
     let block = alloc_block(size);
-    let hend = block.add(size);
     let stack = heap.stack_words();
-    let stop = hend.sub(stack);
-    // The stack moves as it is. Its slots are forwarded below, where they now lie.
-    if stack > 0 {
-        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-    }
-    let mut frags: Vec<(usize, usize)> = Vec::new();
-    if kind != Kind::Resize {
-        for f in &heap.frags {
-            frags.extend(
-                f.areas()
-                    .filter(|a| a.1 > 0)
-                    .map(|(p, n)| (p as usize, p as usize + n * 8)),
-            );
-        }
-        // `within` searches by halves.
-        frags.sort_unstable();
-    }
+    // SAFETY: the new block has `size` words, enough for everything, the stack included.
+    let (stop, hend) = unsafe { copy_stack(heap, block, size) };
+    let frags = match kind {
+        Kind::Resize => Vec::new(),
+        _ => fragment_areas(heap),
+    };
     // Objects from here on were promoted by this copy, and need a scan.
     let old_start = heap.old_htop;
-    // Out of the heap, so that the mover may write to them.
+    // Taken out of the heap, so that the mover may write to them.
     let mut runs = heap.runs.take();
     let mut m = Mover {
         young: heap.heap as usize,
@@ -131,180 +123,244 @@ pub(super) unsafe fn pass(
     {
         m.use_runs(r);
     }
-    // Kept until the copy is done: only it may be what keeps the regions alive.
+    // Kept until the copy is done: it may be the only thing that keeps the regions alive.
     let marked = if kind == Kind::Resize {
         Vec::new()
     } else {
-        mark_sent(|a| m.mine(a), &mut heap.sent)
+        // SAFETY: the sent terms are live, and the whole heap is copied right after this.
+        unsafe { mark_sent(|a| m.mine(a), &mut heap.sent) }
     };
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            m.forward(t);
-        }
-    }
-    // Return addresses have a header's tag, and catch marks are immediates: both stay as they are.
-    for i in 0..stack {
-        m.forward(stop.add(i));
-    }
-    // Scanning what is young may promote. Scanning what was promoted only promotes more, since it refers to older objects only.
-    // So the loop is over when the young scan has caught up and the old one has followed.
-    let (mut y, mut o) = (block, old_start);
-    loop {
-        y = m.scan_young(y);
-        o = match m.runs.is_some() {
-            true => m.scan_runs(o),
-            false => m.scan_old(o),
-        };
-        if y == m.top {
-            break;
-        }
-    }
-    let into_runs = m.leave_runs();
-    if let Some(s) = &mut heap.sent {
-        // What lies in neither generation lay in a message, and another term may come to lie there.
-        let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
-        s.follow(|t| match m.mine(t.ptr() as usize) {
-            true => moved_to(t, |_| true),
-            false => is_old(t.ptr() as usize).then_some(t),
-        });
-    }
-    // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
-    // it.
+    // SAFETY: by the contract; the copied stack has as many slots.
+    let into_runs = unsafe { m.copy_live(roots, stop, stack, block, old_start) };
+    // SAFETY: the terms have moved, and their old places still have the forwarding marks.
+    unsafe { m.follow_hints(heap, old_start) };
+    // The block was sized for the case that everything lives. If it was too small, the heap is
+    // damaged, and so is the memory behind it.
     if m.top > stop || m.old_top > heap.old_hend {
         fatal("a collection ran out of room");
     }
     let promoted = words_between(old_start, m.old_top) + into_runs;
     let moved = words_between(block, m.top) + promoted;
-    let mut young = std::mem::take(&mut m.copied_off_heap);
-    let seen = std::mem::take(&mut m.notes.seen);
-    let mut seen_old = std::mem::take(m.notes.seen_old());
+    let met = Met {
+        off_heap: std::mem::take(&mut m.copied_off_heap),
+        regions: std::mem::take(&mut m.notes.seen),
+        regions_of_old: std::mem::take(m.notes.seen_old()),
+    };
     let (top, old_top) = (m.top, m.old_top);
     heap.runs = runs;
-    let mut regions = std::mem::take(&mut heap.off_heap.regions);
-    let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
-    match kind {
-        // Only the size changes, and nothing dies: regions are held as before.
-        Kind::Resize => {}
-        Kind::Young => regions.keep_only(seen),
-        // All that is young and live was looked at. What old objects refer to came before them.
-        Kind::Minor => {
-            regions.keep_only(seen);
-            steps::hold_promoted(heap, &seen_old);
-            old_regions.append(&mut seen_old);
-        }
-        Kind::Full => {
-            // The old generation was copied with the young one, so there is one list for all.
-            regions.keep_only(seen);
-            old_regions.release_all();
-        }
+    // SAFETY: everything live was moved, and `met` has what the mover has met.
+    unsafe {
+        sweep_lists(heap, kind, met, marked, old_top);
+        free_left(heap, kind, stack);
     }
-    drop(marked);
-    // Where what was promoted lies, and nothing that was only copied.
-    let (old_lo, old_hi) = match kind {
-        Kind::Minor => (heap.old_heap as usize, old_top as usize),
-        _ => (0, 0),
-    };
-    // Forwarding marks tell who lives, and their targets which list is theirs. So this comes before the blocks are freed.
-    sweep(
-        &mut heap.off_heap,
-        &mut young,
-        &mut heap.old_off_heap,
-        old_lo..old_hi,
-    );
-    if kind == Kind::Full {
-        let mut none = OffHeap::default();
-        sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
-    }
-    heap.off_heap = young;
-    heap.off_heap.regions.append(&mut regions);
-    heap.old_off_heap.regions.append(&mut old_regions);
-
-    if stress() {
-        poison(heap.heap, heap.used_words());
-        poison(heap.stop, stack);
-        for f in &heap.frags {
-            for (p, n) in f.areas() {
-                poison(p, n);
-            }
-        }
-    }
-    // An inline block belongs to the process's cell: the heap leaves it for good.
-    if !heap.inline_block {
-        free_block(heap.heap, heap.block_words());
-    }
-    heap.inline_block = false;
-    heap.frags = Vec::new();
-    heap.frag_words = 0;
-    if kind == Kind::Full {
-        if stress() {
-            poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
-        }
-        free_block(heap.old_heap, heap.old_block_words());
-        let n = std::ptr::null_mut();
-        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
-        steps::forget(heap);
-    } else {
+    if kind != Kind::Full {
         heap.old_htop = old_top;
     }
     if kind == Kind::Minor {
         heap.promoted = promoted;
     }
     (heap.heap, heap.htop) = (block, top);
-    // All that is left has survived once. In the window nothing counts as such: see the invariants in the module head of `gc`.
+    // Everything that is left has survived once. In the window nothing counts as such: see the
+    // invariants in the module head of `gc`.
     heap.high_water = if heap.window { block } else { top };
     (heap.stop, heap.hend) = (stop, hend);
     moved
 }
 
-/// Tuples of so many elements and more are looked through apart, so many elements at a time.
+/// Copies the stack to the end of a block of `size` words: it moves as it is, and its slots are
+/// forwarded in their new place. Returns its start and end.
+///
+/// # Safety
+/// The block has `size` words, enough for the stack, and is not part of the heap yet.
+#[inline]
+unsafe fn copy_stack(heap: &Heap, block: *mut Term, size: usize) -> (*mut Term, *mut Term) {
+    let stack = heap.stack_words();
+    // SAFETY: by the contract.
+    unsafe {
+        let hend = block.add(size);
+        let stop = hend.sub(stack);
+        if stack > 0 {
+            std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        }
+        (stop, hend)
+    }
+}
+
+/// The areas of the fragments as (start, end), sorted for the binary search of [`within`].
+fn fragment_areas(heap: &Heap) -> Vec<(usize, usize)> {
+    let areas = heap.frags.iter().flat_map(|f| f.areas());
+    let mut all: Vec<(usize, usize)> = areas
+        .filter(|a| a.1 > 0)
+        .map(|(p, n)| (p as usize, p as usize + n * 8))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// Belongings of the copied objects: objects copied out of regions, and the regions that young and
+/// promoted objects refer to.
+struct Met {
+    off_heap: OffHeap,
+    regions: RegionSet,
+    regions_of_old: RegionSet,
+}
+
+/// Releases the regions and off-heap objects that the copy has not met. `marked` are the sent terms
+/// that were left to their regions; it holds these until the heap does.
+///
+/// # Safety
+/// Everything live was moved, and left its forwarding mark. `met` has what the copy has met, and
+/// `old_top` is the end of promoted objects.
+unsafe fn sweep_lists(
+    heap: &mut Heap,
+    kind: Kind,
+    mut met: Met,
+    marked: Vec<SentTerm>,
+    old_top: *mut Term,
+) {
+    let mut regions = std::mem::take(&mut heap.off_heap.regions);
+    let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
+    // SAFETY: the scan has noted every region that live terms point into, so none points into the
+    // others.
+    unsafe {
+        match kind {
+            // Only the size changes and nothing dies: regions are held as before.
+            Kind::Resize => {}
+            Kind::Young => regions.keep_only(met.regions),
+            // Everything young and live was scanned. What old objects refer to is older than they
+            // are.
+            Kind::Minor => {
+                regions.keep_only(met.regions);
+                steps::hold_promoted(heap, &met.regions_of_old);
+                old_regions.append(&mut met.regions_of_old);
+            }
+            Kind::Full => {
+                // The old generation was copied with the young one, so there is one list for all.
+                regions.keep_only(met.regions);
+                old_regions.release_all();
+            }
+        }
+    }
+    drop(marked);
+    // The area of promoted objects only, not of those that were just copied.
+    let (old_lo, old_hi) = match kind {
+        Kind::Minor => (heap.old_heap as usize, old_top as usize),
+        _ => (0, 0),
+    };
+    let mut young = met.off_heap;
+    // Forwarding marks show which objects live, and their targets which list they belong to. So
+    // this comes before the blocks are freed.
+    //
+    // SAFETY: by the contract, the lists' objects are marked or dead; no word but the first was
+    // overwritten.
+    unsafe {
+        sweep(
+            &mut heap.off_heap,
+            &mut young,
+            &mut heap.old_off_heap,
+            old_lo..old_hi,
+        );
+        if kind == Kind::Full {
+            let mut none = OffHeap::default();
+            sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
+        }
+    }
+    heap.off_heap = young;
+    heap.off_heap.regions.append(&mut regions);
+    heap.old_off_heap.regions.append(&mut old_regions);
+}
+
+/// Frees the memory that the copy has left: the young block and the fragments, and after a full
+/// sweep the old block.
+///
+/// # Safety
+/// Everything live was moved and the lists were swept, so nothing uses that memory. The heap holds
+/// the regions that it points into.
+unsafe fn free_left(heap: &mut Heap, kind: Kind, stack: usize) {
+    // SAFETY: by the contract; the blocks came from `alloc_block`.
+    unsafe {
+        if stress() {
+            poison(heap.heap, heap.used_words());
+            poison(heap.stop, stack);
+            for f in &heap.frags {
+                for (p, n) in f.areas() {
+                    poison(p, n);
+                }
+            }
+        }
+        // An inline block belongs to the process's cell: the heap leaves it for good.
+        if !heap.inline_block {
+            free_block(heap.heap, heap.block_words());
+        }
+    }
+    heap.inline_block = false;
+    heap.frags = Vec::new();
+    heap.frag_words = 0;
+    if kind == Kind::Full {
+        // SAFETY: by the contract.
+        unsafe {
+            if stress() {
+                poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
+            }
+            free_block(heap.old_heap, heap.old_block_words());
+            let n = std::ptr::null_mut();
+            (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+            steps::forget(heap);
+        }
+    }
+}
+
+/// Tuples of at least `LONG_TUPLE` elements are scanned separately, `IN_A_ROW` elements at a time.
 const LONG_TUPLE: usize = 32;
 const IN_A_ROW: usize = 8;
 
-/// Cells of fewer words than this are scanned as any others.
+/// Runs of cells of fewer words are scanned like any others.
 const LEAST_PASSED_WORDS: usize = 8;
 
 /// The state of one copy. Areas are (start, length) or (start, end) in bytes.
 struct Mover<'a> {
     young: usize,
     young_len: usize,
-    /// The first so many bytes of the young block go to the old one.
+    /// Number of bytes at the start of the young block that go to the old one.
     promote_len: usize,
     old: usize,
     old_len: usize,
     /// Sorted.
     frags: &'a [(usize, usize)],
-    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` stands for them.
+    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` takes their
+    /// place.
     leaving: &'a [(usize, usize)],
     copied: HashMap<u64, Term>,
     copied_off_heap: OffHeap,
     notes: Notes<'a>,
     top: *mut Term,
-    /// Where the stack begins in the new block.
+    /// The start of the stack in the new block.
     limit: *mut Term,
-    /// Where the next object is promoted to, and the end of the words that there are: of the old block, or of a free run in it.
+    /// The place of the next promoted object, and the end of the words available there: those of
+    /// the old block, or of a free run in it.
     old_top: *mut Term,
     old_end: *mut Term,
     runs: Option<Filling<'a>>,
     passed: Vec<Passed>,
 }
 
-/// Cells among the copies that the scan passes by: see [`Mover::copy_run`].
+/// Cells among the copies that the scan skips: see [`Mover::copy_run`].
 struct Passed {
-    /// The head of the first of them, in whose place a mark lies.
+    /// The head of the first of them, which a mark replaces.
     head: Term,
-    /// The next word that is to be scanned.
+    /// The next word to scan.
     to: *mut Term,
 }
 
 /// Free runs of the old generation that a collection fills: see [`super::steps`].
 struct Filling<'a> {
     from: &'a mut Runs,
-    /// The runs taken: how far what lies there was scanned, its start and end, and the end of the run. Of the last one,
-    /// which is being filled, the end of what lies there is [`Mover::old_top`].
+    /// The runs taken: how far each was scanned, where its objects start and end, and where the run
+    /// ends. For the last one, which is being filled, its objects end at [`Mover::old_top`].
     taken: Vec<Taken>,
     /// The first of them that may not be scanned to its end.
     scanned: usize,
-    /// The end of the block, behind all that was promoted before: for what no run has room for.
+    /// The end of the block, behind everything promoted before: for objects that fit no run.
     tail: *mut Term,
     tail_end: *mut Term,
 }
@@ -316,67 +372,141 @@ struct Taken {
     end: *mut Term,
 }
 
-/// Whether address `a` lies in one of the areas, which are sorted and don't overlap.
+/// Whether address `a` lies in one of the areas, which are sorted and do not overlap.
 fn within(areas: &[(usize, usize)], a: usize) -> bool {
     let i = areas.partition_point(|&(lo, _)| lo <= a);
     i > 0 && a < areas[i - 1].1
 }
 
 impl<'a> Mover<'a> {
-    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    /// Copies everything that is reachable from the roots and the `stack` slots at `stop`. Scans
+    /// the young block from `block` on, and the old one from `old_start` on. Returns the number of
+    /// words that went into runs.
     ///
     /// # Safety
-    /// `slot` may be written to, and holds a term of the heap, whose objects are whole or have forwarding marks.
+    /// Roots and slots hold terms of the heap, whose objects are whole, and nothing was copied yet.
+    unsafe fn copy_live(
+        &mut self,
+        roots: &mut [&mut [Term]],
+        stop: *mut Term,
+        stack: usize,
+        block: *mut Term,
+        old_start: *mut Term,
+    ) -> usize {
+        // SAFETY: by the contract.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.forward(t);
+                }
+            }
+            // Return addresses have a header's tag, and catch marks are immediates: both stay as
+            // they are.
+            for i in 0..stack {
+                self.forward(stop.add(i));
+            }
+        }
+        // Scanning young objects may promote. Scanning promoted objects only promotes more, since
+        // they refer to older objects only. So the loop ends when the young scan has caught up and
+        // the old one has followed.
+        let (mut y, mut o) = (block, old_start);
+        // SAFETY: both scans begin at the first object of this copy, and go on where they ended.
+        // After the loop everything promoted is scanned.
+        unsafe {
+            loop {
+                y = self.scan_young(y);
+                o = match self.runs.is_some() {
+                    true => self.scan_runs(o),
+                    false => self.scan_old(o),
+                };
+                if y == self.top {
+                    break;
+                }
+            }
+            self.leave_runs()
+        }
+    }
+    /// Updates the hints of sent terms, or removes those of dead ones. The old generation ended at
+    /// `old_start`.
+    ///
+    /// # Safety
+    /// The copy is over, and old places still have their forwarding marks.
+    unsafe fn follow_hints(&self, heap: &mut Heap, old_start: *mut Term) {
+        let old = heap.old_heap as usize..old_start as usize;
+        let Some(s) = &mut heap.sent else { return };
+        s.follow(|t| match self.mine(t.ptr() as usize) {
+            // SAFETY: by the contract.
+            true => unsafe { moved_to(t, |_| true) },
+            // Memory in neither generation was that of a message, and another term may come to lie
+            // there.
+            false => old.contains(&(t.ptr() as usize)).then_some(t),
+        });
+    }
+    /// Redirects the term in `*slot` to the new place of its object, which it moves if that has not
+    /// happened yet.
+    ///
+    /// # Safety
+    /// `slot` may be written to, and holds a term of the heap, whose objects are whole or have
+    /// forwarding marks.
     #[inline(always)]
     unsafe fn forward(&mut self, slot: *mut Term) {
-        let t = *slot;
+        // SAFETY: by the contract, the slot holds a term.
+        let t = unsafe { *slot };
         match t.raw() & 3 {
             TAG_LIST => {
                 let p = t.ptr();
-                if !self.mine(p as usize) {
-                    self.outside(slot);
-                    return;
+                // SAFETY: by the contract. A cell that moves is whole, or has the mark of a cell.
+                unsafe {
+                    if !self.mine(p as usize) {
+                        self.outside(slot);
+                        return;
+                    }
+                    let h = *p;
+                    let tl = *p.add(1);
+                    if h == Term::NON_VALUE {
+                        *slot = tl;
+                        // Marked by `mark_sent`.
+                        self.notes.note(tl);
+                        return;
+                    }
+                    self.move_cell(slot, p, h, tl);
                 }
-                let h = *p;
-                let tl = *p.add(1);
-                if h == Term::NON_VALUE {
-                    *slot = tl;
-                    // Marked by `mark_sent`.
-                    self.notes.note(tl);
-                    return;
-                }
-                self.move_cell(slot, p, h, tl);
             }
             TAG_BOXED => {
                 let p = t.ptr();
                 let a = p as usize;
-                if !self.mine(a) {
-                    self.outside(slot);
-                    return;
+                // SAFETY: by the contract. An object that moves is whole, or has a forwarding mark;
+                // `take` returns as many words as it has.
+                unsafe {
+                    if !self.mine(a) {
+                        self.outside(slot);
+                        return;
+                    }
+                    let h = *p;
+                    // A header never has this tag: it is a forwarding mark.
+                    if h.is_boxed() {
+                        *slot = h;
+                        self.notes.note(h);
+                        return;
+                    }
+                    let n = layout::object_words(p);
+                    let q = self.take(a, n);
+                    q.write(h);
+                    for i in 1..n {
+                        q.add(i).write(*p.add(i));
+                    }
+                    let c = Term::boxed_at(q);
+                    p.write(c);
+                    *slot = c;
                 }
-                let h = *p;
-                // A header never has this tag: it is a forwarding mark.
-                if h.is_boxed() {
-                    *slot = h;
-                    self.notes.note(h);
-                    return;
-                }
-                let n = layout::object_words(p);
-                let q = self.take(a, n);
-                q.write(h);
-                for i in 1..n {
-                    q.add(i).write(*p.add(i));
-                }
-                let c = Term::boxed_at(q);
-                p.write(c);
-                *slot = c;
             }
             _ => {}
         }
     }
 
-    /// Copies the cell at `p`, which `*slot` points at and whose words are `head` and `tail`, leads the slot to the copy, and leaves the
-    /// mark of a cell behind. Gives the copy's place.
+    /// Copies the cell at `p`, which `*slot` points at and whose words are `head` and `tail`,
+    /// redirects the slot to the copy, and leaves the mark of a cell behind. Returns the copy's
+    /// place.
     ///
     /// # Safety
     /// As for [`Mover::forward`]; the cell is to be moved, and has not been.
@@ -388,18 +518,22 @@ impl<'a> Mover<'a> {
         head: Term,
         tail: Term,
     ) -> *mut Term {
-        let q = self.take(p as usize, 2);
-        q.write(head);
-        q.add(1).write(tail);
-        let c = Term::cons_at(q);
-        p.write(Term::NON_VALUE);
-        p.add(1).write(c);
-        *slot = c;
-        q
+        // SAFETY: by the contract: `slot` and the cell may be written, and `take` returns two
+        // words.
+        unsafe {
+            let q = self.take(p as usize, 2);
+            q.write(head);
+            q.add(1).write(tail);
+            let c = Term::cons_at(q);
+            p.write(Term::NON_VALUE);
+            p.add(1).write(c);
+            *slot = c;
+            q
+        }
     }
 
-    /// Whether what lies at `a` is to be moved by this copy. An address below an area wraps round to a large number, so that one
-    /// comparison tests both ends.
+    /// Whether this copy moves what lies at `a`. An address below an area wraps round to a large
+    /// number, so that one comparison tests both ends.
     #[inline(always)]
     fn mine(&self, a: usize) -> bool {
         a.wrapping_sub(self.young) < self.young_len
@@ -407,24 +541,28 @@ impl<'a> Mover<'a> {
             || (!self.frags.is_empty() && within(self.frags, a))
     }
 
-    /// Room for the copy of what lies at `a`.
+    /// Returns room of `n` words for the copy of what lies at `a`.
     ///
     /// # Safety
-    /// `n` words are there for each object that moves: the new block is as large as all that may live, and so is the room for
-    /// what is promoted.
+    /// There are `n` words for each object that moves: the new block is as large as everything that
+    /// may live, and so is the room for promoted objects.
     #[inline(always)]
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
         // Objects below the high-water mark have survived a collection already.
         if a.wrapping_sub(self.young) < self.promote_len {
             let q = self.old_top;
-            if (self.old_end as usize) - (q as usize) < n * 8 {
-                return self.promote_elsewhere(n);
+            // SAFETY: by the contract: the words are inside the old block or the run, as checked.
+            unsafe {
+                if (self.old_end as usize) - (q as usize) < n * 8 {
+                    return self.promote_elsewhere(n);
+                }
+                self.old_top = q.add(n);
+                q
             }
-            self.old_top = q.add(n);
-            q
         } else {
             let q = self.top;
-            self.top = q.add(n);
+            // SAFETY: by the contract, the new block has room for them.
+            self.top = unsafe { q.add(n) };
             q
         }
     }
@@ -439,15 +577,15 @@ impl<'a> Mover<'a> {
             tail: self.old_top,
             tail_end: end,
         });
-        // No run is being filled yet.
-        // No room: so the first object that is promoted goes to `promote_elsewhere`, which takes a run.
+        // No run is being filled yet. No room: the first promoted object goes to
+        // `promote_elsewhere`, which takes a run.
         self.old_end = self.old_top;
     }
 
-    /// Room for an object of `n` words that has none where the last one was promoted to.
+    /// Returns room for an object of `n` words that does not fit behind the one promoted last.
     ///
     /// # Safety
-    /// As for [`Mover::take`]; the tail has room for all that finds no run.
+    /// As for [`Mover::take`]; the tail has room for everything that finds no run.
     #[cold]
     #[inline(never)]
     unsafe fn promote_elsewhere(&mut self, n: usize) -> *mut Term {
@@ -457,30 +595,35 @@ impl<'a> Mover<'a> {
         if n <= MOST_IN_RUN_WORDS
             && let Some((p, words)) = f.from.take(n)
         {
-            // The run before is closed: what is left of it is given back by `leave_runs`.
+            // The previous run is closed: `leave_runs` gives back the rest of it.
             if let Some(last) = f.taken.last_mut() {
                 last.top = self.old_top;
             }
-            f.taken.push(Taken {
-                scan: p,
-                start: p,
-                top: p,
-                end: p.add(words),
-            });
-            self.old_top = p.add(n);
-            self.old_end = p.add(words);
-            return p;
+            // SAFETY: the run has `words` words, at least `n`.
+            unsafe {
+                f.taken.push(Taken {
+                    scan: p,
+                    start: p,
+                    top: p,
+                    end: p.add(words),
+                });
+                self.old_top = p.add(n);
+                self.old_end = p.add(words);
+                return p;
+            }
         }
-        // Too long for a run, or there is none: the end of the block, which has room for everything that may be promoted.
+        // Too long for any run, or there is none: it goes to the end of the block, which has room
+        // for everything that may be promoted.
         let q = f.tail;
         if (f.tail_end as usize) - (q as usize) < n * 8 {
             fatal("an old generation ran out of room");
         }
-        f.tail = q.add(n);
+        // SAFETY: the tail has room for `n` words, as checked.
+        f.tail = unsafe { q.add(n) };
         q
     }
 
-    /// As [`Mover::scan_old`], of the tail from `tail` on, and of the runs.
+    /// As [`Mover::scan_old`], for the tail from `tail` on, and for the runs.
     ///
     /// # Safety
     /// As for [`Mover::scan_young`].
@@ -488,20 +631,29 @@ impl<'a> Mover<'a> {
         self.notes.look_through(true);
         loop {
             let begun = tail;
-            while let Some(end) = self.runs.as_ref().map(|f| f.tail).filter(|&end| tail < end) {
-                fetch_ahead(tail, end);
-                tail = self.scan_at(tail);
-            }
-            // Each of the two scans may promote to the place of the other: both go on until neither finds anything.
-            let mut any = tail != begun;
-            while let Some((i, mut p)) = self.next_in_runs() {
-                any = true;
-                // The scan may end this run and take the next.
-                while p < self.end_in_run(i) {
-                    p = self.scan_at(p);
+            // SAFETY: `tail` is the end of scanned objects, and below the end of the tail all
+            // objects are whole.
+            unsafe {
+                while let Some(end) = self.runs.as_ref().map(|f| f.tail).filter(|&end| tail < end) {
+                    fetch_ahead(tail, end);
+                    tail = self.scan_at(tail);
                 }
-                if let Some(f) = &mut self.runs {
-                    f.taken[i].scan = p;
+            }
+            // Each of the two scans may promote to the other's area: both go on until neither finds
+            // anything.
+            let mut any = tail != begun;
+            // SAFETY: `p` is the end of scanned objects in run `i`, below the end of those promoted
+            // there.
+            unsafe {
+                while let Some((i, mut p)) = self.next_in_runs() {
+                    any = true;
+                    // The scan may end this run and take the next.
+                    while p < self.end_in_run(i) {
+                        p = self.scan_at(p);
+                    }
+                    if let Some(f) = &mut self.runs {
+                        f.taken[i].scan = p;
+                    }
                 }
             }
             if !any {
@@ -512,7 +664,7 @@ impl<'a> Mover<'a> {
         tail
     }
 
-    /// The first run with something in it that wasn't scanned yet, and where that begins.
+    /// The first run with objects that were not scanned yet, and the first of those.
     fn next_in_runs(&mut self) -> Option<(usize, *mut Term)> {
         loop {
             let i = self.runs.as_ref()?.scanned;
@@ -521,7 +673,7 @@ impl<'a> Mover<'a> {
                 return Some((i, p));
             }
             let f = self.runs.as_mut()?;
-            // The last one is still being filled; it stays the place to look at.
+            // The last one is still being filled, so it stays the one to look at.
             if i + 1 == f.taken.len() {
                 return None;
             }
@@ -529,7 +681,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// The end of what was promoted to a run.
+    /// The end of the objects promoted to run `i`.
     fn end_in_run(&self, i: usize) -> *mut Term {
         match &self.runs {
             Some(f) if i + 1 < f.taken.len() => f.taken[i].top,
@@ -537,10 +689,11 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Gives back what was not filled. Words that were; [`Mover::old_top`] is the end of the tail from now on.
+    /// Gives back what was not filled, and returns the number of words that were. From now on,
+    /// [`Mover::old_top`] is the end of the tail.
     ///
     /// # Safety
-    /// All that was promoted is scanned.
+    /// Everything promoted is scanned.
     unsafe fn leave_runs(&mut self) -> usize {
         let Some(mut f) = self.runs.take() else {
             return 0;
@@ -548,295 +701,351 @@ impl<'a> Mover<'a> {
         if let Some(last) = f.taken.last_mut() {
             last.top = self.old_top;
         }
-        // `old_top` has meant the run that was filled; the heap is to learn the end of the tail.
+        // `old_top` was that of the run being filled; the heap needs the end of the tail.
         (self.old_top, self.old_end) = (f.tail, f.tail_end);
         let mut words = 0;
         let n = f.taken.len();
-        for (i, t) in f.taken.iter().enumerate() {
-            // Only the last run is taken up again, if it has room: the others were too short for an object.
-            f.from.close(t.start, t.top, t.end, i + 1 == n);
-            words += words_between(t.start, t.top);
+        // SAFETY: the words of a run taken belong to it, and everything below its `top` was
+        // promoted.
+        unsafe {
+            for (i, t) in f.taken.iter().enumerate() {
+                // Only the last run is used again, if it has room: the others were too short for an
+                // object.
+                f.from.close(t.start, t.top, t.end, i + 1 == n);
+                words += words_between(t.start, t.top);
+            }
         }
         words
     }
 
-    /// A pointer that leads out of the heap.
+    /// Handles a pointer that leads out of the heap.
     ///
     /// # Safety
-    /// `*slot` is a pointer that leads to no word of this heap's that moves; otherwise as for [`Mover::forward`].
+    /// `*slot` is a pointer to no word of this heap that moves; otherwise as for
+    /// [`Mover::forward`].
     #[inline(always)]
     unsafe fn outside(&mut self, slot: *mut Term) {
-        if !self.leaving.is_empty() && self.forward_leaving(slot) {
-            return;
+        // SAFETY: by the contract.
+        unsafe {
+            if !self.leaving.is_empty() && self.forward_leaving(slot) {
+                return;
+            }
+            self.notes.note(*slot);
         }
-        self.notes.note(*slot);
     }
 
-    /// Copies out what lies in the regions that are to be left. True if `slot` did.
+    /// Copies out an object in a region that is to be left. Returns whether `slot` pointed to one.
     ///
     /// # Safety
     /// As for [`Mover::outside`].
     #[cold]
     unsafe fn forward_leaving(&mut self, slot: *mut Term) -> bool {
-        let t = *slot;
-        let p = t.ptr();
-        if !within(self.leaving, p as usize) {
-            return false;
-        }
-        // A region is shared with other processes and never written to, so a table stands for the forwarding marks.
-        if let Some(&c) = self.copied.get(&t.raw()) {
+        // SAFETY: by the contract; the regions are live, so their objects are whole, and room was
+        // checked.
+        unsafe {
+            let t = *slot;
+            let p = t.ptr();
+            if !within(self.leaving, p as usize) {
+                return false;
+            }
+            // A region is shared with other processes and never written to, so a table takes the
+            // place of forwarding marks.
+            if let Some(&c) = self.copied.get(&t.raw()) {
+                *slot = c;
+                return true;
+            }
+            let q = self.top;
+            let n = match t.is_list_ptr() {
+                true => 2,
+                false => layout::object_words(p),
+            };
+            // The heap's own words were counted exactly; those from outside, by a walk.
+            if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
+                fatal("more is copied out of regions than was counted");
+            }
+            std::ptr::copy_nonoverlapping(p, q, n);
+            self.top = q.add(n);
+            let c = if t.is_list_ptr() {
+                Term::cons_at(q)
+            } else {
+                // The original stays where it is, so the copy owns a hold of its own.
+                retain_object(q, &mut self.copied_off_heap);
+                Term::boxed_at(q)
+            };
+            self.copied.insert(t.raw(), c);
             *slot = c;
-            return true;
+            true
         }
-        let q = self.top;
-        let n = match t.is_list_ptr() {
-            true => 2,
-            false => layout::object_words(p),
-        };
-        // What is the heap's own was counted by the word; what comes from outside, by a walk.
-        if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
-            fatal("more is copied out of regions than was counted");
-        }
-        std::ptr::copy_nonoverlapping(p, q, n);
-        self.top = q.add(n);
-        let c = if t.is_list_ptr() {
-            Term::cons_at(q)
-        } else {
-            // The original stays where it is, so the copy owns a hold of its own.
-            retain_object(q, &mut self.copied_off_heap);
-            Term::boxed_at(q)
-        };
-        self.copied.insert(t.raw(), c);
-        *slot = c;
-        true
     }
 
-    /// Forwards what the copies from `p` on refer to, up to the last one that there is by then. Gives the place to go on.
+    /// Forwards what the copies refer to, from `p` to the last one that exists by then. Returns the
+    /// place to go on.
     ///
     /// # Safety
-    /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies behind it up to the top was
-    /// copied by this mover.
+    /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies
+    /// between `p` and the top was copied by this mover.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
         // A small heap lies in the caches: fetching ahead would only cost.
-        if self.young_len + self.old_len < FETCHED_BYTES {
+        // SAFETY: by the contract: everything from `p` to the top is whole objects of this copy.
+        unsafe {
+            if self.young_len + self.old_len < FETCHED_BYTES {
+                while p < self.top {
+                    p = self.scan_at(p);
+                }
+                return p;
+            }
             while p < self.top {
+                fetch_ahead(p, self.top);
                 p = self.scan_at(p);
             }
-            return p;
+            p
         }
-        while p < self.top {
-            fetch_ahead(p, self.top);
-            p = self.scan_at(p);
-        }
-        p
     }
-    /// As [`Mover::scan_young`], of what was promoted behind the old generation. Regions are noted for the old one meanwhile.
+    /// As [`Mover::scan_young`], for objects promoted behind the old generation. Meanwhile, regions
+    /// are noted for the old one.
     ///
     /// # Safety
-    /// As for [`Mover::scan_young`], of the old generation.
+    /// As for [`Mover::scan_young`], for the old generation.
     unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
         if p == self.old_top {
             return p;
         }
         self.notes.look_through(true);
-        while p < self.old_top {
-            fetch_ahead(p, self.old_top);
-            p = self.scan_at(p);
+        // SAFETY: by the contract: everything from `p` to `old_top` is whole objects of this copy.
+        unsafe {
+            while p < self.old_top {
+                fetch_ahead(p, self.old_top);
+                p = self.scan_at(p);
+            }
         }
         self.notes.look_through(false);
         p
     }
 
-    /// Forwards the term at `p`, or steps over the raw words of the object that starts there. Gives the next word to
-    /// look at.
+    /// Forwards the term at `p`, or steps over the raw words of the object that starts there.
+    /// Returns the next word to look at.
     ///
     /// # Safety
-    /// `p` is a word that was copied: a cell's slot, a term of an object or the header of a whole one.
+    /// `p` is a word that was copied: a cell's slot, a term of an object or the header of a whole
+    /// one.
     #[inline(always)]
     unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
-        let w = (*p).raw();
-        match w & 3 {
-            TAG_IMMED => p.add(1),
-            // The most frequent by far.
-            TAG_HEADER if header_subtag(w) == Subtag::Tuple => match header_arity(w) {
-                n @ LONG_TUPLE.. => self.scan_tuple(p.add(1), n),
-                _ => p.add(1),
-            },
-            TAG_HEADER => self.scan_header(p, w),
-            TAG_LIST => self.scan_list(p),
-            _ => {
-                self.forward(p);
-                p.add(1)
+        // SAFETY: by the contract: `p` is a copied word, and whole objects follow their header.
+        unsafe {
+            let w = (*p).raw();
+            match w & 3 {
+                TAG_IMMED => p.add(1),
+                // The most frequent by far.
+                TAG_HEADER if header_subtag(w) == Subtag::Tuple => match header_arity(w) {
+                    n @ LONG_TUPLE.. => self.scan_tuple(p.add(1), n),
+                    _ => p.add(1),
+                },
+                TAG_HEADER => self.scan_header(p, w),
+                TAG_LIST => self.scan_list(p),
+                _ => {
+                    self.forward(p);
+                    p.add(1)
+                }
             }
         }
     }
 
-    /// As [`Mover::scan_at`], of the `n` elements from `p` on, of a long tuple: immediates in a row are stepped over together.
+    /// As [`Mover::scan_at`], for the `n` elements of a long tuple from `p` on: consecutive
+    /// immediates are stepped over together.
     ///
     /// # Safety
-    /// As for [`Mover::scan_at`]; there are as many.
+    /// As for [`Mover::scan_at`]; there are `n` elements.
     #[inline(never)]
     unsafe fn scan_tuple(&mut self, mut p: *mut Term, n: usize) -> *mut Term {
-        let end = p.add(n);
-        while p < end {
-            while words_between(p, end) >= IN_A_ROW
-                && (0..IN_A_ROW).fold(TAG_IMMED, |all, i| all & (*p.add(i)).raw()) & 3 == TAG_IMMED
-            {
-                p = p.add(IN_A_ROW);
+        // SAFETY: by the contract: `n` elements of a copied tuple.
+        unsafe {
+            let end = p.add(n);
+            while p < end {
+                while words_between(p, end) >= IN_A_ROW
+                    && (0..IN_A_ROW).fold(TAG_IMMED, |all, i| all & (*p.add(i)).raw()) & 3
+                        == TAG_IMMED
+                {
+                    p = p.add(IN_A_ROW);
+                }
+                // The last one may be a list whose cells lie right behind it.
+                let next = end.min(p.add(IN_A_ROW));
+                while p < next {
+                    fetch_ahead(p, end);
+                    p = match (*p).raw() & 3 {
+                        TAG_LIST => self.scan_list(p),
+                        _ => {
+                            self.forward(p);
+                            p.add(1)
+                        }
+                    };
+                }
             }
-            // The last one may be a list whose cells lie right behind it.
-            let next = end.min(p.add(IN_A_ROW));
-            while p < next {
-                fetch_ahead(p, end);
-                p = match (*p).raw() & 3 {
-                    TAG_LIST => self.scan_list(p),
-                    _ => {
-                        self.forward(p);
-                        p.add(1)
-                    }
-                };
-            }
+            p
         }
-        p
     }
 
-    /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
-    /// nothing but immediates in them, the next cell is known without reading back what was just written.
+    /// As [`Mover::scan_at`], for a list. As long as cells go right behind the word that is looked
+    /// at and hold only immediates, the next cell is known without reading back what was just
+    /// written.
     ///
     /// # Safety
     /// `*slot` is a pointer to a cell; otherwise as for [`Mover::scan_at`].
     #[inline(always)]
     unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
-        let mut t = *slot;
-        loop {
-            let p = t.ptr();
-            if !self.mine(p as usize) {
-                self.outside(slot);
-                return slot.add(1);
+        // SAFETY: by the contract. A cell that moves is whole or has its mark; the copy lies two
+        // words further.
+        unsafe {
+            let mut t = *slot;
+            loop {
+                let p = t.ptr();
+                if !self.mine(p as usize) {
+                    self.outside(slot);
+                    return slot.add(1);
+                }
+                let h = *p;
+                let tl = *p.add(1);
+                if h == Term::NON_VALUE {
+                    *slot = tl;
+                    // Marked by `mark_sent`.
+                    self.notes.note(tl);
+                    return slot.add(1);
+                }
+                let q = self.move_cell(slot, p, h, tl);
+                // The next cell goes right behind this one, and its head needs no look: go on with
+                // its tail at once.
+                if !h.is_immed() || !tl.is_list_ptr() {
+                    return slot.add(1);
+                }
+                if q != slot.add(1) {
+                    self.copy_run(q, tl);
+                    return slot.add(1);
+                }
+                slot = q.add(1);
+                t = tl;
             }
-            let h = *p;
-            let tl = *p.add(1);
-            if h == Term::NON_VALUE {
-                *slot = tl;
-                // Marked by `mark_sent`.
-                self.notes.note(tl);
-                return slot.add(1);
-            }
-            let q = self.move_cell(slot, p, h, tl);
-            // The next cell goes right behind this one, and its head needs no look: go on with its tail at once.
-            if !h.is_immed() || !tl.is_list_ptr() {
-                return slot.add(1);
-            }
-            if q != slot.add(1) {
-                self.copy_run(q, tl);
-                return slot.add(1);
-            }
-            slot = q.add(1);
-            t = tl;
         }
     }
 
-    /// Copies what follows the cell at `first`, which has the tail `t`, as long as the cells go right behind it and have nothing but
-    /// immediates in them: a string, or a list of numbers or of atoms. Such a list lies in one piece then, and isn't looked at twice:
-    /// a mark in the place of its first head leads the scan past it.
+    /// Copies what follows the cell at `first`, which has the tail `t`, as long as the cells go
+    /// right behind it and hold only immediates: a string, or a list of numbers or of atoms. Such a
+    /// list then lies in one piece and is not looked at twice: a mark in place of its first head
+    /// leads the scan past it.
     ///
     /// # Safety
-    /// As for [`Mover::scan_list`]; the cell was just copied, its head is an immediate, and `t` points to a cell.
+    /// As for [`Mover::scan_list`]; the cell was just copied, its head is an immediate, and `t`
+    /// points to a cell.
     #[inline(never)]
     unsafe fn copy_run(&mut self, first: *mut Term, mut t: Term) {
-        let mut slot = first.add(1);
-        loop {
-            let p = t.ptr();
-            if !self.mine(p as usize) {
-                break;
+        // SAFETY: by the contract. Cells that move are whole or have marks; `first` and `slot` are
+        // words of the copies.
+        unsafe {
+            let mut slot = first.add(1);
+            loop {
+                let p = t.ptr();
+                if !self.mine(p as usize) {
+                    break;
+                }
+                let (h, tl) = (*p, *p.add(1));
+                // Already moved: a header is the mark of a cell.
+                if h == Term::NON_VALUE {
+                    break;
+                }
+                let q = self.move_cell(slot, p, h, tl);
+                // In the other generation, or in another run of it.
+                if q != slot.add(1) {
+                    slot = slot.add(1);
+                    break;
+                }
+                if !h.is_immed() {
+                    slot = q;
+                    break;
+                }
+                slot = q.add(1);
+                if !tl.is_list_ptr() {
+                    break;
+                }
+                t = tl;
             }
-            let (h, tl) = (*p, *p.add(1));
-            // Moved already: a header's mark of a cell.
-            if h == Term::NON_VALUE {
-                break;
+            if words_between(first, slot) >= LEAST_PASSED_WORDS {
+                let mark = header(Subtag::UnusedB, self.passed.len());
+                let head = *first;
+                self.passed.push(Passed { head, to: slot });
+                first.write(Term::from_raw(mark));
             }
-            let q = self.move_cell(slot, p, h, tl);
-            // In the other generation, or in another run of it.
-            if q != slot.add(1) {
-                slot = slot.add(1);
-                break;
-            }
-            if !h.is_immed() {
-                slot = q;
-                break;
-            }
-            slot = q.add(1);
-            if !tl.is_list_ptr() {
-                break;
-            }
-            t = tl;
-        }
-        if words_between(first, slot) >= LEAST_PASSED_WORDS {
-            let mark = header(Subtag::UnusedB, self.passed.len());
-            let head = *first;
-            self.passed.push(Passed { head, to: slot });
-            first.write(Term::from_raw(mark));
         }
     }
 
-    /// Puts back the head in whose place mark `i` lies, at `p`. Gives the next word to look at.
+    /// Restores the head that mark `i` at `p` replaces. Returns the next word to look at.
     ///
     /// # Safety
     /// As for [`Mover::scan_header`].
     #[inline(never)]
     unsafe fn pass_by(&mut self, p: *mut Term, i: usize) -> *mut Term {
         let passed = &self.passed[i];
-        p.write(passed.head);
-        passed.to
+        // SAFETY: `p` is the word where `copy_run` has put the mark.
+        unsafe {
+            p.write(passed.head);
+            passed.to
+        }
     }
 
-    /// Steps over the words of an object that are no terms, as `layout` draws them. The terms behind them are scanned as any words.
+    /// Steps over the words of an object that are no terms, as drawn in `layout`. The terms behind
+    /// them are scanned like any words.
     ///
     /// # Safety
     /// `w` is the header at `p`, of a whole object.
     #[inline(always)]
     unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
-        match header_subtag(w) {
-            Subtag::Tuple | Subtag::Record => p.add(1),
-            // Words 1 to 3 are raw; the creator and the environment, or the original, follow.
-            Subtag::Fun | Subtag::SubBin => p.add(4),
-            Subtag::Map => match layout::map_kind(w) {
-                // An inner node has children only; the others have their size in word 1.
-                layout::MAP_NODE => p.add(1),
-                _ => p.add(2),
-            },
-            Subtag::MatchContext => {
-                // The context has the address of the original's bytes. They have moved if the original is a heap binary, so the
-                // address is made anew; the words behind it are numbers.
-                self.forward(p.add(1));
-                let orig = (*p.add(1)).ptr();
-                let base = match header_subtag((*orig).raw()) {
-                    Subtag::HeapBin => orig.add(2) as u64,
-                    _ => (*orig.add(4)).raw(),
-                };
-                (p.add(2) as *mut u64).write(base);
-                p.add(1 + header_arity(w))
+        // SAFETY: by the contract: a whole object, whose words are as drawn in `layout`.
+        unsafe {
+            match header_subtag(w) {
+                Subtag::Tuple | Subtag::Record => p.add(1),
+                // Words 1 to 3 are raw; the creator and the environment, or the original, follow.
+                Subtag::Fun | Subtag::SubBin => p.add(4),
+                Subtag::Map => match layout::map_kind(w) {
+                    // An inner node has children only; the others have their size in word 1.
+                    layout::MAP_NODE => p.add(1),
+                    _ => p.add(2),
+                },
+                Subtag::MatchContext => {
+                    // The context has the address of the original's bytes. They have moved if the
+                    // original is a heap binary, so the address is computed anew; the words behind
+                    // it are numbers.
+                    self.forward(p.add(1));
+                    let orig = (*p.add(1)).ptr();
+                    let base = match header_subtag((*orig).raw()) {
+                        Subtag::HeapBin => orig.add(2) as u64,
+                        _ => (*orig.add(4)).raw(),
+                    };
+                    (p.add(2) as *mut u64).write(base);
+                    p.add(1 + header_arity(w))
+                }
+                Subtag::UnusedB => self.pass_by(p, header_arity(w)),
+                // Numbers, floats, bytes, references, external terms: none of their words is a term
+                // of this heap.
+                _ => p.add(1 + header_arity(w)),
             }
-            Subtag::UnusedB => self.pass_by(p, header_arity(w)),
-            // Numbers, floats, bytes, references, external terms: nothing in them is a term of this heap.
-            _ => p.add(1 + header_arity(w)),
         }
     }
 }
 
-/// Fetches what a word some way behind `p` points at, if there is one below `top`; it is copied when the scan gets there.
+/// Prefetches the target of a word some way behind `p`, if that word is below `top`; the scan will
+/// copy it.
 ///
 /// # Safety
 /// The words from `p` to `top` are initialised.
 #[inline(always)]
 unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
-    // So many words ahead of the scan.
+    // Distance ahead of the scan, in words.
     const WORDS: usize = 12;
     let q = p.wrapping_add(WORDS);
-    if q < top {
-        let t = *q;
-        if t.raw() & 3 == TAG_LIST || t.raw() & 3 == TAG_BOXED {
-            prefetch(t.ptr());
+    // SAFETY: `q` is below `top`, so it is initialised by the contract.
+    unsafe {
+        if q < top {
+            let t = *q;
+            if t.raw() & 3 == TAG_LIST || t.raw() & 3 == TAG_BOXED {
+                prefetch(t.ptr());
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The collector as others call it: a collection, in whichever mode, and the one of a process that begins to wait.
+//! The collector's interface: a collection in any mode, and the collections of a process that
+//! begins to wait.
 
 use super::generational::{collect_once, trim};
 use super::sizes::{MOST_YOUNG_WORDS, REST_WORDS, heap_size_for, heap_sizes, room_for, young_part};
@@ -10,7 +11,7 @@ use crate::pressure::is_crowded;
 use crate::stress::{once_in, stress};
 use crate::word::Term;
 
-/// Collections so far in the whole runtime, and words that they reclaimed.
+/// Number of collections so far in the whole runtime, and of words that they reclaimed.
 pub fn totals() -> (usize, usize) {
     (
         counts::sum(|c| &c.collections),
@@ -18,26 +19,30 @@ pub fn totals() -> (usize, usize) {
     )
 }
 
-/// Collects. Afterwards at least `need_words` words are free (and the heap's stack reserve besides). `roots` are
-/// updated, and so is the stack, on which words with a header's tag are return addresses. The result is the number
-/// of words moved, as a measure of the time it took.
+/// Collects. Afterwards at least `need_words` words are free, in addition to the heap's stack
+/// reserve. Updates `roots` and the stack, on which words with a header's tag are return addresses.
+/// Returns the number of words moved, as a measure of the time it took.
 ///
 /// # Safety
-/// No term of this heap outside `roots` and the stack is used afterwards; every word of the heap is initialised.
+/// No term of this heap outside `roots` and the stack is used afterwards; every word of the heap is
+/// initialised.
 pub unsafe fn collect(
     heap: &mut Heap,
     need_words: usize,
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    if stress() {
-        return stressed::collect(heap, need_words, roots, fullsweep);
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
+    unsafe {
+        if stress() {
+            return stressed::collect(heap, need_words, roots, fullsweep);
+        }
+        collect_once(heap, need_words, roots, fullsweep)
     }
-    collect_once(heap, need_words, roots, fullsweep)
 }
 
-/// Whether [`rest`] may pay for a process that begins to wait: the heap has come to hold several times what it was left with,
-/// or it got far more room than it made use of.
+/// Whether [`rest`] may pay for a process that begins to wait: the heap has come to hold several
+/// times what it was left with, or it has far more room than it used.
 #[inline]
 pub fn rest_pays(heap: &Heap) -> bool {
     let block = heap.block_words();
@@ -57,15 +62,17 @@ fn rest_pays_large(heap: &Heap, block: usize) -> bool {
         && all <= MAP_ABOVE_WORDS
 }
 
-/// Makes the heap of a process small that begins to wait. What it did for a request is mostly garbage when the next one is
-/// waited for: little is copied, and its block serves the next process that runs here, still in the processor's caches,
-/// instead of one for each process that waits. The next collection gives it as much room at once as it has used.
+/// Shrinks the heap of a process that begins to wait. Most of what it made for a request is garbage
+/// when it waits for the next one: little is copied, and its block, still in the processor's
+/// caches, serves the next process that runs here, instead of one block for each waiting process.
+/// The next collection gives it at once as much room as it has used.
 ///
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let used = heap.all_words();
-    let moved = collect(heap, 0, roots, true);
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
+    let moved = unsafe { collect(heap, 0, roots, true) };
     heap.rested = heap.all_words();
     let i = room_for(used);
     heap.room = if heap_sizes()[i] > heap.block_words() {
@@ -76,8 +83,8 @@ pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     moved
 }
 
-/// Whether [`settle`] may pay for a process that begins to wait: the next collection would copy much, and somebody would wait
-/// for it.
+/// Whether [`settle`] may pay for a process that begins to wait: the next collection would copy
+/// much, and somebody would wait for it.
 #[inline]
 pub fn settle_pays(heap: &Heap) -> bool {
     let words = heap.used_words();
@@ -92,44 +99,49 @@ fn settle_pays_large(heap: &Heap, words: usize) -> bool {
     }
 }
 
-/// Has what a process has built be old as it begins to wait, so that no request waits for that: what is young afterwards is
-/// little.
+/// Promotes what a process has built as it begins to wait, so that no request has to wait for that.
+/// Little is young afterwards.
 ///
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let mut moved = 0;
     heap.waited = true;
-    if !heap.frags.is_empty() {
-        moved += collect(heap, 0, roots, false);
-    }
-    // One that has no room collects the old generation first, and makes some.
-    for _ in 0..2 {
-        let words = heap.used_words();
-        let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
-        // With the mark at the top everything is mature, so the collection promotes all of it.
-        if promotes {
-            heap.high_water = heap.htop;
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
+    unsafe {
+        if !heap.frags.is_empty() {
+            moved += collect(heap, 0, roots, false);
         }
-        heap.waited = true;
-        moved += collect(heap, 0, roots, false);
-        if promotes || heap.used_words() <= MOST_YOUNG_WORDS {
-            break;
+        // A heap without room collects its old generation in the first round, which makes some.
+        for _ in 0..2 {
+            let words = heap.used_words();
+            let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
+            // With the mark at the top everything is mature, so the collection promotes all of it.
+            if promotes {
+                heap.high_water = heap.htop;
+            }
+            heap.waited = true;
+            moved += collect(heap, 0, roots, false);
+            if promotes || heap.used_words() <= MOST_YOUNG_WORDS {
+                break;
+            }
         }
     }
     heap.waited = true;
     moved
 }
 
-/// Has the sweep of the old generation of a process begin that has waited for long, and leaves it no more of a young block than it
-/// uses; the next collection gives it one that goes with the old generation. The sweep goes on with [`super::step`].
+/// Begins a sweep of the old generation of a process that has waited for long, and leaves it a
+/// young block of no more than it uses; the next collection gives it one in proportion to the old
+/// generation. The sweep goes on with [`super::step`].
 ///
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn sweep_idle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     // The next minor collection, which `settle` makes, begins the sweep.
     steps::sweep_soon(heap);
-    let moved = settle(heap, roots) + trim(heap, heap.stack_reserve, roots);
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
+    let moved = unsafe { settle(heap, roots) + trim(heap, heap.stack_reserve, roots) };
     heap.room = room_for(young_part(heap.old_words(), true, false)) as u8;
     moved
 }

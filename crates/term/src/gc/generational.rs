@@ -1,17 +1,21 @@
-//! Minor collections and full sweeps: which it is to be, and how large the heap is afterwards. The copy itself is in
-//! [`super::copy`], what is done to a large old generation in [`super::compact`], the numbers in [`super::sizes`].
+//! Minor collections and full sweeps: the choice between them, and the size of the heap afterwards.
+//! The copy itself is in [`super::copy`], the collection of a large old generation in
+//! [`super::compact`], the numbers in [`super::sizes`].
 //!
-//! # Which it is
-//! * **A full sweep** if it is asked for, if the heap is small, if many minor collections have gone by, if the old block has no
-//!   room for what would be promoted, or if its binaries have outgrown their virtual heap. Everything goes to one young block
-//!   ([`full_sweep`]). Where the old generation is large it is collected where it lies ([`sweep_in_place`]); and where the young
-//!   block turns out to be large, it becomes the old one as it is ([`settle_old`]).
-//! * **A minor collection** otherwise: what is mature is promoted, the rest is copied ([`minor`]). A step of a sweep may follow it.
+//! # The choice
+//! * **A full sweep** if it is asked for, if the heap is small, after many minor collections, if
+//!   the old block has no room for what would be promoted, or if its binaries have outgrown their
+//!   virtual heap. Everything goes to one young block ([`full_sweep`]). A large old generation is
+//!   collected in place ([`sweep_in_place`]); a young block that turns out to be large becomes the
+//!   old one as it is ([`settle_old`]).
+//! * **A minor collection** otherwise: mature objects are promoted, the rest is copied ([`minor`]).
+//!   A step of a sweep may follow it.
 //!
-//! # How large
-//! The target of a copy has room for the case that everything lives. What lives is known after the copy, so a second one follows it
-//! where the first size was wrong. Two flags keep that seldom: a block that was left nearly full is larger the next time
-//! (`grow_next`), and one that was left nearly empty is made smaller only if that happens twice in a row (`shrink_next`).
+//! # The size
+//! The target of a copy has room for the case that everything lives. What lives is known after the
+//! copy, so a second copy follows if the first size was wrong. Two flags keep that rare: a block
+//! that was left nearly full is larger the next time (`grow_next`), and one that was left nearly
+//! empty shrinks only if that happens twice in a row (`shrink_next`).
 
 use super::compact::{self, Room};
 use super::copy::{Kind, pass};
@@ -27,12 +31,14 @@ use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
 use crate::pressure::{is_crowded, is_short};
-use crate::sent;
+use crate::sent_terms;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
 use crate::word::Term;
 use std::sync::atomic::Ordering;
 
+/// Makes one collection, minor or full.
+///
 /// # Safety
 /// As for [`collect`].
 pub(crate) unsafe fn collect_once(
@@ -42,24 +48,30 @@ pub(crate) unsafe fn collect_once(
     fullsweep: bool,
 ) -> usize {
     check_heap(heap);
-    // A process that has waited since its last collection answers others: its collections are to be short.
+    // A process that has waited since its last collection answers others: its collections are to be
+    // short.
     heap.serves = std::mem::take(&mut heap.waited) || stress::roll(2);
     if heap.serves {
         heap.shrunk = 0;
     }
-    // Words that are not for natives count as used, in whatever follows.
+    // Words that natives may not use count as used in all that follows.
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
-    // Objects of fragments are on the heap's list from here on, so that one sweep of the lists finds all of them.
-    absorb_fragment_lists(heap);
+    // From here on, objects of fragments are on the heap's list, so that one sweep of the lists
+    // finds all of them.
+    // SAFETY: the heap owns its fragments.
+    unsafe { absorb_fragment_lists(heap) };
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
-    // Room where the old block lies may spare the full sweep.
+    // Growing the old block in place may save the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
-    if short && steps::make_room(heap, mature, heap.serves, 0) {
-        old_free = words_between(heap.old_htop, heap.old_hend);
+    // SAFETY: by the contract of [`collect`].
+    unsafe {
+        if short && steps::make_room(heap, mature, heap.serves, 0) {
+            old_free = words_between(heap.old_htop, heap.old_hend);
+        }
     }
-    // Sweeping a small heap whole costs less than the second block of a generation.
+    // Sweeping a small heap as a whole costs less than a second block for a generation.
     let small = heap.old_heap.is_null()
         && heap.block_words() <= SMALL_WORDS
         && heap.small_sweeps < SMALL_SWEEPS;
@@ -72,10 +84,10 @@ pub(crate) unsafe fn collect_once(
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
-    // A caller that asks for a full sweep is to see that memory was given back.
+    // A caller that asks for a full sweep expects memory to be given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
-    // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
+    // See `Heap::all_survives`. Objects in fragments stay young, and nothing old may refer to them.
     let promote = !full
         && heap.all_survives
         && !heap.window
@@ -83,34 +95,41 @@ pub(crate) unsafe fn collect_once(
         && !heap.old_heap.is_null()
         && old_free >= mature + fresh;
     let mature = if promote {
-        // The mark moves to the top: what is fresh counts as mature, and is promoted in the same copy.
+        // The mark moves to the top: fresh objects count as mature, and are promoted in the same
+        // copy.
         heap.high_water = heap.htop;
         mature + fresh
     } else {
         mature
     };
-    let moved = if full && is_large(heap) {
-        sweep_in_place(heap, need, roots)
-    } else if full {
-        full_sweep(heap, need, roots)
-    } else {
-        let moved = minor(heap, need, roots, mature);
-        moved + steps::after_minor(heap, roots, heap.promoted)
+    // SAFETY: by the contract. `is_large` says that there is an old generation; a minor collection
+    // has room for what is mature.
+    let moved = unsafe {
+        if full && is_large(heap) {
+            sweep_in_place(heap, need, roots)
+        } else if full {
+            full_sweep(heap, need, roots)
+        } else {
+            let moved = minor(heap, need, roots, mature);
+            moved + steps::after_minor(heap, roots, heap.promoted)
+        }
     };
     counts::add(|c| &c.collections, 1);
-    // Terms copied out of regions may have made it larger.
+    // Terms copied out of regions may have enlarged it.
     let reclaimed = before.saturating_sub(heap.all_words());
     counts::add(|c| &c.reclaimed_words, reclaimed);
     check_collected(heap, need);
     moved
 }
 
-/// Bytes of binaries in the old generation beyond which it is swept at once. While it is swept in steps there may be more.
+/// Bytes of binaries in the old generation above which it is swept at once. During a sweep in steps
+/// the limit is higher.
 fn old_vheap(heap: &Heap) -> usize {
     heap.old_vheap_bytes << u32::from(heap.is_swept_in_steps())
 }
 
-/// The size that was remembered by [`rest`], or one on the way there; 0 if there is none, or if memory is short.
+/// The size that [`rest`] remembered, or one on the way there; 0 if there is none, or if memory is
+/// short.
 fn take_room(heap: &mut Heap) -> usize {
     if heap.room == 0 {
         return 0;
@@ -124,62 +143,72 @@ fn take_room(heap: &mut Heap) -> usize {
     if is_crowded() { 0 } else { size }
 }
 
-/// Whether the old generation is to be collected where it lies.
+/// Whether to collect the old generation in place.
 fn is_large(heap: &Heap) -> bool {
     let words = words_between(heap.old_heap, heap.old_htop);
     let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= compact::MOST_WORDS;
     large || (words > 0 && stress::roll(2))
 }
 
-/// A full sweep that copies the young generation, and collects the old one where it lies.
+/// A full sweep that copies the young generation and collects the old one in place.
 ///
 /// # Safety
-/// As for [`collect`]; there are an old generation and no message that is looked at before it is received.
+/// As for [`collect`]; there is an old generation, and no message is looked at before it is
+/// received.
 unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     let mut seen = Vec::new();
-    let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
-    // The young block was just copied, as `compact` relies on.
-    moved += compact::collect(heap, roots, &mut seen, Room::Grow);
-    moved += leave_regions(heap, need, roots, &seen);
-    after_full(heap);
-    finish(heap);
-    moved
+    // SAFETY: by the contract. Each step relies on the one before, and nothing runs in between.
+    unsafe {
+        let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
+        // The young block was just copied, as `compact` relies on.
+        moved += compact::collect(heap, roots, &mut seen, Room::Grow);
+        moved += leave_regions(heap, need, roots, &seen);
+        after_full(heap);
+        finish(heap);
+        moved
+    }
 }
 
-/// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
-/// young block. The next collection would copy it there.
+/// After a full sweep whose result is large: makes the block the old generation, with a new young
+/// block in front. The next collection would copy it there anyway.
 ///
 /// # Safety
-/// As for [`collect`]; a full sweep has just been made: all that lives is in the young block, and there is no old one.
+/// As for [`collect`]; a full sweep has just been made: everything live is in the young block, and
+/// there is no old one.
 unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop && !heap.window);
     heap.collections = heap.collections.wrapping_add(1);
     let (stack, used) = (heap.stack_words(), heap.used_words());
     let block = alloc_block(young_words);
-    let hend = block.add(young_words);
-    let stop = hend.sub(stack);
-    std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-    // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of this block, which is room now.
-    (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
-    (heap.heap, heap.htop, heap.high_water) = (block, block, block);
-    (heap.stop, heap.hend) = (stop, hend);
-    let mut young = std::mem::take(&mut heap.off_heap);
-    // All that owned something lies in the old generation now.
-    heap.old_off_heap.append(&mut young);
-    let (words, keep) = (
-        heap.old_block_words(),
-        old_size_for(used + spare_words(used, is_crowded()), is_crowded()),
-    );
-    if may_cut_block(words, keep) {
-        cut_block(heap.old_heap, words, keep);
-        heap.old_hend = heap.old_heap.add(keep);
-    }
-    if !stress() {
-        decommit_between(heap.old_htop, heap.old_hend);
+    // SAFETY: the new block has room for the stack. Everything live lies below `htop`, so the rest
+    // of the old block is free.
+    unsafe {
+        let hend = block.add(young_words);
+        let stop = hend.sub(stack);
+        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of
+        // this block, which is now room.
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
+        (heap.heap, heap.htop, heap.high_water) = (block, block, block);
+        (heap.stop, heap.hend) = (stop, hend);
+        let mut young = std::mem::take(&mut heap.off_heap);
+        // Everything that owns something lies in the old generation now.
+        heap.old_off_heap.append(&mut young);
+        let (words, keep) = (
+            heap.old_block_words(),
+            old_size_for(used + spare_words(used, is_crowded()), is_crowded()),
+        );
+        if may_cut_block(words, keep) {
+            cut_block(heap.old_heap, words, keep);
+            heap.old_hend = heap.old_heap.add(keep);
+        }
+        if !stress() {
+            decommit_between(heap.old_htop, heap.old_hend);
+        }
     }
 }
 
-/// Words of the young block in front of an old generation, for a stack and a need.
+/// Words of the young block in front of an old generation, given a stack and a need.
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     let want = 3 * (heap.stack_words() + need);
     heap_size_for(
@@ -188,51 +217,56 @@ fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     )
 }
 
-/// A full sweep into a block of exactly the words that are in use (and the stack reserve).
+/// Makes a full sweep into a block of exactly the words in use, plus the stack reserve.
 ///
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
-    if stress() {
-        look(heap, roots, "before it is compacted", true);
+    // SAFETY: by the contract. Each step relies on the one before, and nothing runs in between.
+    unsafe {
+        if stress() {
+            look(heap, roots, "before it is compacted", true);
+        }
+        absorb_fragment_lists(heap);
+        let mut seen = Vec::new();
+        let mut moved;
+        if is_large(heap) {
+            let bound =
+                heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
+            moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
+            moved += compact::collect(heap, roots, &mut seen, Room::Exact);
+        } else {
+            let bound = heap.all_words() + heap.stack_words() + heap.stack_reserve;
+            moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+        }
+        moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
+        after_full(heap);
+        let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+        // A process that waits for long forgets what it sent: everything must fit in its cell.
+        if let Some(s) = &mut heap.sent
+            && !s.keep(|_| false)
+        {
+            heap.sent = None;
+        }
+        // Joined duplicates are dead words until the copy below leaves them behind.
+        exact -= dedup::dedup(heap, roots);
+        if exact < heap.block_words() {
+            moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
+        }
+        heap.grow_next = false;
+        heap.shrink_next = false;
+        heap.small_sweeps = 0;
+        finish(heap);
+        check_collected(heap, heap.stack_reserve);
+        if stress() {
+            look(heap, roots, "compacted", false);
+        }
+        moved
     }
-    absorb_fragment_lists(heap);
-    let mut seen = Vec::new();
-    let mut moved;
-    if is_large(heap) {
-        let bound = heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
-        moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
-        moved += compact::collect(heap, roots, &mut seen, Room::Exact);
-    } else {
-        let bound = heap.all_words() + heap.stack_words() + heap.stack_reserve;
-        moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
-    }
-    moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
-    after_full(heap);
-    let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
-    // A process that waits for long has forgotten what it sent: all of it is to fit in its cell.
-    if let Some(s) = &mut heap.sent
-        && !s.keep(|_| false)
-    {
-        heap.sent = None;
-    }
-    // Twins that were joined are dead words until the copy below leaves them behind.
-    exact -= dedup::dedup(heap, roots);
-    if exact < heap.block_words() {
-        moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
-    }
-    heap.grow_next = false;
-    heap.shrink_next = false;
-    heap.small_sweeps = 0;
-    finish(heap);
-    check_collected(heap, heap.stack_reserve);
-    if stress() {
-        look(heap, roots, "compacted", false);
-    }
-    moved
 }
 
-/// Gives the young block, which was just copied, so many free words. In the stress mode it moves for it even if it has them, or not.
+/// Leaves the young block, which was just copied, `free` free words. In stress mode it may move
+/// even if it has them.
 ///
 /// # Safety
 /// As for [`collect`].
@@ -241,48 +275,61 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
     if size == heap.block_words() && (!stress() || stress::below(4) != 0) {
         return 0;
     }
-    pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())
+    // SAFETY: by the contract; the new size has room for everything in use.
+    unsafe { pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new()) }
 }
 
-/// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
+/// Frees the heap and everything that its objects own, at the end of a process. An inline block
+/// stays with its cell.
 ///
 /// # Safety
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
-    // Belongings of fragments are released with the lists.
-    absorb_fragment_lists(heap);
-    if let Some(s) = heap.sent.take() {
-        sent::give_up(s);
-    }
-    release_off_heap(&mut heap.off_heap);
-    release_off_heap(&mut heap.old_off_heap);
-    // Fragments free their blocks as they are dropped.
-    heap.frags = Vec::new();
-    heap.frag_words = 0;
-    if !heap.inline_block {
-        if stress() {
-            poison(heap.heap, heap.block_words());
+    // The lists now include what fragments own.
+    // SAFETY: by the contract, nobody uses the heap any more; its blocks came from `alloc_block`.
+    unsafe {
+        absorb_fragment_lists(heap);
+        if let Some(s) = heap.sent.take() {
+            sent_terms::give_up(s);
         }
-        free_block(heap.heap, heap.block_words());
+        release_off_heap(&mut heap.off_heap);
+        release_off_heap(&mut heap.old_off_heap);
+        // Fragments free their blocks as they are dropped.
+        heap.frags = Vec::new();
+        heap.frag_words = 0;
+        if !heap.inline_block {
+            if stress() {
+                poison(heap.heap, heap.block_words());
+            }
+            free_block(heap.heap, heap.block_words());
+        }
+        // Releases the holds of a sweep that was under way.
+        steps::forget(heap);
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
+        (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
+        heap.inline_block = false;
     }
-    // Holds of a sweep that was under way.
-    steps::forget(heap);
-    free_block(heap.old_heap, heap.old_block_words());
-    let n = std::ptr::null_mut();
-    (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
-    (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
-    heap.inline_block = false;
 }
 
+/// A minor collection.
+///
 /// # Safety
-/// As for [`collect`]; `mature` words at the start of the young block are below the high-water mark.
+/// As for [`collect`]; `mature` words at the start of the young block are below the high-water
+/// mark.
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
-    let moved = minor_copy(heap, need, roots, mature);
-    finish(heap);
-    moved
+    // SAFETY: by the contract; `mature` counts the words below the mark.
+    unsafe {
+        let moved = minor_copy(heap, need, roots, mature);
+        finish(heap);
+        moved
+    }
 }
 
+/// The copy of a minor collection.
+///
 /// # Safety
 /// As for [`minor`].
 unsafe fn minor_copy(
@@ -291,64 +338,56 @@ unsafe fn minor_copy(
     roots: &mut [&mut [Term]],
     mature: usize,
 ) -> usize {
-    // The first promotion: an old block that has room for all that is young now.
-    if mature > 0 && heap.old_heap.is_null() {
-        let n = match stress::roll(2) {
-            true => mature + stress::below(64),
-            false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
-                old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
-            }
-            false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
-                heap_size_for(heap.used_words() * 2)
-            }
-            false => heap_size_for(heap.used_words()),
-        };
-        heap.old_heap = alloc_block(n);
-        heap.old_htop = heap.old_heap;
-        heap.old_hend = heap.old_heap.add(n);
+    // The first promotion: the old block gets room for everything that is young now.
+    // SAFETY: by the contract: the old block is new, or has room for what is mature.
+    unsafe {
+        if mature > 0 && heap.old_heap.is_null() {
+            let n = match stress::roll(2) {
+                true => mature + stress::below(64),
+                false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
+                    old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
+                }
+                false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
+                    heap_size_for(heap.used_words() * 2)
+                }
+                false => heap_size_for(heap.used_words()),
+            };
+            heap.old_heap = alloc_block(n);
+            heap.old_htop = heap.old_heap;
+            heap.old_hend = heap.old_heap.add(n);
+        }
+        copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
     }
-    copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
 }
 
-/// Copies the young generation, or (minor collection) promotes what of it is mature and copies the rest.
-///
-/// # Safety
-/// As for [`collect`]; where it promotes, the old generation has room for all that is mature.
-unsafe fn copy_young(
-    heap: &mut Heap,
+/// Words of the block that a copy of `young` words goes to, before it is known what lives: at least
+/// enough for everything. `room` is what [`take_room`] has returned, `wide` a size that the old
+/// generation asks for.
+#[inline]
+fn size_to_copy(
+    heap: &Heap,
+    minor: bool,
     need: usize,
-    roots: &mut [&mut [Term]],
-    kind: Kind,
-    seen: &mut Vec<SeenRegion>,
+    young: usize,
+    room: usize,
+    wide: usize,
 ) -> usize {
-    let stack = heap.stack_words();
-    let from = match kind {
-        Kind::Minor => heap.high_water,
-        _ => heap.heap,
-    };
-    let young = words_between(from, heap.htop) + heap.frag_words;
-    // `young` bounds what the new young block may get; `all` includes what will be promoted.
-    let all = heap.used_words() + heap.frag_words;
-    let room = take_room(heap);
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
-    if matches!(kind, Kind::Minor) && is_growing(size, heap.serves, is_crowded()) {
+    if minor && is_growing(size, heap.serves, is_crowded()) {
         size = grown(size);
     } else if heap.grow_next {
         size = heap_size_for(size + 1);
     }
     size = size.max(room);
-    let wide = match heap.dies_old {
-        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
-        false => 0,
-    };
     if wide > size {
         size = heap_size_for(wide);
     }
     if stress::roll(2) {
         size = 0;
     }
-    let mut bound = young + stack;
-    // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
+    let mut bound = young + heap.stack_words();
+    // Copying a large block is expensive and its untouched pages are free: it has room for the need
+    // from the start.
     if bound > MAP_ABOVE_WORDS {
         bound += need;
     }
@@ -358,19 +397,51 @@ unsafe fn copy_young(
             false => heap_size_for(bound),
         };
     }
-    // This ends what was planned for the worst case. From here on it is known what lives.
-    let mut moved = pass(heap, size, roots, kind, &[], seen);
+    size
+}
+
+/// Copies the young generation. A minor collection promotes its mature part and copies the rest.
+///
+/// # Safety
+/// As for [`collect`]; where it promotes, the old generation has room for everything mature.
+unsafe fn copy_young(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    seen: &mut Vec<SeenRegion>,
+) -> usize {
+    let from = match kind {
+        Kind::Minor => heap.high_water,
+        _ => heap.heap,
+    };
+    let young = words_between(from, heap.htop) + heap.frag_words;
+    // `young` bounds what the new young block may get; `all` includes what will be promoted.
+    let all = heap.used_words() + heap.frag_words;
+    let room = take_room(heap);
+    let wide = match heap.dies_old {
+        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
+        false => 0,
+    };
+    let minor = matches!(kind, Kind::Minor);
+    let size = size_to_copy(heap, minor, need, young, room, wide);
+    // This ends the plan for the worst case. From here on it is known what lives.
+    // SAFETY: by the contract; `size` words suffice if everything lives.
+    let mut moved = unsafe { pass(heap, size, roots, kind, &[], seen) };
     let large = all > PROMOTED_AT_ONCE_WORDS;
-    // Seven eighths lived: the next collection promotes what is fresh as well.
+    // Seven eighths survived: the next collection promotes fresh objects as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
-    // That of a small heap, or of a process that computes, is wanted again soon.
+    // The old block of a small heap, or of a process that computes, is needed again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
     if empty && heap.old_block_words() > kept_empty_words(heap.serves, is_crowded()) {
-        free_block(heap.old_heap, heap.old_block_words());
-        let n = std::ptr::null_mut();
-        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
-        steps::forget(heap);
+        // SAFETY: nothing lies in the old block, which came from `alloc_block`.
+        unsafe {
+            free_block(heap.old_heap, heap.old_block_words());
+            let n = std::ptr::null_mut();
+            (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+            steps::forget(heap);
+        }
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
@@ -382,43 +453,54 @@ unsafe fn copy_young(
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
     if want > size {
-        moved += pass(
-            heap,
-            heap_size_for(want),
-            roots,
-            Kind::Resize,
-            &[],
-            &mut Vec::new(),
-        );
+        // SAFETY: by the contract; the target is larger than everything in use.
+        unsafe {
+            moved += pass(
+                heap,
+                heap_size_for(want),
+                roots,
+                Kind::Resize,
+                &[],
+                &mut Vec::new(),
+            );
+        }
     } else if heap.serves && part >= MOST_YOUNG_WORDS / 2 && size / 2 > want + part {
-        // Survivors take their time to be copied: no more are to come together in front of a large old generation.
+        // Copying survivors takes time: no more may gather in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
-        if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
-        // A small new generation in front of a large old one would be collected too often.
+        // A small young generation in front of a large old one would be collected too often.
         let least = part.max(wide).max(kept).max(heap.min_heap_words);
         let target = heap_size_for((3 * want).max(least));
-        if target < size {
-            heap.shrunk = place_of(size);
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                heap.shrunk = place_of(size);
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else {
-        let too_soon = matches!(kind, Kind::Minor) && kept > 0;
+        let too_soon = minor && kept > 0;
         heap.grow_next =
             want > size / 4 * 3 || too_soon && is_filled_too_soon(size, young, heap.used_words());
     }
     moved
 }
 
+/// A full sweep by copying.
+///
 /// # Safety
 /// As for [`collect`].
 unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     // Everything may live, and the need comes on top: one copy is enough.
     let bound = heap.all_words() + heap.stack_words() + need;
     let mut min = heap_size_for(heap.min_heap_words);
-    // A heap that is swept so often belongs to a process that works: it gets stock's first size.
+    // A heap that is swept this often belongs to a process that works: it gets stock's first size.
     if bound < BUSY_WORDS {
         heap.small_sweeps = heap.small_sweeps.saturating_add(1);
         if heap.small_sweeps > SWEEPS_UNTIL_BUSY {
@@ -434,11 +516,11 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     if !heap.shrink_next && is_growing(block, heap.serves, is_crowded()) {
         size = size.max(grown(block));
     }
-    // One that was left nearly full is not left so again.
+    // A heap that was left nearly full is not left so again.
     if heap.grow_next && size == heap.block_words() {
         size = heap_size_for(size + 1);
     }
-    // It will be the old generation as it is, with room for what is promoted.
+    // It will become the old generation as it is, with room for what is promoted.
     if bound > IN_PLACE_WORDS.load(Ordering::Relaxed) {
         size = size.max(bound + spare_words(bound, is_crowded()));
     }
@@ -446,15 +528,21 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         size = bound;
     }
     let mut seen = Vec::new();
-    let mut moved = pass(heap, size, roots, Kind::Full, &[], &mut seen);
-    moved += leave_regions(heap, need, roots, &seen);
-    after_full(heap);
+    // SAFETY: by the contract; `bound` counts everything.
+    let mut moved = unsafe { pass(heap, size, roots, Kind::Full, &[], &mut seen) };
+    // SAFETY: by the contract; `seen` has what the pass has just met.
+    unsafe {
+        moved += leave_regions(heap, need, roots, &seen);
+        after_full(heap);
+    }
     let used = heap.used_words();
-    // So much will not be copied again: the block becomes the old generation where it lies. In the window nothing may become old.
+    // This much is not copied again: the block becomes the old generation in place. In the window
+    // nothing may become old.
     let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
-        settle_old(heap, young);
+        // SAFETY: by the contract; the pass has left everything live in the young block.
+        unsafe { settle_old(heap, young) };
         heap.grow_next = false;
         finish(heap);
         return moved;
@@ -463,13 +551,14 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let size = heap.block_words();
     heap.grow_next = false;
     let shrink = want < size / 4 && size > min && room == 0;
-    // Terms that a process makes now and then would find a small heap each time, and have it grow step by step, with a
-    // collection for each. A large one costs too much memory to wait.
+    // A process that makes terms only now and then would find a small heap each time, and grow it
+    // step by step, with a collection for each step. A large heap costs too much memory to keep.
     let asked = heap.shrink_next;
     let later = !asked && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;
     if shrink && !later {
-        // By the block before: this one has room for all that might have lived.
+        // Judged by the block before this one: this one has room for everything that might have
+        // lived.
         let kept = match !asked && is_regrown(block, heap.shrunk, heap.serves, is_crowded()) {
             true => block,
             false => kept_words(heap.serves, is_crowded()),
@@ -478,8 +567,11 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         if target < block {
             heap.shrunk = place_of(block);
         }
-        if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else {
         heap.grow_next = want > size / 4 * 3;
@@ -488,14 +580,16 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     moved
 }
 
-/// Leaves the regions of which the heap uses little: copies that little out. `seen` is what the full sweep that was just
-/// made has met. Gives the words moved.
+/// Leaves the regions of which the heap uses little, by copying that little out. `seen` has what
+/// the full sweep that was just made has met. Returns the number of words moved.
 ///
-/// Bounded: where the regions left are smaller than the heap, which is copied once more for it, every second full sweep does so
-/// at most; and a small part of each region is copied out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
+/// The cost is bounded: if the regions left are smaller than the heap, which is copied once more
+/// for it, at most every second full sweep does so; and only a small part of each region is copied
+/// out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
 ///
 /// # Safety
-/// As for [`collect`]; `seen` is what the full sweep has met that was just made, and nothing ran since.
+/// As for [`collect`]; `seen` has what the full sweep that was just made has met, and nothing ran
+/// since.
 unsafe fn leave_regions(
     heap: &mut Heap,
     need: usize,
@@ -506,12 +600,13 @@ unsafe fn leave_regions(
     if seen.is_empty() {
         return 0;
     }
-    let (areas, kept, left) = worth_leaving(seen);
+    // SAFETY: the heap holds the regions in `seen`, whose terms it refers to.
+    let (areas, kept, left) = unsafe { worth_leaving(seen) };
     if areas.is_empty() {
         return 0;
     }
-    // Copying the heap once more is only worth it for regions that are larger than the heap. Others are not held for long either,
-    // unless the heap is very large.
+    // Copying the heap once more is only worth it for regions larger than the heap. Others are not
+    // held for long either, unless the heap is very large.
     let words = heap.all_words();
     let now = left >= words
         || words <= LEAVE_AT_ONCE_WORDS
@@ -520,13 +615,16 @@ unsafe fn leave_regions(
         heap.leaves = true;
         return 0;
     }
-    // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is enough.
+    // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is
+    // enough.
     let bound = heap.all_words() + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
-    pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
+    // SAFETY: by the contract; `bound` counts everything, and `areas` are of live regions.
+    unsafe { pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new()) }
 }
 
-/// Counts what a full sweep has left, in both generations: where it was collected in place, most is in the old one.
+/// Records what a full sweep has left, in both generations: after a collection in place, most is in
+/// the old one.
 ///
 /// # Safety
 /// A full sweep of the heap has just been made.
@@ -546,13 +644,13 @@ unsafe fn after_full(heap: &mut Heap) {
 fn finish(heap: &mut Heap) {
     heap.gc_wanted = false;
     heap.region_bytes = 0;
-    // Regions that only dead terms of the old generation refer to go with a full sweep.
+    // A full sweep frees regions that only dead terms of the old generation refer to.
     let old = heap.old_off_heap.regions.bytes();
     if old > REGION_SLACK_BYTES + 2 * heap.region_bytes_kept + heap.all_words() * 4 {
         heap.need_fullsweep = true;
     }
     heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
-    // Each collection walks through the whole stack: as many bytes of binaries are worth that.
+    // Each collection walks the whole stack, which is worth as many bytes of binaries.
     heap.vheap_bytes = heap.vheap_bytes.max(heap.stack_words() * 8);
     if is_short() {
         let most = heap.off_heap.bytes + BINARIES_IN_SHORT;
@@ -562,13 +660,16 @@ fn finish(heap: &mut Heap) {
     }
 }
 
-/// Puts what the fragments own on the heap's list.
+/// Moves what the fragments own to the heap's off-heap list.
 ///
 /// # Safety
-/// The heap is the owner of its fragments, whose lists are in order.
+/// The heap owns its fragments, whose lists are in order.
 unsafe fn absorb_fragment_lists(heap: &mut Heap) {
-    for f in &mut heap.frags {
-        heap.off_heap.append(&mut f.off_heap);
+    // SAFETY: by the contract, objects of fragments now live as long as those of the heap.
+    unsafe {
+        for f in &mut heap.frags {
+            heap.off_heap.append(&mut f.off_heap);
+        }
+        heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
     }
-    heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
 }

@@ -1,24 +1,26 @@
-//! The invariants of a heap before and after a collection, and the end of the runtime where one is broken.
+//! The invariants of a heap before and after a collection, and the end of the runtime if one is
+//! broken.
 
 use crate::heap::Heap;
 use crate::stress;
 use crate::word::Term;
 
-/// Ends the runtime: the heap is damaged, and whatever is done with it would do more damage.
+/// Ends the runtime: the heap is damaged, and any further use would do more damage.
 #[cold]
 #[inline(never)]
 pub(crate) fn fatal(what: &str) -> ! {
-    crate::say!("purlin: damaged heap: {what}{}", stress::told());
+    crate::say!("purlin: damaged heap: {what}{}", stress::seed_note());
     std::process::abort();
 }
 
-/// Words from `a` up to `b`, which lies behind it in the same block.
+/// Words from `a` to `b`, which lies behind it in the same block.
 #[inline]
 pub(super) fn words_between(a: *mut Term, b: *mut Term) -> usize {
     (b as usize - a as usize) >> 3
 }
 
-/// Builds with debug assertions: the pointers of a heap are in order, and nothing old is there without a block.
+/// In builds with debug assertions: checks that the pointers of a heap are in order, and that old
+/// pointers have a block.
 #[inline]
 pub(super) fn check_heap(heap: &Heap) {
     debug_assert!(
@@ -39,7 +41,8 @@ pub(super) fn check_heap(heap: &Heap) {
     );
 }
 
-/// Builds with debug assertions: [`check_heap`] after a collection, which has left `need` free words.
+/// In builds with debug assertions: [`check_heap`] after a collection that had to leave `need` free
+/// words.
 #[inline]
 pub(super) fn check_collected(heap: &Heap, need: usize) {
     check_heap(heap);

@@ -1,6 +1,7 @@
-//! How large heaps are made, and from which size on what is done to them: all numbers that tune the collector, and the
-//! functions that choose sizes by them. They read nothing but their arguments: `crowded` says that there are so many processes
-//! that what each takes matters ([`crate::pressure::set_crowded`]).
+//! Sizes of heaps, and the thresholds from which the collector works differently: all numbers that
+//! tune it, and the functions that choose sizes by them. They read only their arguments. `crowded`
+//! says that there are so many processes that the memory of each matters
+//! ([`crate::pressure::set_crowded`]).
 
 use crate::blocks::MAP_ABOVE_WORDS;
 use std::sync::OnceLock;
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 const HEAP_SIZES: usize = 137;
 
-/// The sizes in words that heaps have, smallest first (`system_info(heap_sizes)`): 12, 38, then each the sum of its
-/// two predecessors plus one, up to 833026; beyond that each a fifth larger than the one before. As many as stock has.
+/// The sizes in words that heaps have, smallest first (`system_info(heap_sizes)`): 12, 38, then
+/// each the sum of its two predecessors plus one, up to 833026; beyond that each a fifth larger
+/// than the one before. As many as stock has.
 pub fn heap_sizes() -> &'static [usize] {
     static S: OnceLock<Vec<usize>> = OnceLock::new();
     S.get_or_init(|| {
@@ -26,7 +28,7 @@ pub fn heap_sizes() -> &'static [usize] {
     })
 }
 
-/// The least size of the series that is at least `words`.
+/// The smallest size of the series that is at least `words`.
 pub fn heap_size_for(words: usize) -> usize {
     let s = heap_sizes();
     s.get(s.partition_point(|&n| n < words))
@@ -34,8 +36,8 @@ pub fn heap_size_for(words: usize) -> usize {
         .unwrap_or(words)
 }
 
-/// A new virtual heap size, in bytes, given what it holds: keeps it between a quarter and three quarters full, in
-/// the steps of the heap sizes, and not below `min_words`.
+/// A new virtual heap size, in bytes, given what it holds: keeps it between a quarter and three
+/// quarters full, in the steps of the heap sizes, and not below `min_words`.
 pub(super) fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
     if bytes == 0 && size == min_words * 8 {
         return size;
@@ -55,32 +57,36 @@ pub(super) fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usi
     words * 8
 }
 
-/// Heaps of at most this many words have no old generation, as long as they have not been swept often.
+/// Heaps of at most this many words have no old generation, as long as they have not been swept
+/// often.
 pub(super) const SMALL_WORDS: usize = 400;
 
-/// As many sweeps of a small heap tell that its process lives for long: what stays in it is copied no more.
+/// After this many sweeps of a small heap its process is taken to be long-lived: what stays in it
+/// is copied no more.
 pub(crate) const SMALL_SWEEPS: u16 = 16;
 
-/// Heaps of more words than this are made smaller as soon as they are largely empty.
+/// Heaps of more words shrink as soon as they are largely empty.
 pub(super) const LARGE_WORDS: usize = 8000;
 
-/// A heap starts with no more than it needs, and one that is swept often gets so many words, which is what stock starts
-/// with: as many processes that only wait are small as may be, and those that work don't collect all the time.
+/// A heap starts with no more than it needs. One that is swept often gets this many words, stock's
+/// initial size: processes that only wait stay as small as possible, and those that work do not
+/// collect all the time.
 pub(super) const BUSY_WORDS: usize = 233;
-/// As many sweeps are often.
+/// Number of sweeps that count as often.
 pub(super) const SWEEPS_UNTIL_BUSY: u16 = 6;
 
-/// Young generations of more words than this are promoted at once where nearly all of them live.
+/// Young generations of more words are promoted at once if nearly all of them live.
 pub(super) const PROMOTED_AT_ONCE_WORDS: usize = 1 << 15;
 
-/// A heap of fewer words than this is left alone when its process begins to wait, and so is one that may hold so much garbage.
+/// A heap of fewer words is left alone when its process begins to wait, and so is one that may hold
+/// this much garbage.
 pub(super) const REST_WORDS: usize = 4096;
 
 /// Words of the largest block that a heap gets at once because it has used as many before.
 pub(super) const MOST_ROOM: usize = 1 << 17;
 
-/// Place in [`heap_sizes`] of the block that a heap which has used so many words gets at once: what was used and a quarter, and
-/// no more than [`MOST_ROOM`].
+/// Index into [`heap_sizes`] of the block that a heap which has used `used` words gets at once: a
+/// quarter more than was used, but no more than [`MOST_ROOM`].
 pub(super) fn room_for(used: usize) -> usize {
     let room = (used + used / 4).min(MOST_ROOM);
     let sizes = heap_sizes();
@@ -88,46 +94,52 @@ pub(super) fn room_for(used: usize) -> usize {
     if sizes[i] > MOST_ROOM { i - 1 } else { i }
 }
 
-/// Bytes of binaries that a process may come to hold before it is collected, where the limit of memory is near.
+/// Bytes of binaries that a process may come to hold before it is collected when memory is near its
+/// limit.
 pub(super) const BINARIES_IN_SHORT: usize = 4 << 20;
 
-/// Words of the largest heap that stays as large as it is while its process runs.
+/// Words of the largest heap that keeps its size while its process runs.
 pub(super) const STAY_WORDS: usize = 1 << 16;
-/// Words of the smallest that does so where a minor collection has promoted most of it: smaller ones are refilled with little loss.
+/// Words of the smallest heap that does so after a minor collection that promoted most of it:
+/// smaller ones are refilled at little cost.
 pub(super) const STAY_ABOVE: usize = 20_000;
 
-/// Whether a heap of so many words is not made smaller for being largely empty: it will be as its process begins to wait.
+/// Whether a heap of `size` words keeps its size although it is largely empty: it shrinks when its
+/// process begins to wait.
 pub(super) fn may_stay_large(size: usize, crowded: bool) -> bool {
     size <= LARGE_WORDS || (size <= STAY_WORDS && !crowded)
 }
 
-/// Words of the largest heap that stays as large as it is where it has grown so large again since it was made smaller.
+/// Words of the largest heap that keeps its size because it has grown again since it shrank.
 const REGROWN_WORDS: usize = 1 << 19;
 
-/// Whether a heap of so many words is not made smaller for being largely empty, since it was already, at the size with place `shrunk`
-/// in the series, and its process has filled it again without waiting: it builds something deep or long again and again.
+/// Whether a heap of `size` words keeps its size although it is largely empty: it shrank before, at
+/// the size with index `shrunk`, and its process has filled it again without waiting. It builds
+/// something deep or long again and again.
 pub(super) fn is_regrown(size: usize, shrunk: u8, serves: bool, crowded: bool) -> bool {
     let fits = size > LARGE_WORDS && size <= REGROWN_WORDS;
     fits && shrunk > 0 && size >= heap_sizes()[shrunk as usize] && !serves && !crowded
 }
 
-/// The place in [`heap_sizes`] of the greatest size that is at most `words`.
+/// Index into [`heap_sizes`] of the largest size that is at most `words`.
 pub(super) fn place_of(words: usize) -> u8 {
     heap_sizes()
         .partition_point(|&n| n <= words)
         .saturating_sub(1) as u8
 }
 
-/// Words of the block that a heap keeps which was larger and turns out to be largely empty: a young block of a process that computes is
-/// filled again at once, and of what is made most is garbage by then. In a small one more is found alive, and copied, each time.
+/// Words of the block that a larger heap keeps when it turns out to be largely empty. A process
+/// that computes fills its young block again at once, and most of it is garbage by then; in a small
+/// block more is found alive, and copied, each time.
 const KEPT_WORDS: usize = 1 << 15;
 
-/// Words that a block keeps which is made smaller while its process runs. One that serves others, or is one of a crowd, keeps none.
+/// Words that a block keeps when it shrinks while its process runs; none if it serves others or
+/// memory is crowded.
 pub(super) fn kept_words(serves: bool, crowded: bool) -> usize {
     if serves || crowded { 0 } else { KEPT_WORDS }
 }
 
-/// Words of the largest old block that stays although nothing is in it.
+/// Words of the largest old block that stays although it is empty.
 pub(super) fn kept_empty_words(serves: bool, crowded: bool) -> usize {
     if serves || crowded {
         SMALL_WORDS
@@ -136,15 +148,16 @@ pub(super) fn kept_empty_words(serves: bool, crowded: bool) -> usize {
     }
 }
 
-/// Whether a young block of so many words is to be larger the next time, of whose `fresh` words so many have survived: a third lives only
-/// where a block is filled too soon.
+/// Whether a young block of `size` words is to be larger the next time, when `survived` of its
+/// `fresh` words did: a third lives only if a block is filled too soon.
 pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> bool {
     size < KEPT_WORDS && fresh > size / 2 && survived > fresh / 3
 }
 
-/// Whether a young block of so many words, which a process has filled without waiting since it was collected before, is two sizes larger
-/// the next time: it is at work on something that takes more, and the size that this takes is found by few collections. Smaller ones than
-/// stock's first grow as they must: most processes come to little more than they were born with, and wait.
+/// Whether a young block of `size` words, which a process has filled without waiting since its last
+/// collection, is two sizes larger the next time: its work takes more memory, and few collections
+/// find the size that it takes. Blocks below stock's initial size grow only as they must: most
+/// processes need little more than they started with, and then wait.
 pub(super) fn is_growing(size: usize, serves: bool, crowded: bool) -> bool {
     (BUSY_WORDS..REST_WORDS).contains(&size) && !serves && !crowded
 }
@@ -154,51 +167,54 @@ pub(super) fn grown(size: usize) -> usize {
     heap_size_for(heap_size_for(size + 1) + 1)
 }
 
-/// Before a heap gets more room than so many words at once it gets [`STEP`]: it may have to wait for its turn soon, with all
-/// others that have just been woken.
+/// Before a heap gets more than this many words at once it gets [`STEP`]: its process may soon have
+/// to wait for its time slice, like all others that were just woken.
 pub(super) const STEP_ABOVE: usize = 1 << 14;
 /// Words of a step.
 pub(super) const STEP: usize = 6000;
 
-/// Heaps of fewer bytes than this lie in the processor's caches: what a scan comes to isn't fetched ahead.
+/// Heaps of fewer bytes lie in the processor's caches: a scan does not prefetch.
 pub(super) const FETCHED_BYTES: usize = 1 << 20;
 
-/// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
+/// Generations of more words are not copied to be collected, so that they do not take their room
+/// twice.
 pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 
-/// Generations of more words than this are swept in steps: see [`super::steps`].
+/// Generations of more words are swept in steps: see [`super::steps`].
 pub static STEPS_ABOVE_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
 
-/// Slots that a step of marking looks at, words of the bitmap in which one looks for runs. It takes a fraction of a
-/// millisecond.
+/// Slots that a step of marking looks at, or words of the bitmap that a step searches for runs. It
+/// takes a fraction of a millisecond.
 pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(20_000);
-/// A step of marking ends before it has looked at so many where it has taken so long, and the clock is read each so many slots.
+/// A step of marking ends early after this time; the clock is read after every
+/// `SLOTS_BETWEEN_LOOKS` slots.
 pub(super) const STEP_TIME: Duration = Duration::from_micros(500);
 pub(super) const SLOTS_BETWEEN_LOOKS: usize = 1000;
-/// The part of a generation that is room enough: a sweep hurries where less is left.
+/// Room enough, as a part of a generation: a sweep hurries if less is left.
 pub(super) const SPARE_PART: usize = 8;
-/// So many for each promoted word then, if that is more.
+/// Slots for each promoted word that a hurried step looks at, if that is more.
 pub(super) const SLOTS_PER_PROMOTED: usize = 8;
-/// The most.
+/// Maximum number of slots of a hurried step.
 pub(super) const MOST_STEP_SLOTS: usize = 200_000;
-/// An object that owns something costs a step as much as so many slots.
+/// Cost of an object that owns something, in slots.
 pub(super) const SLOTS_PER_OWNER: usize = 8;
-/// To write a run costs as much as so many slots: its words have left the processor's caches.
+/// Cost of writing a run, in slots: its words have left the processor's caches.
 pub(super) const SLOTS_PER_RUN: usize = 4;
-/// Words of runs whose pages the system takes back in the time of a slot.
+/// Words of runs whose pages the system takes back in the time of one slot.
 pub(super) const GIVEN_WORDS_PER_SLOT: usize = 32;
 /// Longer runs are given back in several steps.
 pub(super) const GIVEN_AT_ONCE_WORDS: usize = 1 << 19;
-/// Where no more live, what lives of a generation is moved together at once: it takes a millisecond or two.
+/// Up to this many live words of a generation are gathered at once, which takes a millisecond or
+/// two.
 pub(super) const MOVED_AT_ONCE_WORDS: usize = 1 << 18;
 /// Runs of fewer words are left to the next sweep.
 pub(super) const LEAST_RUN_WORDS: usize = 8;
 /// Objects of more words are not promoted to runs.
 pub(super) const MOST_IN_RUN_WORDS: usize = 64;
 
-/// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
-/// collected. As much as lives, half of it where that is more than 128 MiB. Pages that nothing was promoted to take no
-/// memory. Where memory is short it is the twelfth part of more than 64 MiB.
+/// Room in an old generation for promotions, given its live words: as much garbage may gather there
+/// until it is collected. As much as lives, or half of it above 128 MiB. Pages that nothing was
+/// promoted to take no memory. If memory is crowded, a twelfth above 64 MiB.
 pub(super) fn spare_words(live: usize, crowded: bool) -> usize {
     match live {
         0x80_0001.. if crowded => live / 12,
@@ -207,8 +223,9 @@ pub(super) fn spare_words(live: usize, crowded: bool) -> usize {
     }
 }
 
-/// Room in an old generation of `used` words of which a full sweep has found `live` alive. One in which next to nothing had died grows,
-/// and the next sweep would find the same: it gets three times the room, as long as that is less than 512 MiB.
+/// Room in an old generation of `used` words, `live` of which a full sweep found live. A generation
+/// in which next to nothing had died is growing, and the next sweep would find the same: it gets
+/// three times the room, up to [`GROWS_FAST_WORDS`].
 pub(super) fn spare_words_after(used: usize, live: usize, crowded: bool) -> usize {
     let spare = spare_words(live, crowded);
     match used - live <= live / GROWING_PART && live <= GROWS_FAST_WORDS && !crowded {
@@ -217,22 +234,22 @@ pub(super) fn spare_words_after(used: usize, live: usize, crowded: bool) -> usiz
     }
 }
 
-/// The part of what lives that may have died in a generation which grows.
+/// Largest part of the live words that may have died in a generation that grows.
 const GROWING_PART: usize = 8;
 
 /// Words of the largest generation that grows to four times its size at once.
 const GROWS_FAST_WORDS: usize = 1 << 24;
 
-/// Whether so many free words keep their pages where a generation was collected: what is promoted next, to a process that computes, is
-/// written there.
+/// Whether `words` free words keep their pages after a generation was collected: the next
+/// promotions, if the process computes, are written there.
 pub(super) fn comes_back(words: usize, serves: bool, crowded: bool) -> bool {
     words <= KEPT_PAGES_WORDS && !serves && !crowded
 }
 
-/// The most of them: 32 MiB.
+/// Largest number of words that keep their pages: 32 MiB.
 const KEPT_PAGES_WORDS: usize = 4 << 20;
 
-/// Words of the block of an old generation that is to have room for so many.
+/// Words of the block of an old generation that is to have room for `words`.
 pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     match crowded && words > MAP_ABOVE_WORDS {
         true => words,
@@ -240,16 +257,18 @@ pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     }
 }
 
-/// Old generations of more words are those of processes that compute with much.
+/// Old generations of more words belong to processes that compute with much data.
 const COMPUTED_WORDS: usize = 1 << 20;
 
-/// Words of the young block in front of so many old words: an eighth. A process that computes with a large generation makes
-/// most of what it makes for a short while: a quarter, until that comes to 32 MiB, and no less than a sixteenth. Where memory
-/// is short it is an eighth, of the largest a 32nd. Where others wait for the process it is no more than can be copied in a
-/// millisecond or two if all of it lives.
+/// Words of the young block in front of `old_words` words: an eighth. A process that computes with
+/// a large generation makes most terms for a short time: it gets a quarter, up to 32 MiB, and no
+/// less than a sixteenth. If memory is crowded it is an eighth, for the largest a 32nd. If others
+/// wait for the process, it is no more than can be copied in a millisecond or two if all of it
+/// lives.
 pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize {
     if serves {
-        // What survives in front of a very large generation leads to memory in no cache, and takes longer to copy.
+        // Survivors in front of a very large generation lead to uncached memory, and take longer to
+        // copy.
         let most = match old_words > VERY_LARGE_WORDS {
             true => MOST_YOUNG_WORDS / 2,
             false => MOST_YOUNG_WORDS,
@@ -264,13 +283,15 @@ pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize
     }
 }
 
-/// Whether of an old generation of so many words little lived, so that its process promotes what is about to die.
+/// Whether little of an old generation was live, so that its process promotes objects that are
+/// about to die.
 pub(super) fn died_mostly(used: usize, live: usize) -> bool {
     live <= used / 2
 }
 
-/// Words of the young block in front of so many old words where those [`died_mostly`]: as many, up to 32 MiB. 0: no more than anywhere.
-/// A pass over a list that is large makes another one, and the one before dies when that is done: it is to be young then.
+/// Words of the young block in front of `old_words` words where those [`died_mostly`]: as many, up
+/// to 32 MiB; 0 for the usual size. A pass over a large list makes another one, and the previous
+/// one dies when that is done: it is to be young then.
 pub(super) fn young_part_before_death(old_words: usize, serves: bool, crowded: bool) -> usize {
     match old_words > COMPUTED_WORDS && !serves && !crowded {
         true => old_words.min(4 << 20),
@@ -278,7 +299,7 @@ pub(super) fn young_part_before_death(old_words: usize, serves: bool, crowded: b
     }
 }
 
-/// Words of the largest young block that is made for the sake of the old generation behind it.
+/// Words of the largest young block whose size comes from the old generation behind it.
 pub(super) const MOST_YOUNG_WORDS: usize = 1 << 17;
 
 /// Generations of more words (128 MiB) have half as much in front of them.
@@ -290,15 +311,16 @@ pub(super) const SEEN_TERMS: usize = 64;
 /// Regions noted at a time.
 pub(super) const SEEN_REGIONS: usize = 1 << 16;
 
-/// So often it is tried to find regions that are worth leaving together.
+/// Number of attempts to find regions that are worth leaving together.
 pub(super) const LEAVE_ROUNDS: usize = 8;
 
-/// Regions of fewer words than this are not worth leaving.
+/// Regions of fewer words are not worth leaving.
 pub(super) const LEAVE_ABOVE_WORDS: usize = 128;
-/// Of larger ones a sixteenth may be copied out, of others a quarter: of those little is little.
+/// A sixteenth may be copied out of regions of at least this many words, a quarter out of others: a
+/// quarter of them is little.
 const LEAVE_SIXTEENTH_WORDS: usize = 4096;
 
-/// Words that may be copied out of a region of so many to leave it.
+/// Number of words that may be copied out of a region of `words` words to leave it.
 pub(super) fn leave_limit(words: usize) -> usize {
     match words < LEAVE_SIXTEENTH_WORDS {
         true => words / 4,
@@ -306,13 +328,13 @@ pub(super) fn leave_limit(words: usize) -> usize {
     }
 }
 
-/// A heap of no more words is copied once more to leave regions whatever they have.
+/// A heap of no more words is copied once more to leave regions of any size.
 pub(super) const LEAVE_AT_ONCE_WORDS: usize = 4096;
 
-/// Words copied out of a region to leave it. 0: regions are never left.
+/// Maximum number of words copied out of a region to leave it. 0: regions are never left.
 pub static LEAVE_AT_MOST_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
 
-/// Bytes of regions that a heap may hold on to before it is pressed to look for dead ones.
+/// Bytes of regions that a heap may hold before it is pressed to look for dead ones.
 pub(crate) const REGION_SLACK_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
@@ -344,7 +366,7 @@ mod tests {
         assert_eq!(heap_size_for(usize::MAX), usize::MAX);
     }
 
-    /// (words in use, words of the virtual heap before, after; with 233 at least)
+    /// (words in use, words of the virtual heap before, after; at least 233)
     #[test]
     fn a_virtual_heap_follows_what_it_holds() {
         for (used, before, after) in [
@@ -374,12 +396,12 @@ mod tests {
         ] {
             let i = room_for(used);
             assert_eq!(heap_sizes()[i], words, "{used}");
-            // It is kept in a byte, beside stress mode's own, which are smaller.
+            // It is kept in a byte, beside the sizes of stress mode, which are smaller.
             assert!(i < 32);
         }
     }
 
-    /// (words that live, words of spare, the same where memory is short)
+    /// (live words, words of spare, the same if memory is crowded)
     #[test]
     fn old_generations_have_room_for_as_much_or_half() {
         for (live, spare, crowded) in [
@@ -402,7 +424,7 @@ mod tests {
         assert_eq!(old_size_for(mapped, false), heap_size_for(mapped));
     }
 
-    /// (words that were there, that live, words of spare)
+    /// (words that were there, live words, words of spare)
     #[test]
     fn what_grows_gets_three_times_the_room() {
         for (used, live, spare) in [
@@ -424,7 +446,7 @@ mod tests {
         }
     }
 
-    /// (words that were old, that live, words of the young block in front of so many)
+    /// (words that were old, live words, words of the young block in front of them)
     #[test]
     fn young_blocks_are_large_where_the_old_dies() {
         for (used, live, died) in [
@@ -446,7 +468,7 @@ mod tests {
         }
     }
 
-    /// Pages stay with who computes, up to 32 MiB.
+    /// A process that computes keeps pages, up to 32 MiB.
     #[test]
     fn pages_stay_where_they_are_wanted_again() {
         for (words, serves, crowded, stay) in [
@@ -460,8 +482,8 @@ mod tests {
         }
     }
 
-    /// A block that was made smaller once, and is as large again, stays; not where others wait, where memory is short, or where it is
-    /// larger than four megabytes.
+    /// A block that shrank once, and is as large again, keeps its size; but not if others wait, if
+    /// memory is crowded, or if it is larger than four megabytes.
     #[test]
     fn a_block_that_was_made_smaller_in_vain_stays() {
         let s = heap_sizes();
@@ -481,7 +503,7 @@ mod tests {
             assert!(!is_regrown(size, shrunk, true, false));
             assert!(!is_regrown(size, shrunk, false, true));
         }
-        // All places fit the byte that they are kept in.
+        // All indices fit the byte that holds them.
         assert!(s.len() <= 256);
     }
 

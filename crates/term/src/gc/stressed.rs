@@ -1,4 +1,5 @@
-//! A collection in the stress mode ([`crate::stress`]): others around it, from another past, and no room left after it.
+//! A collection in stress mode ([`crate::stress`]): with others around it, from a made-up past,
+//! leaving no room.
 
 use super::generational::{collect_once, shrink_to_fit, trim};
 use super::sizes::SMALL_SWEEPS;
@@ -10,7 +11,7 @@ use crate::word::Term;
 /// As [`super::collect`].
 ///
 /// # Safety
-/// As there.
+/// As for [`super::collect`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn collect(
@@ -19,36 +20,42 @@ pub(crate) unsafe fn collect(
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    look(heap, roots, "before a collection", true);
-    // A full sweep that was asked for is one still if others come before it.
-    let fullsweep = fullsweep || heap.need_fullsweep;
-    let mut moved = 0;
-    // Collections that nobody has asked for come before the one that was: compactions, full sweeps, minor ones.
-    while below(6) == 0 {
-        disturb(heap);
-        moved += match below(often(heap, 4)) {
-            0 => shrink_to_fit(heap, roots),
-            n => collect_once(heap, 0, roots, n == 1),
-        };
-        if below(2) == 0 {
-            moved += trim(heap, heap.stack_reserve, roots);
+    // SAFETY: by the contract, which holds again after each collection, since the roots are
+    // updated.
+    unsafe {
+        look(heap, roots, "before a collection", true);
+        // A requested full sweep stays one if others come before it.
+        let fullsweep = fullsweep || heap.need_fullsweep;
+        let mut moved = 0;
+        // Unrequested collections come before the requested one: compactions, full sweeps, minor
+        // ones.
+        while below(6) == 0 {
+            disturb(heap);
+            moved += match below(often(heap, 4)) {
+                0 => shrink_to_fit(heap, roots),
+                n => collect_once(heap, 0, roots, n == 1),
+            };
+            if below(2) == 0 {
+                moved += trim(heap, heap.stack_reserve, roots);
+            }
+            look(heap, roots, "between two collections", false);
         }
-        look(heap, roots, "between two collections", false);
+        disturb(heap);
+        // A requested minor collection may be a full one: callers rely on neither.
+        let full = fullsweep || below(often(heap, 4)) == 0;
+        moved += collect_once(heap, need, roots, full);
+        if let Some(spare) = spare(heap) {
+            moved += trim(heap, need + heap.stack_reserve + spare, roots);
+        }
+        look(heap, roots, "after a collection", false);
+        // As if allocations since then asked for another one.
+        heap.gc_wanted = below(8) == 0;
+        moved
     }
-    disturb(heap);
-    // A minor collection that was asked for may be a full one: callers rely on neither.
-    let full = fullsweep || below(often(heap, 4)) == 0;
-    moved += collect_once(heap, need, roots, full);
-    if let Some(spare) = spare(heap) {
-        moved += trim(heap, need + heap.stack_reserve + spare, roots);
-    }
-    look(heap, roots, "after a collection", false);
-    // As if what was made since asked for another.
-    heap.gc_wanted = below(8) == 0;
-    moved
 }
 
-/// A full sweep, one of `n` collections otherwise, ends one in steps: a generation that is swept so is left to it for longer.
+/// A full sweep, otherwise one of `n` collections, ends a sweep in steps: a generation that is
+/// swept in steps has fewer of them.
 fn often(heap: &Heap, n: usize) -> usize {
     match &heap.runs {
         Some(r) if r.sweeps() || r.free_words() > 0 => n * 16,
@@ -56,7 +63,8 @@ fn often(heap: &Heap, n: usize) -> usize {
     }
 }
 
-/// Words to spare after a collection; None: as it comes. The next may look at all of the heap, not only at what is young.
+/// Words to spare after a collection; None: as it comes. The next one may look at all of the heap,
+/// not only the young part.
 fn spare(heap: &Heap) -> Option<usize> {
     let words = heap.all_words() + heap.stack_words();
     match below(8) {
@@ -68,10 +76,10 @@ fn spare(heap: &Heap) -> Option<usize> {
     }
 }
 
-/// Heaps of more words are left some room, in proportion to what a collection of them costs.
+/// Heaps of more words are left some room, in proportion to the cost of a collection.
 const LARGE_WORDS: usize = 1024;
 
-/// Has the heap come from another past: one in which it grew, shrank, was swept often, or all of it lived.
+/// Makes up a past for the heap: one in which it grew, shrank, was swept often, or all of it lived.
 fn disturb(heap: &mut Heap) {
     heap.all_survives |= below(3) == 0;
     heap.small_sweeps = [0, SMALL_SWEEPS][below(2)];

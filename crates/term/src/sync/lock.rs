@@ -1,5 +1,5 @@
-//! Locks as of `std::sync` that know no poison: a thread that panics while it holds one ends the emulator anyway, and who comes
-//! between finds what is there. [`Condvar`] goes with them.
+//! Locks like those of `std::sync` without poisoning: a thread that panics while it holds one ends
+//! the emulator anyway, and until then others see the data as it is. [`Condvar`] goes with them.
 
 use std::ops::{Deref, DerefMut};
 use std::sync;
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 pub use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// Holds a [`Mutex`]. Whoever gives it up may be delayed behind that ([`crate::delays`]): fields are dropped in this order.
+/// Holds a [`Mutex`]. Its release may be followed by a delay ([`crate::delays`]): fields are
+/// dropped in this order.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T: ?Sized> {
     held: sync::MutexGuard<'a, T>,
@@ -66,7 +67,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard::new(self.0.lock().unwrap_or_else(|e| e.into_inner()))
     }
-    /// `None`: somebody holds it.
+    /// Returns `None` if somebody holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -91,7 +92,7 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// `None`: somebody writes, or waits to.
+    /// Returns `None` if somebody writes, or waits to write.
     #[inline]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         match self.0.try_read() {
@@ -100,7 +101,7 @@ impl<T: ?Sized> RwLock<T> {
             Err(sync::TryLockError::WouldBlock) => None,
         }
     }
-    /// `None`: somebody reads or writes.
+    /// Returns `None` if somebody reads or writes.
     #[inline]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         match self.0.try_write() {
@@ -138,13 +139,14 @@ impl Condvar {
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
-    /// Gives the lock up until it is notified, or for no reason.
+    /// Releases the lock and waits until it is notified. May also wake up spuriously.
     pub fn wait<'a, T>(&self, g: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let MutexGuard { held, after } = g;
         let held = self.0.wait(held).unwrap_or_else(|e| e.into_inner());
         MutexGuard { held, after }
     }
-    /// As [`Condvar::wait`], for so long at most; whether that was over first is not told: who waits looks.
+    /// As [`Condvar::wait`], for at most `most`. Does not report a timeout: the caller checks its
+    /// condition.
     pub fn wait_timeout<'a, T>(&self, g: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
         let MutexGuard { held, after } = g;
         let waited = self.0.wait_timeout(held, most);

@@ -1,5 +1,5 @@
-//! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use these with
-//! loom's in their place.
+//! The atomics and locks that protocols between threads are written against. `crates/models`
+//! compiles the files that use them with loom's instead.
 
 mod lock;
 

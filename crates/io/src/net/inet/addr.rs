@@ -1,7 +1,7 @@
-//! Socket addresses as module `prim_inet` encodes them, and as terms.
+//! Socket addresses in the encoding of module `prim_inet`, and as terms.
 //!
-//! Encoded: a family byte ([`family`]), then for IPv4 and IPv6 the port in two bytes, most significant first, and the
-//! address; for local sockets one byte of length, and the name.
+//! The encoding is a family byte ([`family`]), then for IPv4 and IPv6 the port in two bytes, most
+//! significant first, and the address; for local sockets one byte of length, and the name.
 
 use crate::lazy_atoms;
 use crate::os::addr::PATH_ROOM;
@@ -25,7 +25,7 @@ pub mod family {
     pub const UNDEFINED: u8 = 6;
 }
 
-/// The kernel's code for a family that can be opened.
+/// The kernel's number of a family that can be opened.
 pub(crate) fn domain(code: u8) -> Option<i32> {
     match code {
         family::INET => Some(libc::AF_INET),
@@ -35,12 +35,12 @@ pub(crate) fn domain(code: u8) -> Option<i32> {
     }
 }
 
-/// An address that does not parse, by the name of the error.
+/// The error name for an address that does not parse.
 pub(crate) type BadAddr = &'static str;
 const EINVAL: BadAddr = "einval";
 const EAFNOSUPPORT: BadAddr = "eafnosupport";
 
-/// An address of that family with the parts that follow.
+/// Makes an address of a family from its parts.
 fn of(domain: i32, parts: &[&[u8]]) -> Result<Addr, BadAddr> {
     Addr::new(domain, &parts.concat()).ok_or(EINVAL)
 }
@@ -98,7 +98,7 @@ impl Addr {
             family::LOCAL => {
                 let n = take(1)?[0] as usize;
                 let name = take(n)?;
-                // With a null at its end, unless it is in a name space of its own.
+                // A final zero is needed, except in the abstract namespace.
                 let end = usize::from(name.first() != Some(&0));
                 if n + end > PATH_ROOM {
                     return Err(EINVAL);
@@ -109,7 +109,7 @@ impl Addr {
         }
     }
 
-    /// The encoded address; None for a family that has no code.
+    /// The encoded address. None for a family that has no code.
     pub(crate) fn inet_code(&self) -> Option<Vec<u8>> {
         let ip = |code: u8, port: u16, ip: &[u8]| {
             let mut v = vec![code];
@@ -136,7 +136,7 @@ impl Addr {
             _ => None,
         }
     }
-    /// As [`Addr::inet_code`]; what has no address is one of an unknown family.
+    /// As [`Addr::inet_code`], but encodes a missing address as one of an unknown family.
     pub(crate) fn inet_code_any(&self) -> Vec<u8> {
         self.inet_code().unwrap_or_else(|| {
             vec![if self.domain() == libc::AF_UNSPEC {
@@ -147,7 +147,7 @@ impl Addr {
         })
     }
 
-    /// Address and port, as messages of datagram sockets have them.
+    /// Address and port, as in the messages of datagram sockets.
     pub(crate) fn to_terms(self, a: &mut dyn Alloc) -> (Term, Term) {
         let named = |a: &mut dyn Alloc, tag: Term, name: &[u8]| {
             let name = a.binary(name);

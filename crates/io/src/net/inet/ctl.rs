@@ -23,30 +23,17 @@ mod stat {
     pub(crate) const SEND_OCT: u8 = 10;
 }
 
-/// The only thing to subscribe to.
+/// The only event to subscribe to.
 const SUBS_EMPTY_OUT_Q: u8 = 1;
 
-/// Answers a request; `queued` bytes wait to be sent.
+/// Executes a request; `queued` bytes wait to be sent.
 pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -> Answer {
     let mut args = Args(data);
     match op {
         req::GETSTAT => statistics(s, data, queued),
         req::SUBSCRIBE => subscribe(s, base, data, queued),
         req::GETSTATUS => Ok(s.state.to_be_bytes().to_vec()),
-        req::GETTYPE => {
-            let domain = match s.domain {
-                libc::AF_INET => addr::family::INET,
-                libc::AF_INET6 => addr::family::INET6,
-                libc::AF_UNIX => addr::family::LOCAL,
-                _ => return Err(EINVAL),
-            };
-            let kind = match s.kind {
-                libc::SOCK_STREAM => 1u32,
-                libc::SOCK_DGRAM => 2,
-                _ => return Err(EINVAL),
-            };
-            Ok([(domain as u32).to_be_bytes(), kind.to_be_bytes()].concat())
-        }
+        req::GETTYPE => socket_type(s),
         req::GETFD if !s.is_open() => Err(EINVAL),
         req::GETFD => Ok(s.fd()?.to_be_bytes().to_vec()),
         req::GETHOSTNAME if !data.is_empty() => Err(EINVAL),
@@ -91,23 +78,7 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
             };
             Ok(a?.inet_code().unwrap_or_default())
         }
-        req::BIND => {
-            if data.len() < 2 {
-                return Err(EINVAL);
-            }
-            if s.state != state::OPEN {
-                return Err(BAD_PORT);
-            }
-            let a = Addr::parse(s.domain, &mut args.0)?;
-            let fd = s.fd()?;
-            sys::bind(fd, &a)?;
-            let port = match a.port() {
-                Some(0) => sys::sock_name(fd).ok().and_then(|a| a.port()).unwrap_or(0),
-                Some(p) => p,
-                None => 0,
-            };
-            Ok(port.to_be_bytes().to_vec())
-        }
+        req::BIND => bind(s, data),
         req::IGNOREFD => {
             if !s.is_connected() {
                 return Err(libc::ENOTCONN.into());
@@ -142,6 +113,41 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
         req::IFSET => interfaces::set(s.fd()?, args),
         _ => Err(BAD_PORT),
     }
+}
+
+/// The codes of the socket's domain and type.
+fn socket_type(s: &Sock) -> Answer {
+    let domain = match s.domain {
+        libc::AF_INET => addr::family::INET,
+        libc::AF_INET6 => addr::family::INET6,
+        libc::AF_UNIX => addr::family::LOCAL,
+        _ => return Err(EINVAL),
+    };
+    let kind = match s.kind {
+        libc::SOCK_STREAM => 1u32,
+        libc::SOCK_DGRAM => 2,
+        _ => return Err(EINVAL),
+    };
+    Ok([(domain as u32).to_be_bytes(), kind.to_be_bytes()].concat())
+}
+
+/// Binds the socket, and returns its port.
+fn bind(s: &Sock, data: &[u8]) -> Answer {
+    if data.len() < 2 {
+        return Err(EINVAL);
+    }
+    if s.state != state::OPEN {
+        return Err(BAD_PORT);
+    }
+    let a = Addr::parse(s.domain, &mut &data[..])?;
+    let fd = s.fd()?;
+    sys::bind(fd, &a)?;
+    let port = match a.port() {
+        Some(0) => sys::sock_name(fd).ok().and_then(|a| a.port()).unwrap_or(0),
+        Some(p) => p,
+        None => 0,
+    };
+    Ok(port.to_be_bytes().to_vec())
 }
 
 fn set_fake(domain: i32, data: &[u8]) -> Result<Option<Addr>, super::Error> {
@@ -202,7 +208,7 @@ fn host_name() -> Answer {
         || Asked::text("name"),
         || {
             let mut b = [0u8; 256];
-            // SAFETY: as many bytes as the array has.
+            // SAFETY: the array has that many bytes.
             unit(unsafe { libc::gethostname(b.as_mut_ptr().cast(), b.len()) })?;
             let n = b.iter().position(|&c| c == 0).unwrap_or(b.len());
             Ok(b[..n].to_vec())
@@ -211,7 +217,7 @@ fn host_name() -> Answer {
     Ok(name)
 }
 
-/// The answer of one of the reentrant look-ups of services.
+/// Calls one of the reentrant look-ups of services with enough room.
 fn service<R>(
     look: impl Fn(*mut libc::servent, &mut [libc::c_char], *mut *mut libc::servent) -> i32,
     of: impl FnOnce(&libc::servent) -> R,
@@ -223,7 +229,8 @@ fn service<R>(
         match look(entry.as_mut_ptr(), &mut room, &mut found) {
             libc::ERANGE if room.len() < 1 << 20 => room.resize(room.len() * 2, 0),
             0 if !found.is_null() => {
-                // SAFETY: it points at the entry, which the call has filled; its strings are in the room.
+                // SAFETY: it points at the entry, which the call has filled; its strings lie in the
+                // room.
                 return Ok(of(unsafe { &*found }));
             }
             _ => return Err(EINVAL),
@@ -250,13 +257,13 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// The number of a service, two bytes, by its name and its protocol (None: any).
+/// The port number of a service as two bytes, by its name and protocol (None: any).
 pub(crate) fn service_by_name(name: &[u8], protocol: Option<&[u8]>) -> Answer {
     let c = |b: &[u8]| CString::new(b).map_err(|_| EINVAL);
     let (name, protocol) = (c(name)?, protocol.map(c).transpose()?);
     let protocol = protocol.as_ref().map_or(ptr::null(), |p| p.as_ptr());
     service(
-        // SAFETY: terminated strings, and room as long as it says.
+        // SAFETY: terminated strings, and room of the length given.
         |e, room, found| unsafe {
             getservbyname_r(
                 name.as_ptr(),
@@ -271,7 +278,7 @@ pub(crate) fn service_by_name(name: &[u8], protocol: Option<&[u8]>) -> Answer {
     )
 }
 
-/// The name of a service by its number and its protocol (None: any).
+/// The name of a service by its port number and protocol (None: any).
 pub(crate) fn service_by_port(port: u16, protocol: Option<&[u8]>) -> Answer {
     let protocol = protocol.map(CString::new).transpose().map_err(|_| EINVAL)?;
     let protocol = protocol.as_ref().map_or(ptr::null(), |p| p.as_ptr());

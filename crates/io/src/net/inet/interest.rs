@@ -1,22 +1,24 @@
 //! The events of its descriptor that a socket waits for.
 //!
 //! # Protocol
-//! A report that a descriptor is ready reaches the socket some time after it was made. Meanwhile the socket may have stopped
-//! waiting: a receive has timed out, an active socket has become passive, or others use the descriptor. Bytes that are read
-//! then have nobody to go to. So the socket asks, under its own lock, what of a report is [still wanted](Interest::still) before
-//! it reads. An event that is not wanted any more stays in the kernel, which reports it again when somebody waits for it.
+//! A report that a descriptor is ready reaches the socket some time after it was made. Meanwhile
+//! the socket may have stopped waiting: a receive has timed out, an active socket has become
+//! passive, or others use the descriptor. Bytes read then would have no recipient. So before it
+//! reads, the socket asks under its own lock which part of a report is [still
+//! wanted](Interest::still). An unwanted event stays in the kernel, which reports it again when
+//! somebody waits for it.
 
 /// See the module head. Guarded by the port's lock.
 #[derive(Default)]
 pub struct Interest {
     reads: bool,
     writes: bool,
-    /// Others use the descriptor for now. What is selected is kept.
+    /// Whether others use the descriptor for now. The selection is kept.
     suspended: bool,
 }
 
 impl Interest {
-    /// Selects events; None leaves what is selected as it is.
+    /// Selects events; None leaves a selection unchanged.
     pub fn select(&mut self, reads: Option<bool>, writes: Option<bool>) {
         self.reads = reads.unwrap_or(self.reads);
         self.writes = writes.unwrap_or(self.writes);
@@ -37,7 +39,7 @@ impl Interest {
     pub fn writes(&self) -> bool {
         self.writes
     }
-    /// The events to ask the kernel for.
+    /// The events to request from the kernel.
     pub fn wanted(&self) -> (bool, bool) {
         (
             self.reads && !self.suspended,

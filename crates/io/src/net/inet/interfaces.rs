@@ -1,4 +1,4 @@
-//! Interfaces of the network: their names, addresses and flags.
+//! Network interfaces: their names, addresses and flags.
 
 use super::{Answer, Args, EINVAL, Error, addr};
 use crate::os::interfaces::Interfaces;
@@ -17,16 +17,16 @@ mod ifopt {
     pub(crate) const HWADDR: u8 = 7;
 }
 
-/// Bytes of a hardware address that are told.
+/// Number of bytes of a hardware address that are returned.
 const HWADDR_BYTES: usize = 6;
 
-/// The names of interfaces that have an IPv4 address, as often as they have one.
+/// The names of interfaces that have an IPv4 address, once per address.
 pub fn names() -> Answer {
     let asked = || Asked::text("interfaces");
     let names = tape::call(Verb::Host, None, asked, || {
         let all = Interfaces::list()?;
         let mut out = Vec::new();
-        // SAFETY: entries of the list, with what is in it.
+        // SAFETY: entries of the list, and strings and addresses in it.
         unsafe {
             for i in all.iter() {
                 if i.ifa_addr
@@ -42,11 +42,11 @@ pub fn names() -> Answer {
     Ok(names)
 }
 
-/// Takes the name off the front of a request: a question to the kernel about that interface.
+/// Takes an interface name off the front of a request and makes a kernel request for it.
 fn question(args: &mut Args) -> Result<libc::ifreq, Error> {
     let n = args.u8()? as usize;
     let name = args.take(n)?;
-    // SAFETY: plain bytes, of which zeros are good.
+    // SAFETY: plain bytes, for which zeros are valid.
     let mut q: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, &c) in q.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name) {
         *to = c as libc::c_char;
@@ -54,11 +54,12 @@ fn question(args: &mut Args) -> Result<libc::ifreq, Error> {
     Ok(q)
 }
 
-/// Asks the kernel, or tells it. False: it does not know, or does not want to.
+/// Reads or sets something of an interface. Returns false if the kernel does not know it or
+/// refuses.
 fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
     let q: *mut libc::ifreq = q;
     let room = size_of::<libc::ifreq>();
-    // SAFETY: the structure is lent, and has as many bytes.
+    // SAFETY: the structure is borrowed and has that many bytes.
     let bytes = || unsafe { std::slice::from_raw_parts(q.cast::<u8>(), room) };
     let asked = || Asked {
         text: format!("interface, {op:x}"),
@@ -69,11 +70,11 @@ fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
         n if n < 0 => Err(libc::EINVAL),
         _ => Ok(room),
     };
-    // SAFETY: as above; any bytes are an answer.
+    // SAFETY: as above; any bytes are a valid result.
     unsafe { tape::fills(Verb::Host, fd, asked, q.cast(), room, real) }.is_ok()
 }
 
-/// The values of the options asked for; those that the interface does not have are left out.
+/// The values of the requested options. Options that the interface does not have are omitted.
 pub fn get(fd: RawFd, mut args: Args) -> Answer {
     let mut q = question(&mut args)?;
     let mut out = Vec::new();
@@ -88,7 +89,7 @@ pub fn get(fd: RawFd, mut args: Args) -> Answer {
         };
         if let Some(op) = address {
             if ioctl(fd, op as u64, &mut q) {
-                // SAFETY: an address, which the kernel has put there.
+                // SAFETY: an address that the kernel has written.
                 unsafe { put_address(&mut out, o, &raw const q.ifr_ifru.ifru_addr) };
             }
             continue;
@@ -106,7 +107,7 @@ pub fn get(fd: RawFd, mut args: Args) -> Answer {
             ifopt::MTU => {
                 if ioctl(fd, libc::SIOCGIFMTU as u64, &mut q) {
                     out.push(o);
-                    // SAFETY: a number, which the kernel has put there.
+                    // SAFETY: a number that the kernel has written.
                     out.extend_from_slice(&unsafe { q.ifr_ifru.ifru_mtu }.to_be_bytes());
                 }
             }
@@ -123,14 +124,14 @@ pub fn get(fd: RawFd, mut args: Args) -> Answer {
 /// The flags of an interface; 0 if there is none.
 fn kernel_flags(fd: RawFd, q: &mut libc::ifreq) -> i32 {
     if ioctl(fd, libc::SIOCGIFFLAGS as u64, q) {
-        // SAFETY: a number, which the kernel has put there.
+        // SAFETY: a number that the kernel has written.
         unsafe { q.ifr_ifru.ifru_flags as i32 }
     } else {
         0
     }
 }
 
-/// Sets options of an interface. Refusals of the kernel are not told, as in stock.
+/// Sets options of an interface. Refusals of the kernel are not reported, as in stock.
 pub fn set(fd: RawFd, mut args: Args) -> Answer {
     let mut q = question(&mut args)?;
     while !args.is_empty() {
@@ -147,11 +148,12 @@ pub fn set(fd: RawFd, mut args: Args) -> Answer {
                 return Err(EINVAL);
             }
             let ip = args.take(4)?;
-            // SAFETY: plain integers, of which zeros are good.
+            // SAFETY: plain integers, for which zeros are valid.
             let mut a: libc::sockaddr_in = unsafe { std::mem::zeroed() };
             a.sin_family = libc::AF_INET as libc::sa_family_t;
             a.sin_addr.s_addr = u32::from_ne_bytes([ip[0], ip[1], ip[2], ip[3]]);
-            // SAFETY: the union has room for an IPv4 address, which is of the size of any address there.
+            // SAFETY: the union has room for an IPv4 address, which is as large as any address
+            // there.
             unsafe { (&raw mut q.ifr_ifru).cast::<libc::sockaddr_in>().write(a) };
             ioctl(fd, op as u64, &mut q);
             continue;
@@ -203,11 +205,11 @@ pub fn set(fd: RawFd, mut args: Args) -> Answer {
 pub fn all() -> Answer {
     let all = Interfaces::list()?;
     let mut out = Vec::new();
-    // SAFETY: entries of the list, each with what its flags say.
+    // SAFETY: entries of the list, each with the addresses that its flags announce.
     unsafe {
         for i in all.iter() {
             let name = CStr::from_ptr(i.ifa_name).to_bytes();
-            // Bytes above 127 are coded as characters.
+            // Bytes above 127 are encoded as characters.
             out.extend(String::from_iter(name.iter().map(|&b| b as char)).into_bytes());
             out.push(0);
             out.push(ifopt::FLAGS);
@@ -243,7 +245,7 @@ pub fn all() -> Answer {
 }
 
 /// # Safety
-/// The address is null or good, with as many bytes as its family has.
+/// The address is null, or valid and as long as its family requires.
 unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
     // SAFETY: by the contract of this function.
     unsafe {

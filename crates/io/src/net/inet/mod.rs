@@ -1,20 +1,23 @@
-//! The drivers `tcp_inet` and `udp_inet`: what module `prim_inet` of the library talks to.
+//! The drivers `tcp_inet` and `udp_inet`, which the library's module `prim_inet` talks to.
 //!
 //! # Protocol
-//! A socket is a port. Requests come by `port_control`, answered at once by a byte that says whether it worked and
-//! what there is to tell. A request that takes time is answered by a message `{inet_async, Port, Number, Result}` to the caller,
-//! where the number was given in the answer to the request; sending by `{inet_reply, Port, Result}`. What arrives on
-//! an active socket is sent to the port's owner.
+//! A socket is a port. Requests come by `port_control` and are answered at once by a byte that says
+//! whether the request succeeded, followed by its result. A request that takes time ends with a
+//! message `{inet_async, Port, Number, Result}` to the caller; the reply to the request holds the
+//! number. Sending ends with `{inet_reply, Port, Result}`. Data that arrive on an active socket are
+//! sent to the port's owner.
 //!
 //! # Parts
-//! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all understand, `interfaces`
-//! those about the network's interfaces; [`tcp`] and
-//! [`udp`] are the drivers; [`interest`] is what a socket waits for; [`addr`] and [`sys`] stand between them and the kernel.
+//! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all
+//! understand, `interfaces` the requests about network interfaces; [`tcp`] and [`udp`] are the
+//! drivers; [`interest`] is what a socket waits for; [`addr`] and [`sys`] stand between them and
+//! the kernel.
 //!
 //! # State
-//! All is guarded by the port's lock. Nothing blocks: sockets are in non-blocking mode, and the poll thread calls when
-//! one is ready for what it was [selected](sock::Sock::select) for, or was a moment ago. Timers that have been cancelled may still fire:
-//! whoever sets one notes its token, and one that is not noted any more is ignored.
+//! The port's lock guards everything. Nothing blocks: sockets are in non-blocking mode, and the
+//! poll thread calls when a socket is, or was a moment ago, ready for what it was
+//! [selected](sock::Sock::select) for. Cancelled timers may still fire: code that sets a timer
+//! records its token, and a token that is no longer recorded is ignored.
 
 pub mod addr;
 pub mod ctl;
@@ -27,7 +30,7 @@ pub mod udp;
 
 pub(crate) use crate::port::settings::{TCP, UDP};
 
-/// Added to the numbers of requests.
+/// Base number of requests.
 pub(crate) const CONTROL_BASE: u32 = 0x03f1_a300;
 
 /// Numbers of requests.
@@ -67,10 +70,10 @@ pub mod req {
     pub(crate) const PACKET_RECV: u32 = 60;
 }
 
-/// The time that means "without end".
+/// The timeout that means "no timeout".
 pub(crate) const NO_TIMEOUT: u32 = u32::MAX;
 
-/// Why a request fails: the number or the name of an error.
+/// Why a request fails: an error number or an error name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     Errno(i32),
@@ -93,7 +96,7 @@ pub(crate) const BAD_PORT: Error = Error::Name("exbadport");
 pub(crate) const BAD_SEQUENCE: Error = Error::Name("exbadseq");
 pub const EINVAL: Error = Error::Errno(libc::EINVAL);
 
-/// The result of a request: the bytes behind the first of its answer.
+/// The result of a request: the bytes behind the first byte of the reply.
 pub(crate) type Answer = Result<Vec<u8>, Error>;
 
 /// The bytes that `port_control` returns.

@@ -1,4 +1,5 @@
-//! Options of sockets: numbers in a request, 5 bytes each (some more) for setting, one for asking.
+//! Options of sockets. A request encodes setting an option in 5 bytes (some options in more) and
+//! reading one in a single byte.
 
 use super::sock::{Sock, active, control};
 use super::{Args, EINVAL, Error};
@@ -75,9 +76,9 @@ pub struct StreamOpts {
     pub send_timeout_close: i32,
     pub delay_send: bool,
     pub show_econnreset: bool,
-    /// More may be read than the packet that is needed, in one go.
+    /// Whether one read may take more than the needed packet.
     pub read_ahead: bool,
-    /// Closing throws away what is not sent.
+    /// Whether closing discards unsent data.
     pub linger_zero: bool,
 }
 
@@ -96,29 +97,30 @@ impl Default for StreamOpts {
     }
 }
 
-/// The outcome of setting options.
+/// The follow-up to setting options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     Nothing,
-    /// Packets that are there are to be delivered.
+    /// Buffered packets must be delivered.
     Deliver,
-    /// Data are to be read at once.
+    /// Data must be read at once.
     Read,
-    /// An active socket has been found closed: the owner is to be told.
+    /// An active socket was found closed: the owner must be told.
     Closed,
 }
 
-/// Most bytes of an answer, and least and most of a message queue's limits.
+/// Maximum bytes of a reply, and the range of a message queue's limits.
 const MAX_ANSWER: usize = 64 * 1024;
 const MSGQ_LIMITS: std::ops::RangeInclusive<i32> = 1..=i32::MAX;
 const IFNAME_ROOM: usize = libc::IFNAMSIZ;
 
-/// Level and name of an option that is an `int` of the kernel's, and whether failing to set it is an error.
+/// Level and name of an option that is an `int` of the kernel, and whether failing to set it is an
+/// error.
 fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     use libc::*;
     Some(match o {
         opt::REUSEADDR => (SOL_SOCKET, SO_REUSEADDR, false),
-        // What shares the load between sockets is what the system means by the first.
+        // The system's plain option already balances the load between sockets.
         opt::REUSEPORT | opt::REUSEPORT_LB if release::has(REUSE_OF_PORTS) => {
             (SOL_SOCKET, SO_REUSEPORT, false)
         }
@@ -150,32 +152,7 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     })
 }
 
-/// Sets an option of the kernel's. Setting one may reset priority and type of service there, which are restored.
-fn set_kernel(fd: i32, level: i32, name: i32, value: &[u8], must: bool) -> Result<(), i32> {
-    let priority = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
-    let tos = sys::get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
-    sys::set_option(fd, level, name, value)?;
-    if name == libc::SO_PRIORITY {
-        return Ok(());
-    }
-    let restore = |level, name, value: Result<i32, i32>| match value {
-        Ok(v) => sys::set_option(fd, level, name, &v.to_ne_bytes()),
-        Err(_) => Ok(()),
-    };
-    if name != libc::IP_TOS {
-        let r = restore(libc::IPPROTO_IP, libc::IP_TOS, tos);
-        if must {
-            r?;
-        }
-    }
-    match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
-        // Some priorities can't be set by who has them.
-        Err(e) if must && e != libc::EPERM => Err(e),
-        _ => Ok(()),
-    }
-}
-
-/// Sets options, in order, until one fails. `stream`: the options of a stream.
+/// Sets options in order until one fails. `stream` holds the options of a stream.
 pub fn set(
     s: &mut Sock,
     mut stream: Option<&mut StreamOpts>,
@@ -183,137 +160,162 @@ pub fn set(
     request: &[u8],
 ) -> Result<After, Error> {
     let mut args = Args(request);
-    let (old_active, old_packet) = (s.active, s.packet);
+    let before = (s.active, s.packet);
     let mut closed = false;
     while args.len() >= 5 {
         let o = args.u8()?;
         let v = args.i32()?;
-        match o {
-            opt::HEADER => s.header = v as u32,
-            opt::MODE => s.binary = v,
-            opt::DELIVER => s.deliver = v,
-            opt::BUFFER => {
-                s.buffer = v.max(1);
-                s.buffer_set = true;
-            }
-            opt::ACTIVE => {
-                s.active = v;
-                if v == active::MULTI {
-                    let n = s.active_count + args.u16()? as i16 as i32;
-                    if i16::try_from(n).is_err() {
-                        return Err(EINVAL);
-                    }
-                    s.active_count = n.max(0);
-                    if s.active_count == 0 {
-                        s.active = active::PASSIVE;
-                        s.tell_passive(base);
-                    }
-                } else {
-                    s.active_count = 0;
-                }
-                closed = s.is_stream() && s.active != active::PASSIVE && s.state == 0;
-                if closed && s.exit_on_close != 0 {
-                    return Ok(After::Closed);
-                }
-            }
-            opt::PACKET => s.packet = v,
-            opt::PACKET_SIZE => s.packet_size = v as u32,
-            opt::EXIT_ON_CLOSE => s.exit_on_close = v,
-            opt::MSGQ_HIGH | opt::MSGQ_LOW if !MSGQ_LIMITS.contains(&v) => return Err(EINVAL),
-            opt::MSGQ_HIGH => {
-                s.msgq_high = v;
-                s.msgq_low = s.msgq_low.min(v);
-            }
-            opt::MSGQ_LOW => {
-                s.msgq_low = v;
-                s.msgq_high = s.msgq_high.max(v);
-            }
-            opt::HIGH_WATERMARK
-            | opt::LOW_WATERMARK
-            | opt::SEND_TIMEOUT
-            | opt::SEND_TIMEOUT_CLOSE
-            | opt::DELAY_SEND
-            | opt::SHOW_ECONNRESET => {
-                if let Some(t) = &mut stream {
-                    set_stream(t, o, v);
-                }
-            }
-            opt::READ_PACKETS if s.kind == libc::SOCK_DGRAM && v <= 0 => return Err(EINVAL),
-            opt::READ_PACKETS => {
-                if s.kind == libc::SOCK_DGRAM {
-                    s.read_packets = v;
-                }
-            }
-            opt::NETNS => {
-                let n = usize::try_from(v).map_err(|_| EINVAL)?;
-                s.netns = Some(args.take(n)?.to_vec());
-            }
-            // Of SCTP only, which has no driver here.
-            opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => {}
-            // Of Windows only.
-            opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => {}
-            opt::READ_AHEAD if release::has(READ_AHEAD) => {
-                if let Some(t) = &mut stream {
-                    t.read_ahead = v != 0;
-                }
-            }
-            opt::LINE_DELIM => s.delimiter = v as u8,
-            opt::DEBUG => s.debug = (v != 0) as i32,
-            opt::LINGER => {
-                let time = args.i32()?;
-                if let Some(t) = &mut stream {
-                    t.linger_zero = v != 0 && time == 0;
-                }
-                let value = [v.to_ne_bytes(), time.to_ne_bytes()].concat();
-                if let Ok(fd) = s.fd() {
-                    let _ = set_kernel(fd, libc::SOL_SOCKET, libc::SO_LINGER, &value, false);
-                }
-            }
-            opt::ADD_MEMBERSHIP | opt::DROP_MEMBERSHIP => {
-                membership(s, o == opt::ADD_MEMBERSHIP, v, &mut args)?
-            }
-            opt::RAW => {
-                let name = args.i32()?;
-                let n = usize::try_from(args.i32()?).map_err(|_| EINVAL)?;
-                let value = args.take(n)?;
-                if let Ok(fd) = s.fd() {
-                    let _ = set_kernel(fd, v, name, value, false);
-                }
-            }
-            opt::BIND_TO_DEVICE => {
-                let n = usize::try_from(v).map_err(|_| EINVAL)?;
-                let name = args.take(n)?;
-                if n >= IFNAME_ROOM {
-                    return Err(EINVAL);
-                }
-                let mut room = [0; IFNAME_ROOM];
-                room[..n].copy_from_slice(name);
-                set_kernel(
-                    s.fd()?,
-                    libc::SOL_SOCKET,
-                    libc::SO_BINDTODEVICE,
-                    &room,
-                    true,
-                )
-                .map_err(|_| EINVAL)?;
-            }
-            _ => set_int(s, o, v)?,
+        if o != opt::ACTIVE {
+            set_one(s, stream.as_deref_mut(), o, v, &mut args)?;
+            continue;
+        }
+        set_active(s, base, v, &mut args)?;
+        closed = s.is_stream() && s.active != active::PASSIVE && s.state == 0;
+        if closed && s.exit_on_close != 0 {
+            break;
         }
     }
-    if closed {
-        return Ok(After::Closed);
+    Ok(match closed {
+        true => After::Closed,
+        false => follow_up(s, base, before),
+    })
+}
+
+/// Sets option `active`. A counter follows in `args` if it counts.
+fn set_active(s: &mut Sock, base: &Base, v: i32, args: &mut Args) -> Result<(), Error> {
+    s.active = v;
+    if v != active::MULTI {
+        s.active_count = 0;
+        return Ok(());
     }
+    let n = s.active_count + args.u16()? as i16 as i32;
+    if i16::try_from(n).is_err() {
+        return Err(EINVAL);
+    }
+    s.active_count = n.max(0);
+    if s.active_count == 0 {
+        s.active = active::PASSIVE;
+        s.tell_passive(base);
+    }
+    Ok(())
+}
+
+/// Sets an option other than `active`. Values of more than four bytes continue in `args`.
+fn set_one(
+    s: &mut Sock,
+    stream: Option<&mut StreamOpts>,
+    o: u8,
+    v: i32,
+    args: &mut Args,
+) -> Result<(), Error> {
+    match o {
+        opt::HEADER => s.header = v as u32,
+        opt::MODE => s.binary = v,
+        opt::DELIVER => s.deliver = v,
+        opt::BUFFER => {
+            s.buffer = v.max(1);
+            s.buffer_set = true;
+        }
+        opt::PACKET => s.packet = v,
+        opt::PACKET_SIZE => s.packet_size = v as u32,
+        opt::EXIT_ON_CLOSE => s.exit_on_close = v,
+        opt::MSGQ_HIGH | opt::MSGQ_LOW if !MSGQ_LIMITS.contains(&v) => return Err(EINVAL),
+        opt::MSGQ_HIGH => {
+            s.msgq_high = v;
+            s.msgq_low = s.msgq_low.min(v);
+        }
+        opt::MSGQ_LOW => {
+            s.msgq_low = v;
+            s.msgq_high = s.msgq_high.max(v);
+        }
+        opt::HIGH_WATERMARK
+        | opt::LOW_WATERMARK
+        | opt::SEND_TIMEOUT
+        | opt::SEND_TIMEOUT_CLOSE
+        | opt::DELAY_SEND
+        | opt::SHOW_ECONNRESET => {
+            if let Some(t) = stream {
+                set_stream(t, o, v);
+            }
+        }
+        opt::READ_PACKETS if s.kind == libc::SOCK_DGRAM && v <= 0 => return Err(EINVAL),
+        opt::READ_PACKETS => {
+            if s.kind == libc::SOCK_DGRAM {
+                s.read_packets = v;
+            }
+        }
+        opt::NETNS => {
+            let n = usize::try_from(v).map_err(|_| EINVAL)?;
+            s.netns = Some(args.take(n)?.to_vec());
+        }
+        // Means something for SCTP only, which has no driver here.
+        opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => {}
+        // Means something on Windows only.
+        opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => {}
+        opt::READ_AHEAD if release::has(READ_AHEAD) => {
+            if let Some(t) = stream {
+                t.read_ahead = v != 0;
+            }
+        }
+        opt::LINE_DELIM => s.delimiter = v as u8,
+        opt::DEBUG => s.debug = (v != 0) as i32,
+        opt::LINGER => {
+            let time = args.i32()?;
+            if let Some(t) = stream {
+                t.linger_zero = v != 0 && time == 0;
+            }
+            let value = [v.to_ne_bytes(), time.to_ne_bytes()].concat();
+            if let Ok(fd) = s.fd() {
+                let _ = sys::set_option_only(fd, libc::SOL_SOCKET, libc::SO_LINGER, &value, false);
+            }
+        }
+        opt::ADD_MEMBERSHIP | opt::DROP_MEMBERSHIP => {
+            membership(s, o == opt::ADD_MEMBERSHIP, v, args)?
+        }
+        opt::RAW => {
+            let name = args.i32()?;
+            let n = usize::try_from(args.i32()?).map_err(|_| EINVAL)?;
+            let value = args.take(n)?;
+            if let Ok(fd) = s.fd() {
+                let _ = sys::set_option_only(fd, v, name, value, false);
+            }
+        }
+        opt::BIND_TO_DEVICE => {
+            let n = usize::try_from(v).map_err(|_| EINVAL)?;
+            let name = args.take(n)?;
+            if n >= IFNAME_ROOM {
+                return Err(EINVAL);
+            }
+            let mut room = [0; IFNAME_ROOM];
+            room[..n].copy_from_slice(name);
+            sys::set_option_only(
+                s.fd()?,
+                libc::SOL_SOCKET,
+                libc::SO_BINDTODEVICE,
+                &room,
+                true,
+            )
+            .map_err(|_| EINVAL)?;
+        }
+        _ => set_int(s, o, v)?,
+    }
+    Ok(())
+}
+
+/// The follow-up to options that were set. Before, the socket had these values of `active` and
+/// `packet`.
+fn follow_up(s: &mut Sock, base: &Base, (old_active, old_packet): (i32, i32)) -> After {
     let live = if s.is_stream() {
         s.is_connected()
     } else {
         s.is_open()
     };
     if !live {
-        return Ok(After::Nothing);
+        return After::Nothing;
     }
     let counted = matches!(s.active, active::ONCE | active::MULTI);
     if s.is_stream() && old_active == active::PASSIVE && counted && s.packet == old_packet {
-        return Ok(After::Read);
+        return After::Read;
     }
     if s.active != old_active {
         s.select(base, Some(s.active != active::PASSIVE), None);
@@ -322,9 +324,9 @@ pub fn set(
         && s.active != active::PASSIVE
         && (old_active == active::PASSIVE || s.packet != old_packet)
     {
-        return Ok(After::Deliver);
+        return After::Deliver;
     }
-    Ok(After::Nothing)
+    After::Nothing
 }
 
 fn set_stream(t: &mut StreamOpts, o: u8, v: i32) {
@@ -347,18 +349,18 @@ fn set_stream(t: &mut StreamOpts, o: u8, v: i32) {
 fn set_int(s: &mut Sock, o: u8, v: i32) -> Result<(), Error> {
     let (level, name, must) = kernel_int(s, o).ok_or(EINVAL)?;
     if o == opt::RCVBUF && !s.buffer_set {
-        // A buffer that takes what the kernel has; a datagram never has more than 64 KB.
+        // The buffer must take what the kernel has; a datagram never exceeds 64 KB.
         if v > 1 << 16 && s.kind == libc::SOCK_DGRAM {
             s.buffer = 1 << 16;
         } else {
             s.buffer = s.buffer.max(v);
         }
     }
-    // An interface is chosen by its address, which is in the order of the network, or by its index.
+    // An interface is chosen by its address, in network byte order, or by its index.
     let by_address = o == opt::MULTICAST_IF && s.domain == libc::AF_INET;
     let v = if by_address { v.to_be() } else { v };
     let r = match s.fd() {
-        Ok(fd) => set_kernel(fd, level, name, &v.to_ne_bytes(), must),
+        Ok(fd) => sys::set_option_only(fd, level, name, &v.to_ne_bytes(), must),
         Err(_) => Err(libc::EBADF),
     };
     let bit = match o {
@@ -394,7 +396,7 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
         } else {
             libc::IP_DROP_MEMBERSHIP
         };
-        let _ = set_kernel(fd, libc::IPPROTO_IP, name, &value, false);
+        let _ = sys::set_option_only(fd, libc::IPPROTO_IP, name, &value, false);
         return Ok(());
     }
     if family == super::addr::family::INET6 as i32 && s.domain == libc::AF_INET6 {
@@ -405,121 +407,137 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
         } else {
             libc::IPV6_DROP_MEMBERSHIP
         };
-        let _ = set_kernel(fd, libc::IPPROTO_IPV6, name, &value, false);
+        let _ = sys::set_option_only(fd, libc::IPPROTO_IPV6, name, &value, false);
         return Ok(());
     }
     Err(EINVAL)
 }
 
-/// The values of the options asked for; those that the socket does not have are left out.
+/// The values of the requested options. Options that the socket does not have are omitted.
 pub fn get(s: &Sock, stream: Option<&StreamOpts>, request: &[u8]) -> Result<Vec<u8>, Error> {
     let mut args = Args(request);
     let mut out = Vec::new();
     while !args.is_empty() {
         let o = args.u8()?;
-        let mut put = |v: i32| {
-            out.push(o);
-            out.extend_from_slice(&v.to_be_bytes());
-        };
-        match o {
-            opt::BUFFER => put(s.buffer),
-            opt::HEADER => put(s.header as i32),
-            opt::MODE => put(s.binary),
-            opt::DELIVER => put(s.deliver),
-            opt::ACTIVE => {
-                put(s.active);
-                if s.active == active::MULTI {
-                    out.extend_from_slice(&(s.active_count as i16).to_be_bytes());
-                }
-            }
-            opt::PACKET => put(s.packet),
-            opt::PACKET_SIZE => put(s.packet_size as i32),
-            opt::EXIT_ON_CLOSE => put(s.exit_on_close),
-            opt::MSGQ_HIGH => put(s.msgq_high),
-            opt::MSGQ_LOW => put(s.msgq_low),
-            opt::DEBUG => put(s.debug),
-            opt::HIGH_WATERMARK
-            | opt::LOW_WATERMARK
-            | opt::SEND_TIMEOUT
-            | opt::SEND_TIMEOUT_CLOSE
-            | opt::DELAY_SEND
-            | opt::SHOW_ECONNRESET => {
-                if let Some(t) = stream.filter(|_| s.is_stream() || o == opt::SHOW_ECONNRESET) {
-                    put(match o {
-                        opt::HIGH_WATERMARK => t.high,
-                        opt::LOW_WATERMARK => t.low,
-                        opt::SEND_TIMEOUT => t.send_timeout,
-                        opt::SEND_TIMEOUT_CLOSE => t.send_timeout_close,
-                        opt::DELAY_SEND => t.delay_send as i32,
-                        _ => t.show_econnreset as i32,
-                    });
-                }
-            }
-            opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => put(0),
-            opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => put(0),
-            opt::READ_AHEAD if release::has(READ_AHEAD) => {
-                if let Some(t) = stream {
-                    put(t.read_ahead as i32);
-                }
-            }
-            opt::READ_PACKETS => {
-                if s.kind == libc::SOCK_DGRAM {
-                    put(s.read_packets);
-                }
-            }
-            opt::NETNS => {
-                if let Some(ns) = &s.netns {
-                    put(ns.len() as i32);
-                    out.extend_from_slice(ns);
-                }
-            }
-            opt::LINGER => {
-                let mut b = [0u8; 8];
-                if get_kernel(s, libc::SOL_SOCKET, libc::SO_LINGER, &mut b).is_ok() {
-                    let word = |i: usize| i32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
-                    put(word(0));
-                    out.extend_from_slice(&word(4).to_be_bytes());
-                }
-            }
-            opt::MULTICAST_IF => {
-                let (level, name, _) = kernel_int(s, o).ok_or(EINVAL)?;
-                let family = match s.domain {
-                    libc::AF_INET => super::addr::family::INET,
-                    _ => super::addr::family::INET6,
-                };
-                let mut b = [0u8; size_of::<i32>()];
-                if get_kernel(s, level, name, &mut b).is_ok() {
-                    // An address is in the order of the network, an index in that of the machine.
-                    put(match s.domain {
-                        libc::AF_INET => i32::from_be_bytes(b),
-                        _ => i32::from_ne_bytes(b),
-                    });
-                    out.extend_from_slice(&(family as i32).to_be_bytes());
-                }
-            }
-            opt::RAW => raw_option(s, &mut args, &mut out)?,
-            opt::BIND_TO_DEVICE => {
-                let mut b = [0u8; IFNAME_ROOM];
-                if let Ok(n) = get_kernel(s, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &mut b) {
-                    let n = b[..n].iter().position(|&c| c == 0).unwrap_or(n);
-                    put(n as i32);
-                    out.extend_from_slice(&b[..n]);
-                }
-            }
-            opt::PKTOPTIONS => packet_options(s, &mut out)?,
-            _ => {
-                let (level, name, _) = kernel_int(s, o).ok_or(EINVAL)?;
-                let mut b = [0u8; size_of::<i32>()];
-                if get_kernel(s, level, name, &mut b).is_ok() {
-                    put(i32::from_ne_bytes(b));
-                }
-            }
-        }
+        get_one(s, stream, o, &mut args, &mut out)?;
         if out.len() > MAX_ANSWER {
             return Err(EINVAL);
         }
     }
     Ok(out)
+}
+
+/// Appends the value of an option, if the socket has it. Some requests continue in `args`.
+fn get_one(
+    s: &Sock,
+    stream: Option<&StreamOpts>,
+    o: u8,
+    args: &mut Args,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut put = |v: i32| {
+        out.push(o);
+        out.extend_from_slice(&v.to_be_bytes());
+    };
+    match o {
+        opt::BUFFER => put(s.buffer),
+        opt::HEADER => put(s.header as i32),
+        opt::MODE => put(s.binary),
+        opt::DELIVER => put(s.deliver),
+        opt::ACTIVE => {
+            put(s.active);
+            if s.active == active::MULTI {
+                out.extend_from_slice(&(s.active_count as i16).to_be_bytes());
+            }
+        }
+        opt::PACKET => put(s.packet),
+        opt::PACKET_SIZE => put(s.packet_size as i32),
+        opt::EXIT_ON_CLOSE => put(s.exit_on_close),
+        opt::MSGQ_HIGH => put(s.msgq_high),
+        opt::MSGQ_LOW => put(s.msgq_low),
+        opt::DEBUG => put(s.debug),
+        opt::HIGH_WATERMARK
+        | opt::LOW_WATERMARK
+        | opt::SEND_TIMEOUT
+        | opt::SEND_TIMEOUT_CLOSE
+        | opt::DELAY_SEND
+        | opt::SHOW_ECONNRESET => {
+            if let Some(t) = stream.filter(|_| s.is_stream() || o == opt::SHOW_ECONNRESET) {
+                put(stream_value(t, o));
+            }
+        }
+        opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => put(0),
+        opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => put(0),
+        opt::READ_AHEAD if release::has(READ_AHEAD) => {
+            if let Some(t) = stream {
+                put(t.read_ahead as i32);
+            }
+        }
+        opt::READ_PACKETS => {
+            if s.kind == libc::SOCK_DGRAM {
+                put(s.read_packets);
+            }
+        }
+        opt::NETNS => {
+            if let Some(ns) = &s.netns {
+                put(ns.len() as i32);
+                out.extend_from_slice(ns);
+            }
+        }
+        opt::LINGER => {
+            let mut b = [0u8; 8];
+            if get_kernel(s, libc::SOL_SOCKET, libc::SO_LINGER, &mut b).is_ok() {
+                let word = |i: usize| i32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+                put(word(0));
+                out.extend_from_slice(&word(4).to_be_bytes());
+            }
+        }
+        opt::MULTICAST_IF => {
+            let (level, name, _) = kernel_int(s, o).ok_or(EINVAL)?;
+            let family = match s.domain {
+                libc::AF_INET => super::addr::family::INET,
+                _ => super::addr::family::INET6,
+            };
+            let mut b = [0u8; size_of::<i32>()];
+            if get_kernel(s, level, name, &mut b).is_ok() {
+                // An address is in network byte order, an index in that of the machine.
+                put(match s.domain {
+                    libc::AF_INET => i32::from_be_bytes(b),
+                    _ => i32::from_ne_bytes(b),
+                });
+                out.extend_from_slice(&(family as i32).to_be_bytes());
+            }
+        }
+        opt::RAW => raw_option(s, args, out)?,
+        opt::BIND_TO_DEVICE => {
+            let mut b = [0u8; IFNAME_ROOM];
+            if let Ok(n) = get_kernel(s, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &mut b) {
+                let n = b[..n].iter().position(|&c| c == 0).unwrap_or(n);
+                put(n as i32);
+                out.extend_from_slice(&b[..n]);
+            }
+        }
+        opt::PKTOPTIONS => packet_options(s, out)?,
+        _ => {
+            let (level, name, _) = kernel_int(s, o).ok_or(EINVAL)?;
+            let mut b = [0u8; size_of::<i32>()];
+            if get_kernel(s, level, name, &mut b).is_ok() {
+                put(i32::from_ne_bytes(b));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stream_value(t: &StreamOpts, o: u8) -> i32 {
+    match o {
+        opt::HIGH_WATERMARK => t.high,
+        opt::LOW_WATERMARK => t.low,
+        opt::SEND_TIMEOUT => t.send_timeout,
+        opt::SEND_TIMEOUT_CLOSE => t.send_timeout_close,
+        opt::DELAY_SEND => t.delay_send as i32,
+        _ => t.show_econnreset as i32,
+    }
 }
 
 fn get_kernel(s: &Sock, level: i32, name: i32, to: &mut [u8]) -> Result<usize, Error> {
@@ -548,7 +566,7 @@ fn raw_option(s: &Sock, args: &mut Args, out: &mut Vec<u8>) -> Result<(), Error>
 }
 
 fn packet_options(s: &Sock, out: &mut Vec<u8>) -> Result<(), Error> {
-    // As the kernel's headers have them.
+    // As in the kernel's headers.
     const IP_PKTOPTIONS: i32 = 9;
     const IPV6_2292PKTOPTIONS: i32 = 6;
     let (level, name) = match s.domain {
@@ -583,7 +601,7 @@ pub(crate) fn control_option(level: i32, kind: i32) -> Option<u8> {
     }
 }
 
-/// The number in a control message, of whatever size it is.
+/// The number in a control message, of any size.
 pub(crate) fn control_value(data: &[u8]) -> u32 {
     match *data {
         [a] => a as u32,

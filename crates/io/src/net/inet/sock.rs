@@ -1,4 +1,5 @@
-//! The common part of all sockets: descriptor, state, settings, statistics, and the messages about them.
+//! The common part of all sockets: descriptor, state, settings, statistics, and the messages about
+//! them.
 
 use super::addr::Addr;
 use super::interest::Interest;
@@ -27,7 +28,7 @@ pub mod protocol {
     pub const MPTCP: u8 = 4;
 }
 
-/// Bytes of a request to open a socket: domain, type, and the protocol where releases name it.
+/// Bytes of a request to open a socket: domain, type, and the protocol in releases that name it.
 pub fn open_bytes() -> usize {
     match release::has(PROTOCOL_OF_SOCKETS) {
         true => 3,
@@ -35,7 +36,7 @@ pub fn open_bytes() -> usize {
     }
 }
 
-/// Bits of the state, as `getstatus` tells them.
+/// Bits of the state, as `getstatus` returns them.
 pub mod state {
     pub(crate) const OPEN: u32 = 0x0001;
     /// Connected.
@@ -56,14 +57,14 @@ pub mod active {
     pub(crate) const MULTI: i32 = 3;
 }
 
-/// Kinds of control messages that are asked for, in [`Sock::control_wanted`].
+/// Kinds of requested control messages, in [`Sock::control_wanted`].
 pub mod control {
     pub(crate) const TOS: u8 = 1;
     pub(crate) const TCLASS: u8 = 2;
     pub(crate) const TTL: u8 = 4;
 }
 
-/// Bytes of the buffer of a new socket.
+/// Buffer size of a new socket in bytes.
 fn default_buffer() -> i32 {
     match release::has(LARGER_SOCKET_BUFFERS) {
         true => 9216,
@@ -71,7 +72,7 @@ fn default_buffer() -> i32 {
     }
 }
 
-/// Counts of what went through, as `getstat` tells them.
+/// Traffic statistics, as `getstat` returns them.
 #[derive(Default, Clone)]
 pub struct Stats {
     pub count: u32,
@@ -92,10 +93,10 @@ impl Stats {
     }
 }
 
-/// See the module head. Options are kept as the numbers that they are given and told as.
+/// See the module head. Options are kept as the numbers in which they are set and read.
 pub struct Sock {
     fd: Option<OwnedFd>,
-    /// The descriptor was handed in, and is not closed.
+    /// Whether the descriptor was handed in and must not be closed.
     prebound: bool,
     poll: Option<poll::Id>,
     interest: Interest,
@@ -105,7 +106,7 @@ pub struct Sock {
     pub protocol: i32,
 
     pub buffer: i32,
-    /// The size of the buffer was set, and does not follow the kernel's.
+    /// Whether the buffer size was set and so does not follow the kernel's.
     pub buffer_set: bool,
     pub header: u32,
     pub binary: i32,
@@ -119,21 +120,22 @@ pub struct Sock {
     pub read_packets: i32,
     pub netns: Option<Vec<u8>>,
     pub debug: i32,
-    /// Limits of a queue that there is none of here, to be told.
+    /// Limits of a message queue, which does not exist here. They are kept to be read back.
     pub msgq_high: i32,
     pub msgq_low: i32,
     /// Bits of [`control`].
     pub control_wanted: u8,
 
-    /// The address that datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
+    /// The peer of a connected datagram socket. Boxed like those below, because few sockets have
+    /// any.
     pub remote: Option<Box<Addr>>,
-    /// The addresses that are told in place of the real ones.
+    /// The addresses that are reported in place of the real ones.
     pub fake_name: Option<Box<Addr>>,
     pub fake_peer: Option<Box<Addr>>,
     pub received: Stats,
     pub sent: Stats,
     next_async: u16,
-    /// The processes that want to know when everything is sent.
+    /// The processes to tell when everything is sent.
     pub subscribers: Vec<Term>,
 }
 
@@ -174,7 +176,7 @@ impl Sock {
             subscribers: Vec::new(),
         }
     }
-    /// A connected socket with the settings that one inherits from the socket that listens.
+    /// Makes a connected socket with the settings that it inherits from its listening socket.
     pub(crate) fn inherited(&self, fd: OwnedFd) -> Sock {
         let mut s = Sock::new(self.protocol);
         s.fd = Some(fd);
@@ -201,7 +203,7 @@ impl Sock {
     pub(crate) fn is_stream(&self) -> bool {
         self.kind == libc::SOCK_STREAM
     }
-    /// The descriptor; EINVAL without one.
+    /// The descriptor, or EINVAL without one.
     pub fn fd(&self) -> Result<RawFd, Error> {
         self.fd.as_ref().map(|f| f.as_raw_fd()).ok_or(EINVAL)
     }
@@ -228,7 +230,7 @@ impl Sock {
         (self.domain, self.kind) = (domain, kind);
         Ok(())
     }
-    /// Takes an open descriptor over.
+    /// Takes over an open descriptor.
     pub(crate) fn open_fd(
         &mut self,
         domain: i32,
@@ -250,13 +252,13 @@ impl Sock {
         if kind == libc::SOCK_STREAM && sys::peer_name(fd).is_ok() {
             self.state |= state::ACTIVE;
         }
-        // SAFETY: the descriptor is open, and stays the giver's: it is given back, not closed.
+        // SAFETY: the descriptor is open and stays the giver's: it is given back, not closed.
         self.fd = Some(unsafe { OwnedFd::from_raw_fd(fd) });
         self.prebound = true;
         (self.domain, self.kind) = (domain, kind);
         Ok(())
     }
-    /// Closes the socket; one that was handed in is only left alone.
+    /// Closes the socket. A handed-in descriptor stays open.
     pub(crate) fn close(&mut self) {
         self.subscribers.clear();
         self.forget();
@@ -268,7 +270,7 @@ impl Sock {
             self.state = 0;
         }
     }
-    /// The poll thread is not to tell anything any more.
+    /// Stops the reports of the poll thread.
     fn forget(&mut self) {
         self.interest.select(Some(false), Some(false));
         if let Some(id) = self.poll.take() {
@@ -276,20 +278,22 @@ impl Sock {
         }
     }
 
-    /// Says whether the poll thread tells that the socket can be read, or written; None leaves it as it is.
+    /// Selects whether the poll thread reports that the socket can be read or written; None leaves
+    /// a selection unchanged.
     pub fn select(&mut self, base: &Base, reads: Option<bool>, writes: Option<bool>) {
         self.interest.select(reads, writes);
         self.arm(base);
     }
-    /// Whether it is selected for reading.
+    /// Whether the socket is selected for reading.
     pub(crate) fn reads(&self) -> bool {
         self.interest.reads()
     }
-    /// Whether it is selected for writing.
+    /// Whether the socket is selected for writing.
     pub fn writes(&self) -> bool {
         self.interest.writes()
     }
-    /// Whether others use the descriptor for now. The poll thread leaves it alone then, and the selection is kept.
+    /// Whether others use the descriptor for now. The poll thread then leaves it alone, and the
+    /// selection is kept.
     pub(crate) fn is_suspended(&self) -> bool {
         self.interest.is_suspended()
     }
@@ -298,7 +302,7 @@ impl Sock {
         self.interest.suspend(on);
         self.arm(base);
     }
-    /// Tells the poll thread what is selected. A report has cleared there what it reported.
+    /// Passes the selection to the poll thread. A report there has cleared what it reported.
     pub(crate) fn arm(&mut self, base: &Base) {
         let Some(fd) = &self.fd else { return };
         let (r, w) = self.interest.wanted();
@@ -308,7 +312,7 @@ impl Sock {
             }
             match base.register(fd.as_raw_fd()) {
                 Ok(id) => self.poll = Some(id),
-                // Not to be polled: nothing will come of it.
+                // Cannot be polled: nothing will come of it.
                 Err(_) => return,
             }
         }
@@ -316,7 +320,8 @@ impl Sock {
             poll::want(id, r, w);
         }
     }
-    /// The part of a report that the socket still waits for: readable, writable. None: the report is about another descriptor.
+    /// The part of a report that the socket still waits for: readable, writable. None if the report
+    /// is about another descriptor.
     pub(crate) fn still_wanted(
         &self,
         id: poll::Id,
@@ -333,7 +338,7 @@ impl Sock {
         n
     }
 
-    /// How packets are told apart on a stream.
+    /// How packets are delimited on a stream.
     pub(crate) fn packet_kind(&self) -> Kind {
         match self.packet {
             1 => Kind::Length(1),
@@ -362,7 +367,8 @@ impl Sock {
         }
     }
 
-    /// Received data as a program gets them: a list, or a binary behind a list of the first bytes.
+    /// Received data as the program gets them: a list, or a binary behind a list of the first
+    /// bytes.
     pub fn data(&self, a: &mut dyn Alloc, data: &[u8]) -> Term {
         let h = self.header as usize;
         if self.binary == 0 || h > data.len() {
@@ -371,7 +377,8 @@ impl Sock {
         let tail = a.binary(&data[h..]);
         a.byte_list(&data[..h], tail)
     }
-    /// A message went out on an active socket: whether it is passive now, and the owner told.
+    /// Counts a message of an active socket. If the socket becomes passive by a counter, the owner
+    /// is told.
     pub fn count_active(&mut self, base: &Base) {
         match self.active {
             active::ONCE => self.active = active::PASSIVE,
@@ -394,11 +401,11 @@ impl Sock {
         };
         tell(base, tag, None);
     }
-    /// Tells those who wanted to know that everything is sent.
+    /// Tells the subscribers that everything is sent.
     pub(crate) fn tell_empty_queue(&mut self, base: &Base) {
         let id = base.id;
         for to in std::mem::take(&mut self.subscribers) {
-            // Of a port that has been closed nobody hears.
+            // A closed port sends no more messages.
             if base.is_flushing() {
                 continue;
             }
@@ -448,7 +455,8 @@ pub(crate) fn async_error(base: &Base, to: Term, number: u16, reason: Term) {
     async_result(base, to, number, |a| a.tuple(&[am::ERROR, reason]));
 }
 
-/// Sends `{inet_reply, Port, ok}` or `{inet_reply, Port, {error, Reason}}`, with the sender's reference behind it if it gave one.
+/// Sends `{inet_reply, Port, ok}` or `{inet_reply, Port, {error, Reason}}`, followed by the
+/// sender's reference if it gave one.
 pub(crate) fn send_result(base: &Base, to: Term, r: Result<(), Term>) {
     let id = base.id;
     base.message(to, |a| {

@@ -1,17 +1,20 @@
 //! The driver `tcp_inet`: streams, over IP and local.
 //!
 //! # Input
-//! Bytes are read into a buffer of the size that option `buffer` says, which grows for a packet that is known to be
-//! longer. Packets are delivered as soon as they are complete: on an active socket all, on a passive one as many as
-//! were asked for. Nothing is read that nobody waits for, whenever the news that there is something comes.
+//! Bytes are read into a buffer whose size is option `buffer`; it grows for a packet that is known
+//! to be longer. Packets are delivered when they are complete: all of them on an active socket, as
+//! many as requested on a passive one. Nothing is read that nobody waits for, whenever a report of
+//! input arrives.
 //!
 //! # Output
-//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the
-//! answer until it has fallen below the low mark; others wait before that, because the port is busy.
+//! Bytes that cannot be sent at once are queued. A process that sends while the queue is above its
+//! high mark gets the reply when the queue has fallen to the low mark. Other senders wait before
+//! they send, because the port is busy.
 //!
 //! # Closing
-//! A connection that the other side has closed is told to whoever waits, or asks next. The descriptor of a passive
-//! socket is closed then already, unless option `exit_on_close` says otherwise, but the port stays.
+//! When the other side closes a connection, the waiting process is told, or else the next one that
+//! asks. The descriptor of a passive socket is then closed already, unless option `exit_on_close`
+//! says otherwise, but the port stays.
 
 use super::addr::{self, Addr};
 use super::opts::{self, After, StreamOpts};
@@ -45,17 +48,18 @@ lazy_atoms! {
 
 /// The name by which the driver is opened.
 pub(crate) const NAME: &str = super::TCP;
-/// Most bytes that can be asked for.
+/// Maximum number of bytes of one receive request.
 const MAX_RECV_BYTES: u32 = 0x400_0000;
-/// Bytes sent, and times read, before somebody else gets a turn.
+/// Number of bytes sent, and of reads, before other work gets a turn.
 const TURN_BYTES: usize = 1 << 20;
 const TURN_READS: usize = 16;
-/// Room made at once for input, at most; a packet's length is only a claim.
+/// Maximum room made at once for input; a packet's length is only a claim.
 const READ_STEP: usize = 256 * 1024;
-/// Bytes in the queue up to which packets of a connection to another node are taken from it: what is taken can't be
-/// overtaken any more.
+/// Queue size up to which packets of a connection to another node are pulled. Pulled packets can no
+/// longer be overtaken.
 const CHANNEL_BYTES: usize = 128 * 1024;
-/// The connection to another node is told of an unfinished packet each time that so many bytes of it have come.
+/// The connection to another node is told about an unfinished packet each time this many bytes of
+/// it have arrived.
 const TOLD_STEP: usize = 1 << 20;
 /// Largest buffer that is kept for the next socket that this thread reads from.
 const SPARE_BYTES: usize = 2 * READ_STEP;
@@ -64,7 +68,7 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The purpose of a timer; the number is that of the request.
+/// The purpose of a timer. The number in its token is that of the request.
 mod timers {
     pub(crate) const CONNECT: u32 = 0;
     pub(crate) const ACCEPT: u32 = 1;
@@ -86,18 +90,20 @@ struct Op {
 #[derive(Default)]
 struct Input {
     buf: Vec<u8>,
-    /// Bytes at the front that are delivered.
+    /// Number of bytes at the front that are delivered.
     start: usize,
-    /// Bytes that the buffer may have: the longest line, and what is read at once. 0: there is no buffer.
+    /// Size limit of the buffer: the longest line, and what is read at once. 0 if there is no
+    /// buffer.
     size: usize,
-    /// Bytes that are missing, where that is known.
+    /// Number of missing bytes, if known.
     missing: usize,
-    /// Bytes that are to come, and all, for a packet that is read straight to where the connection to another node wants it.
+    /// For a packet that is read straight into the buffer of the connection to another node:
+    /// missing bytes, and all.
     straight: usize,
     packet: usize,
-    /// Bytes of a packet that is not complete of which the connection to another node has been told.
+    /// Bytes of an unfinished packet that were last reported to the connection to another node.
     told: usize,
-    /// The last read got all that it asked for: there may be more.
+    /// Whether the last read got all that it asked for, so that there may be more.
     full: bool,
 }
 
@@ -105,7 +111,7 @@ impl Input {
     fn data(&self) -> &[u8] {
         &self.buf[self.start..]
     }
-    /// Gives the buffer up.
+    /// Gives up the buffer.
     fn clear(&mut self) {
         let full = self.full;
         let old = std::mem::take(self);
@@ -114,7 +120,7 @@ impl Input {
             SPARE.set(old.buf);
         }
     }
-    /// Reads at most `n` bytes behind what is there, with `recv`.
+    /// Reads at most `n` bytes behind the present ones, with `recv`.
     fn read(
         &mut self,
         n: usize,
@@ -130,11 +136,11 @@ impl Input {
         let r = recv(&mut self.buf.spare_capacity_mut()[..n]);
         let got = *r.as_ref().unwrap_or(&0);
         self.full = got == n;
-        // SAFETY: so many bytes of the room have been filled.
+        // SAFETY: that many bytes of the room have been filled.
         unsafe { self.buf.set_len(self.buf.len() + got.min(n)) };
         r
     }
-    /// Moves what is there to the front.
+    /// Moves the undelivered bytes to the front.
     fn compact(&mut self) {
         if self.start > 0 {
             self.buf.drain(..self.start);
@@ -143,12 +149,12 @@ impl Input {
     }
 }
 
-/// The kind of the front of the buffer.
+/// The state of the bytes at the front of the buffer.
 enum Front {
     Packet(usize),
-    /// So many bytes are missing.
+    /// Number of missing bytes.
     Missing(usize),
-    /// At most so many more are to be read to tell.
+    /// Maximum number of further bytes to read to find out.
     More(usize),
 }
 
@@ -172,27 +178,28 @@ pub(crate) struct Tcp {
     /// Oldest first. There is seldom more than one.
     ops: SmallVec<[Op; 1]>,
     input: Input,
-    /// Whether the headers of an HTTP message are under way.
+    /// Whether the headers of an HTTP message are being read.
     in_headers: bool,
     queue: IoVec,
-    /// The process that gets the answer to the request that is being sent.
+    /// The process that gets the reply to the current send request.
     sender: Option<Term>,
-    /// The process that waits for the queue to fall.
+    /// The process that waits for the queue to shrink.
     waiting_sender: Option<Term>,
-    /// The last list in parts began when nothing was queued: its sender is answered as soon as all is taken.
+    /// Whether the last list in parts began with an empty queue. Its sender then gets the reply
+    /// when all is taken.
     parts_first: bool,
-    /// A file that is to be sent behind the list that is under way.
+    /// A file to be sent behind the current list.
     file_later: Option<SendFile>,
     send_timer: Option<(u16, TimerId)>,
     send_timers: u16,
     sending_file: Option<SendFile>,
-    /// The next request to send, or to receive, learns that the connection has been closed.
+    /// Whether the next request to send, or to receive, learns that the connection has been closed.
     closed_send: bool,
     closed_recv: bool,
-    /// … by a reset.
+    /// Whether it was closed by a reset.
     was_reset: bool,
     closed_told: bool,
-    /// `shutdown(2)`'s argument, once the queue is empty.
+    /// The argument of a `shutdown(2)` to make when the queue is empty.
     shutdown_later: Option<i32>,
     write_shut: bool,
 }
@@ -329,7 +336,7 @@ impl Tcp {
         }
     }
 
-    /// Notes a request of the caller; the answer to it.
+    /// Records a request of the caller, and returns its reply.
     fn enqueue(&mut self, base: &mut Base, timeout: u32, what: u32) -> Answer {
         let number = self.s.new_async();
         let timer =
@@ -341,7 +348,7 @@ impl Tcp {
         });
         Ok(number.to_be_bytes().to_vec())
     }
-    /// The oldest request, which is over.
+    /// Removes the oldest request, which is over.
     fn take_op(&mut self, base: &Base) -> Option<Op> {
         if self.ops.is_empty() {
             return None;
@@ -393,7 +400,7 @@ impl Tcp {
             sock::async_result(base, op.caller, op.number, |_| am::OK);
         }
     }
-    /// The attempt to connect is over.
+    /// Finishes an attempt to connect.
     fn connect_done(&mut self, base: &mut Base) {
         self.s.select(base, None, Some(false));
         let failed = match self.s.fd() {
@@ -454,7 +461,7 @@ impl Tcp {
             sock::async_result(base, op.caller, op.number, |a| a.tuple(&[am::OK, port]));
         }
     }
-    /// Connections have come.
+    /// Accepts pending connections.
     fn accept_ready(&mut self, base: &mut Base) {
         loop {
             // A caller that has ended accepts nothing.
@@ -544,9 +551,10 @@ impl Tcp {
 
     // Input.
 
-    /// Reads once, and delivers what is complete: how many packets. With `wanted` exactly so many bytes are one.
+    /// Reads once and delivers complete packets; returns their number. With `wanted`, exactly that
+    /// many bytes form a packet.
     fn recv(&mut self, base: &mut Base, wanted: usize) -> Flow<usize> {
-        if self.goes_straight(base) {
+        if self.reads_straight(base) {
             return self.recv_straight(base);
         }
         let have = self.input.data().len();
@@ -559,7 +567,7 @@ impl Tcp {
             };
             self.input.missing = wanted;
             read = match wanted {
-                0 => self.to_tell(self.input.size),
+                0 => self.bytes_to_measure(self.input.size),
                 n => n,
             };
         } else if wanted > 0 {
@@ -595,13 +603,13 @@ impl Tcp {
         if self.input.missing > 0 {
             self.input.missing -= n.min(self.input.missing);
             if self.input.missing == 0 {
-                self.tell_held(base, 0)?;
+                self.report_held(base, 0)?;
                 let all = self.input.data().len();
                 return self.deliver(base, Some(all));
             }
             let held = self.input.data().len();
             if held >= self.input.told + TOLD_STEP {
-                self.tell_held(base, held)?;
+                self.report_held(base, held)?;
             }
             return Ok(0);
         }
@@ -615,20 +623,22 @@ impl Tcp {
             Err(()) => self.recv_failed(base, libc::EMSGSIZE),
         }
     }
-    /// Tells the connection to another node how much there is of a packet that is not complete. One that is too long ends the port.
-    fn tell_held(&mut self, base: &mut Base, held: usize) -> Flow<()> {
+    /// Tells the connection to another node how much of an unfinished packet has arrived. A packet
+    /// that is too long ends the port.
+    fn report_held(&mut self, base: &mut Base, held: usize) -> Flow<()> {
         let Some(channel) = &base.channel else {
             return Ok(());
         };
-        if std::mem::replace(&mut self.input.told, held) == held || channel.holds(held) {
+        if std::mem::replace(&mut self.input.told, held) == held || channel.report_held(held) {
             return Ok(());
         }
         self.input.clear();
         base.end(End::Reason(am::KILLED));
         Err(Over)
     }
-    /// Whether what comes next is the rest of a packet for which the connection to another node has a place.
-    fn goes_straight(&mut self, base: &Base) -> bool {
+    /// Whether the next bytes belong to a packet that is read straight into the buffer of the
+    /// connection to another node.
+    fn reads_straight(&mut self, base: &Base) -> bool {
         if self.input.straight > 0 {
             return true;
         }
@@ -651,23 +661,23 @@ impl Tcp {
         let begun = matches!(known, Length::Known(n) if n == all)
             && data
                 .get(l as usize..)
-                .is_some_and(|b| channel.begins(b, left));
+                .is_some_and(|b| channel.begin_packet(b, left));
         if begun {
             if self.input.told > 0 {
-                channel.holds(0);
+                channel.report_held(0);
             }
             self.input.clear();
             (self.input.straight, self.input.packet) = (left, all);
         }
         begun
     }
-    /// Reads more of such a packet, once. It is none that anybody is told of here.
+    /// Reads more of such a packet, once. Such a packet is reported to nobody here.
     fn recv_straight(&mut self, base: &mut Base) -> Flow<usize> {
         let left = self.input.straight;
         let mut r = Err(libc::EBADF);
         let mut bad = base.channel.is_none();
         if let (Some(channel), Ok(fd)) = (base.channel.clone(), self.s.fd()) {
-            match channel.more(left, &mut |to| sys::recv_front_now(fd, to)) {
+            match channel.read_more(left, &mut |to| sys::recv_front_now(fd, to)) {
                 More::Read(got) => r = got,
                 More::Bad => bad = true,
             }
@@ -698,18 +708,18 @@ impl Tcp {
         }
         Ok(0)
     }
-    /// Reads at most `n` bytes behind what is there.
+    /// Reads at most `n` bytes behind the present ones.
     fn read(&mut self, n: usize) -> Result<usize, Error> {
         let fd = self.s.fd()?;
         Ok(self.input.read(n, |to| sys::recv_now(fd, to))?)
     }
-    /// Lets the buffer have that many bytes.
+    /// Raises the size limit of the buffer to at least `n` bytes.
     fn grow(&mut self, n: usize) {
         self.input.size = self.input.size.max(n);
     }
-    /// How many of at most `room` bytes are read to find out how long a packet is: all, or, who mustn't read ahead, what is
-    /// missing of the shortest head, and then one by one.
-    fn to_tell(&self, room: usize) -> usize {
+    /// Number of bytes, at most `room`, to read to find out a packet's length: all, or, without
+    /// read-ahead, the missing part of the shortest header and then single bytes.
+    fn bytes_to_measure(&self, room: usize) -> usize {
         let kind = self.s.packet_kind();
         if self.o.read_ahead || kind == Kind::Raw {
             return room;
@@ -726,7 +736,7 @@ impl Tcp {
         let have = self.input.data().len();
         room.min(head.max(have + 1) - have)
     }
-    /// The kind of the front of the buffer; an error if it is no packet.
+    /// The state of the front of the buffer, or an error if it is no packet.
     fn front(&mut self) -> Result<Front, ()> {
         let have = self.input.data().len();
         let kind = self.s.packet_kind();
@@ -739,7 +749,7 @@ impl Tcp {
                 Ok(Front::Missing(n - have))
             }
             Length::Unknown if have < self.input.size => {
-                Ok(Front::More(self.to_tell(self.input.size - have)))
+                Ok(Front::More(self.bytes_to_measure(self.input.size - have)))
             }
             Length::Unknown => {
                 let most = self.s.packet_size as usize;
@@ -747,11 +757,12 @@ impl Tcp {
                     return Err(());
                 }
                 self.grow(most);
-                Ok(Front::More(self.to_tell(most - have)))
+                Ok(Front::More(self.bytes_to_measure(most - have)))
             }
         }
     }
-    /// Delivers packets: the first is `first` bytes long, if that is known. How many there were.
+    /// Delivers packets and returns their number. The first is `first` bytes long, if that is
+    /// known.
     fn deliver(&mut self, base: &mut Base, first: Option<usize>) -> Flow<usize> {
         let mut next = match first {
             Some(n) => Some(n),
@@ -761,13 +772,13 @@ impl Tcp {
         let mut count = 0;
         while let Some(n) = next {
             if !self.is_awaited(base) {
-                // It stays here until somebody asks for it.
+                // It stays here until a process asks for it.
                 self.input.missing = 0;
                 self.s.select(base, Some(false), None);
                 break;
             }
             self.s.received.add(n);
-            self.hand_over(base, n);
+            self.deliver_packet(base, n);
             count += 1;
             self.input.start += n;
             self.input.missing = 0;
@@ -787,8 +798,8 @@ impl Tcp {
         self.input.compact();
         Ok(count)
     }
-    /// Whether somebody is to have the next packet: the owner of an active socket, who has asked to receive, or a connection to
-    /// another node.
+    /// Whether somebody takes the next packet: the owner of an active socket, a process that
+    /// receives, or a connection to another node.
     fn is_awaited(&self, base: &Base) -> bool {
         self.s.active != active::PASSIVE
             || !self.ops.is_empty()
@@ -807,9 +818,9 @@ impl Tcp {
             Err(()) => self.recv_failed(base, libc::EMSGSIZE),
         }
     }
-    /// Sends the packet of `n` bytes at the front to whoever is to have it.
-    fn hand_over(&mut self, base: &mut Base, n: usize) {
-        // Nobody hears of a socket that was closed and only writes still.
+    /// Sends the packet of `n` bytes at the front to its recipient.
+    fn deliver_packet(&mut self, base: &mut Base, n: usize) {
+        // A closed socket that still writes sends no messages.
         if base.is_flushing() {
             return;
         }
@@ -838,7 +849,7 @@ impl Tcp {
             Kind::Http { bin: true } | Kind::HttpHeader { bin: true } => a.binary(b),
             _ => a.byte_list(b, NIL),
         };
-        // The term, and the tag of the message that an active socket sends with it.
+        // The term, and the tag of the message in which an active socket sends it.
         let build = move |a: &mut dyn Alloc| -> (Term, Option<Term>) {
             match &parsed {
                 Parsed::Plain(b) => (s.data(a, b), Some(tcp())),
@@ -889,9 +900,9 @@ impl Tcp {
         }
     }
 
-    /// The other side has closed the connection.
+    /// Handles that the other side has closed the connection.
     fn recv_closed<T>(&mut self, base: &mut Base) -> Flow<T> {
-        // What is queued may still go out.
+        // The queue may still be written.
         if base.is_flushing() {
             self.s.select(base, Some(false), None);
             return Err(Over);
@@ -911,7 +922,7 @@ impl Tcp {
         }
         Err(Over)
     }
-    /// Receiving has failed.
+    /// Handles an error of receiving.
     fn recv_failed<T>(&mut self, base: &mut Base, errno: i32) -> Flow<T> {
         self.fail_senders(base, closed(), errno);
         self.input.clear();
@@ -924,7 +935,7 @@ impl Tcp {
             sock::tell(base, "tcp_error", Some(errno_atom(errno)));
             self.tell_closed(base);
             if self.s.exit_on_close != 0 {
-                base.end_told(errno_atom(errno));
+                base.end_unlinked(errno_atom(errno));
             }
             self.s.select(base, Some(false), None);
         }
@@ -941,16 +952,17 @@ impl Tcp {
     /// Ends the port of an active socket whose connection is over, or only stops reading.
     fn end_or_stop_reading(&mut self, base: &mut Base) {
         if self.s.exit_on_close != 0 {
-            base.end_told(am::NORMAL);
+            base.end_unlinked(am::NORMAL);
         }
         self.s.select(base, Some(false), None);
     }
-    /// Answers who waits to send, because the connection is over. False: nobody.
+    /// Answers a process that waits to send, because the connection is over. Returns false if none
+    /// waits.
     fn fail_senders(&mut self, base: &mut Base, reason: Term, errno: i32) -> bool {
         let mut any = false;
         if self.s.state & state::BUSY != 0 {
             self.clear_output(base);
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             any = self.sender.is_some();
             self.answer(base, Err(reason));
         }
@@ -965,7 +977,7 @@ impl Tcp {
             sock::tell(base, "tcp_closed", None);
         }
     }
-    /// Tells those whose requests are under way that the socket is closed.
+    /// Tells the callers of pending requests that the socket is closed.
     fn tell_waiting_closed(&mut self, base: &Base) {
         while !self.ops.is_empty() {
             self.op_error(base, closed());
@@ -985,7 +997,7 @@ impl Tcp {
         self.file_later = None;
         self.s.close();
     }
-    /// Drops what is queued. Who is in the middle of a list learns of that when it sends the next part.
+    /// Drops the queue. A process in the middle of a list learns of it when it sends the next part.
     fn clear_output(&mut self, base: &mut Base) {
         self.queue = IoVec::default();
         base.drop_backlog();
@@ -994,14 +1006,15 @@ impl Tcp {
 
     // Output.
 
-    /// Answers who is sending, if anybody.
+    /// Answers the sending process, if there is one.
     fn answer(&mut self, base: &Base, r: Result<(), Term>) {
         if let Some(to) = self.sender.take() {
             sock::send_result(base, to, r);
         }
     }
-    /// The socket has failed: who is sending, if anybody waits for an answer.
-    fn not_busy_any_more(&mut self, base: &mut Base) -> Option<Term> {
+    /// Clears the busy state because the socket has failed. Returns the sending process, if one
+    /// waits for a reply.
+    fn clear_busy_after_failure(&mut self, base: &mut Base) -> Option<Term> {
         let transit = base.cut_short();
         let waiting = match self.s.state & state::BUSY {
             0 => self.waiting_sender.take(),
@@ -1009,7 +1022,7 @@ impl Tcp {
         };
         waiting.or(transit)
     }
-    /// Takes the port's busy mark away: who waited for that.
+    /// Clears the port's busy flag and returns the process that waited for that.
     fn not_busy(&mut self, base: &mut Base) -> Option<Term> {
         if let Some((_, t)) = self.send_timer.take() {
             base.cancel(t);
@@ -1019,14 +1032,14 @@ impl Tcp {
         self.waiting_sender.take()
     }
 
-    /// The length that goes before so many bytes.
+    /// The length header of `n` bytes.
     fn head(&self, n: usize) -> SmallVec<[u8; 4]> {
         match self.s.packet_kind() {
             Kind::Length(l) => (n as u32).to_be_bytes()[4 - l as usize..].into(),
             _ => SmallVec::new(),
         }
     }
-    /// Why nothing can be sent, on a socket that is not connected.
+    /// Why nothing can be sent on a socket that is not connected.
     fn why_unconnected(&mut self) -> Term {
         if !std::mem::take(&mut self.closed_send) {
             errno_atom(libc::ENOTCONN)
@@ -1037,7 +1050,7 @@ impl Tcp {
             closed()
         }
     }
-    /// Sends a list, or says why not.
+    /// Sends a list, or answers why not.
     fn output_now(&mut self, base: &mut Base, data: &mut Gather) {
         self.sender = Some(base.caller).filter(|c| c.is_local_pid());
         if !self.s.is_connected() {
@@ -1049,9 +1062,10 @@ impl Tcp {
             self.answer(base, Ok(()));
         }
     }
-    /// Sends, or queues: the batch, and what isn't gathered yet, batch by batch. True: answered later, or already.
+    /// Sends or queues the batch and the batches that are not gathered yet. Returns true if the
+    /// reply comes later or was already sent.
     fn send(&mut self, base: &mut Base, data: &mut Gather) -> bool {
-        let behind = self.is_behind();
+        let behind = self.has_output_before();
         if data.bytes() == 0 && !behind {
             return false;
         }
@@ -1060,7 +1074,7 @@ impl Tcp {
                 self.send_failed(base, e);
                 return true;
             }
-            // The list has been walked before: it is an I/O list.
+            // The list has been walked before, so it is an I/O list.
             if !matches!(data.next_batch(max_parts(), batch_bytes()), Ok(true)) {
                 break;
             }
@@ -1080,23 +1094,24 @@ impl Tcp {
         self.wait_for_room(base, sender);
         true
     }
-    /// Whether something goes before what is sent now.
-    fn is_behind(&self) -> bool {
+    /// Whether other output goes before what is sent now.
+    fn has_output_before(&self) -> bool {
         self.sending_file.is_some() || self.queue.bytes > 0
     }
     fn is_full(&self) -> bool {
         self.queue.bytes >= self.o.high.max(0) as usize
     }
-    /// Sends what the kernel takes of a batch, if nothing goes before it, and queues the rest.
+    /// Sends as much of a batch as the kernel takes, if no other output goes before it, and queues
+    /// the rest.
     fn push_or_keep(&mut self, base: &Base, data: &mut Gather) -> Result<(), i32> {
         let later = self.o.delay_send || self.s.is_suspended();
-        if !later && !self.is_behind() {
+        if !later && !self.has_output_before() {
             self.push(base, data)?;
         }
         data.keep(&mut self.queue);
         Ok(())
     }
-    /// The port is busy, and `sender` waits for the answer, as long as it may.
+    /// Makes the port busy, and `sender` wait for the reply within its timeout.
     fn wait_for_room(&mut self, base: &mut Base, sender: Option<Term>) {
         self.s.state |= state::BUSY;
         self.waiting_sender = sender;
@@ -1108,7 +1123,7 @@ impl Tcp {
             self.send_timer = Some((n, t));
         }
     }
-    /// Everything of a list that came in parts is sent or queued. `sender` waits for the answer.
+    /// Ends a list that came in parts: everything is sent or queued. `sender` waits for the reply.
     fn parts_end(&mut self, base: &mut Base, sender: Option<Term>) {
         if let Some(f) = self.file_later.take() {
             let before = self.queue.bytes;
@@ -1124,11 +1139,11 @@ impl Tcp {
         self.sender = sender;
         self.answer(base, Ok(()));
         if self.queue.bytes == 0 {
-            // What waited for that waited for the end of the list, too.
-            self.emptied(base, true);
+            // A subscriber of the empty queue waited for the end of the list, too.
+            self.queue_emptied(base, true);
         }
     }
-    /// Sends what the kernel takes of `data`, within a turn.
+    /// Sends as much of `data` as the kernel takes within a turn.
     fn push(&self, base: &Base, data: &mut impl Parts) -> Result<(), i32> {
         let fd = self.s.fd().map_err(|_| libc::EBADF)?;
         let mut turn = TURN_BYTES;
@@ -1137,7 +1152,7 @@ impl Tcp {
             let r = sys::send_msg_now(fd, data.vector(&mut room), None, &[]);
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
-                watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
+                watch::report(&[base.id, base.connected, base.caller], data, r.ok());
             }
             match r {
                 Ok(n) => {
@@ -1150,9 +1165,9 @@ impl Tcp {
         }
         Ok(())
     }
-    /// Sending has failed: everybody learns that the connection is over.
+    /// Handles an error of sending: everybody learns that the connection is over.
     fn send_failed(&mut self, base: &mut Base, errno: i32) {
-        // A pipe that is broken without our doing was reset by the other side.
+        // A pipe that broke without our shutdown was reset by the other side.
         let errno = if errno == libc::EPIPE && !self.write_shut {
             libc::ECONNRESET
         } else {
@@ -1163,9 +1178,9 @@ impl Tcp {
     fn connection_lost(&mut self, base: &mut Base, errno: i32) {
         let show = errno == libc::ECONNRESET && self.o.show_econnreset;
         let reason = if show { errno_atom(errno) } else { closed() };
-        let waiting = self.not_busy_any_more(base);
+        let waiting = self.clear_busy_after_failure(base);
         match (self.sender, waiting) {
-            // Somebody has forced a list in while another waits.
+            // One process has forced a list in while another waits.
             (Some(_), Some(other)) => sock::send_result(base, other, Err(reason)),
             (sender, _) => self.sender = sender.or(waiting),
         }
@@ -1176,7 +1191,7 @@ impl Tcp {
             self.tell_closed(base);
             self.answer(base, Err(reason));
             if self.s.exit_on_close != 0 {
-                base.end_told(am::NORMAL);
+                base.end_unlinked(am::NORMAL);
             }
             self.close(base);
             return;
@@ -1191,7 +1206,7 @@ impl Tcp {
         self.closed_recv = true;
         self.was_reset = show;
     }
-    /// The socket takes output again.
+    /// Continues output when the socket can be written.
     fn write_ready(&mut self, base: &mut Base) {
         if self.sending_file.is_some() {
             self.send_file(base);
@@ -1204,10 +1219,10 @@ impl Tcp {
             self.send_failed(base, e);
             return;
         }
-        self.output_moved(base);
+        self.queue_shortened(base);
     }
-    /// The queue has become shorter, maybe.
-    fn output_moved(&mut self, base: &mut Base) {
+    /// Continues after the queue may have become shorter.
+    fn queue_shortened(&mut self, base: &mut Base) {
         let low = self.o.low.max(0) as usize;
         if self.s.state & state::BUSY != 0 && self.queue.bytes <= low {
             let waiting = self.not_busy(base);
@@ -1220,11 +1235,11 @@ impl Tcp {
             }
         }
         if self.queue.bytes == 0 {
-            self.emptied(base, !base.has_more());
+            self.queue_emptied(base, !base.has_more());
         }
     }
-    /// The queue is empty, and `all` sent that was to be.
-    fn emptied(&mut self, base: &mut Base, all: bool) {
+    /// Handles an empty queue. `all`: no part of a list is missing.
+    fn queue_emptied(&mut self, base: &mut Base, all: bool) {
         self.queue = IoVec::default();
         self.s.select(base, None, Some(false));
         if !all {
@@ -1272,7 +1287,7 @@ impl Tcp {
         }
         Ok(Vec::new())
     }
-    /// Sends what goes before the file, then what the kernel takes of it.
+    /// Sends the output that goes before the file, then as much of the file as the kernel takes.
     fn send_file(&mut self, base: &mut Base) {
         let r = self.send_file_part();
         match r {
@@ -1327,7 +1342,7 @@ impl Tcp {
         let Some(f) = self.sending_file.take() else {
             return;
         };
-        self.output_moved(base);
+        self.queue_shortened(base);
         if self.queue.bytes > 0 {
             self.s.select(base, None, Some(true));
         }
@@ -1380,7 +1395,7 @@ impl Driver for Tcp {
             return;
         }
         self.s.sent.add(n);
-        self.parts_first = !self.is_behind();
+        self.parts_first = !self.has_output_before();
         if self.shutdown_later.is_some() {
             self.connection_lost(base, libc::EPIPE);
         }
@@ -1388,11 +1403,11 @@ impl Driver for Tcp {
     fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
         if !self.s.is_connected() {
             let reason = self.why_unconnected();
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             self.answer(base, Err(reason));
             return;
         }
-        let behind = self.is_behind();
+        let behind = self.has_output_before();
         if let Err(e) = self.push_or_keep(base, data) {
             self.send_failed(base, e);
             return;
@@ -1437,7 +1452,7 @@ impl Driver for Tcp {
                 self.s.select(base, None, Some(false));
             }
         }
-        // Writing may have closed the socket, or have had it stop to read.
+        // Writing may have closed the socket or stopped its reading.
         let still = self.s.still_wanted(id, readable, false);
         if still.is_some_and(|(read, _)| read) && !base.is_ending() {
             if self.s.state & state::LISTEN != 0 {
@@ -1508,10 +1523,10 @@ impl Driver for Tcp {
         self.queue.bytes
     }
     fn flush(&mut self, base: &mut Base) {
-        // Bytes that nobody is going to send would keep the port forever.
+        // Bytes that are never going to be sent would keep the port forever.
         let stuck = !self.s.is_connected() || !self.s.writes() && !base.has_more();
         if stuck || self.o.linger_zero || self.sending_file.is_some() {
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             self.answer(base, Err(closed()));
             self.clear_output(base);
         }
@@ -1569,7 +1584,7 @@ impl Driver for Tcp {
                 break;
             }
         }
-        // Whoever waits for descriptors goes on with it.
+        // The poll thread continues it.
         self.s.select(base, None, Some(true));
     }
     fn later(&mut self, base: &mut Base) {

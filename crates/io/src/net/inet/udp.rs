@@ -103,7 +103,8 @@ impl Udp {
         }
     }
 
-    /// Settles where datagrams go to, or that it is settled no more. Done at once, though answered like what takes time.
+    /// Sets or removes the peer of the socket. Done at once, though answered like an asynchronous
+    /// request.
     fn connect(&mut self, base: &mut Base, mut args: Args) -> Answer {
         if !self.s.is_open() {
             return Err(BAD_PORT);
@@ -165,10 +166,10 @@ impl Udp {
         Some(op)
     }
 
-    /// Receives datagrams: one on a passive socket, else as many as a turn has.
+    /// Receives datagrams: one on a passive socket, otherwise as many as fit in a turn.
     fn recv(&mut self, base: &mut Base) {
         for _ in 0..self.s.read_packets.max(1) {
-            // A datagram that has been taken from the kernel can't be kept for the next who asks.
+            // A datagram taken from the kernel cannot be kept for the next request.
             if self.s.active == active::PASSIVE && self.op.is_none() {
                 self.s.select(base, Some(false), None);
                 return;
@@ -191,7 +192,7 @@ impl Udp {
                         .unwrap_or(from);
                     self.s.received.add(n);
                     let ancillary = wanted.then_some(&control[..control_len]);
-                    self.hand_over(base, n, &from, ancillary);
+                    self.deliver_datagram(base, n, &from, ancillary);
                     if self.s.active == active::PASSIVE {
                         self.s.select(base, Some(false), None);
                         return;
@@ -217,8 +218,8 @@ impl Udp {
             }
         }
     }
-    /// Sends the datagram of `n` bytes to whoever is to have it.
-    fn hand_over(&mut self, base: &mut Base, n: usize, from: &Addr, control: Option<&[u8]>) {
+    /// Sends the datagram of `n` bytes to its recipient.
+    fn deliver_datagram(&mut self, base: &mut Base, n: usize, from: &Addr, control: Option<&[u8]>) {
         let id = base.id;
         if self.s.active == active::PASSIVE {
             let Some(op) = self.take_op(base) else { return };
@@ -262,7 +263,7 @@ impl Udp {
         self.s.count_active(base);
     }
 
-    /// Sends a datagram: encoded address, length and list of options for it, data.
+    /// Sends a datagram: encoded address, length and list of its options, data.
     fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
         if !self.s.is_open() {
             return Err(EINVAL);
@@ -276,7 +277,7 @@ impl Udp {
         let to = (!connected).then_some(&to);
         let part = sys::iovec(args.0);
         sys::send_msg_now(self.s.fd()?, &[part], to, &control)?;
-        // The address was written before the data, and all is in one piece.
+        // The address was written before the data, and all of it in one piece.
         accounts::writes(|w| {
             w.bytes = args.len() as u64;
             w.merged = w.bytes;
@@ -286,7 +287,7 @@ impl Udp {
     }
 }
 
-/// The list of what control messages say.
+/// The values of control messages as a list.
 fn control_list(a: &mut dyn Alloc, control: &[u8]) -> Term {
     let mut items = Vec::new();
     for (level, kind, data) in sys::control_messages(control) {

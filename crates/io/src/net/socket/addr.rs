@@ -22,7 +22,7 @@ lazy_atoms! {
 }
 
 impl SockAddr {
-    /// The address that a map describes, all keys of which are there; None if it describes none.
+    /// Makes the address that a map describes. None if a key is missing or a value is invalid.
     pub fn from_map(t: Term) -> Option<SockAddr> {
         if !t.is_map() {
             return None;
@@ -53,7 +53,7 @@ impl SockAddr {
         }
         if f == am::LOCAL {
             let path = get(path_atom())?.as_binary()?;
-            // A name that starts with a null is in a name space of its own, where no null ends it.
+            // In the abstract namespace a name starts with a zero byte, and no zero ends it.
             let end = usize::from(path.first() != Some(&0));
             if path.len() + end > PATH_ROOM {
                 return None;
@@ -63,13 +63,13 @@ impl SockAddr {
         SockAddr::new(domain_code(f)?, &get(addr())?.as_binary()?)
     }
 
-    /// As a map.
+    /// The address as a map.
     pub fn to_map<A: Alloc + ?Sized>(self, a: &mut A) -> Term {
         encode(a, self.as_bytes())
     }
 }
 
-/// The address in `b` as a map; one without a family is the binary itself.
+/// The address in `b` as a map. Without a family it stays a binary.
 pub fn encode<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
     let u16_at = |at: usize| u16::from_be_bytes([b[at], b[at + 1]]);
     let u32_at = |at: usize| u32::from_ne_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
@@ -207,11 +207,11 @@ fn hardware_type(n: u16) -> Term {
         None => Term::small(n.into()),
     }
 }
-/// Hardware types that have a name as the family of a hardware address.
+/// Hardware types whose name is used as the family of a hardware address.
 const HARDWARE_FAMILIES: &[&str] = &[
     "netrom", "ether", "ieee802", "dlci", "ieee1394", "loopback", "none",
 ];
-/// A hardware address, as interfaces have it.
+/// A hardware address of an interface.
 pub(crate) fn hardware<A: Alloc + ?Sized>(a: &mut A, family: u16, rest: &[u8]) -> Term {
     let f = match HARDWARE.iter().find(|h| h.0 == family) {
         Some(h) if HARDWARE_FAMILIES.contains(&h.1) => atom::intern(h.1),

@@ -1,5 +1,5 @@
-//! The ground of `prim_socket`: its atoms, its answers, integers of the kernel's width, codes of domains, types and levels. It
-//! knows no socket.
+//! The basis of `prim_socket`: its atoms, its results, integers of the kernel's width, numbers of
+//! domains, types and levels. It knows no socket.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
@@ -73,7 +73,7 @@ pub(crate) fn error_invalid(cx: &mut Cx, what: Term) -> Term {
 pub(crate) fn raise_invalid(cx: &mut Cx, what: Term) -> Fail {
     cx.error2(invalid_atom(), what)
 }
-/// The answer to an integer that the system has no room for.
+/// The result for an integer that the system has no room for.
 pub(crate) fn out_of_range(cx: &mut Cx, t: Term) -> Term {
     let t = cx.tuple(&[integer_range(), t]);
     invalid(cx, t)
@@ -85,7 +85,7 @@ pub(crate) fn int(t: Term) -> Option<i32> {
 pub(crate) fn uint(t: Term) -> Option<u32> {
     t.as_small().and_then(|n| u32::try_from(n).ok())
 }
-/// The value of an integer that must be in range; `None`: to be answered by [`out_of_range`].
+/// The value of an integer that must be in range. `None` means that the result is [`out_of_range`].
 pub(crate) fn in_range<T>(t: Term, v: Option<T>) -> Result<Option<T>, Fail> {
     match v {
         None if !t.is_integer() => Err(Fail::Badarg),
@@ -104,7 +104,7 @@ pub(crate) fn bool_of(m: Term, key: Term, default: bool) -> bool {
         .unwrap_or(default)
 }
 
-/// The kernel's code of a domain. Integers are passed on.
+/// The kernel's number of a domain. Integers are passed through.
 pub(crate) fn domain_code(t: Term) -> Option<i32> {
     match t {
         _ if t == inet() => Some(libc::AF_INET),
@@ -114,7 +114,7 @@ pub(crate) fn domain_code(t: Term) -> Option<i32> {
         _ => int(t),
     }
 }
-/// The name of a domain, or its code where it has none.
+/// The name of a domain, or its number if it has none.
 pub(crate) fn domain_term(code: i32) -> Term {
     match code {
         libc::AF_INET => inet(),
@@ -133,7 +133,7 @@ pub(crate) fn type_code(t: Term) -> Option<i32> {
         _ => int(t),
     }
 }
-/// The name of a type of sockets, or its code where it has none.
+/// The name of a socket type, or its number if it has none.
 pub(crate) fn type_term(code: i32) -> Term {
     match code {
         libc::SOCK_STREAM => stream(),

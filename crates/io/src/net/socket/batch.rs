@@ -1,4 +1,4 @@
-//! Several messages in one call of the system (OTP 29).
+//! Several messages in one system call (OTP 29).
 
 use super::addr::SockAddr;
 use super::base::*;
@@ -14,10 +14,11 @@ lazy_atoms! {
     addr_atom = "addr";
 }
 
-/// Most messages of one call: what the system allows.
+/// Maximum number of messages of one call: the system's limit.
 const MOST_MESSAGES: usize = 1024;
 
-/// Bytes that one call may receive to. A program that asks for more room gets fewer messages at once.
+/// Maximum number of bytes that one call may receive. A program that asks for more room per message
+/// gets fewer messages at once.
 const MOST_ROOM: usize = 128 << 20;
 
 pub(crate) fn sendmmsg_4(cx: &mut Cx, [me, list, flags, r]: [Term; 4]) -> BifResult {
@@ -64,7 +65,7 @@ pub(crate) fn sendmmsg_4(cx: &mut Cx, [me, list, flags, r]: [Term; 4]) -> BifRes
     }
     cx.bump(bytes.iter().map(|data| data.len() / 16 + 1).sum());
     s.counters.write_tries += 1;
-    // SAFETY: the parts are those of `bytes`, which stays until the end.
+    // SAFETY: the parts point into `bytes`, which lives until the end.
     let sent = match unsafe { sys::send_msgs(s.fd, &mut messages, fl) } {
         Ok(sent) => sent,
         Err(e) => return io::sent(cx, &mut s, sock, [me, r], (0, 0), false, Err(e)),

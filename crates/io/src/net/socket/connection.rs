@@ -1,4 +1,4 @@
-//! Opening, binding, connecting, accepting and closing; names of both ends; calls that are taken back.
+//! Opens, binds, connects, accepts and closes sockets; names of both ends; cancelled calls.
 
 use super::addr::SockAddr;
 use super::base::*;
@@ -60,15 +60,16 @@ pub(crate) fn open_2(cx: &mut Cx, [fd, opts]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let own = |option| sys::get_int(given, libc::SOL_SOCKET, option).ok();
-    let told = |key: Term, code: fn(Term) -> Option<i32>| map::get(opts, key).and_then(code);
-    let Some(domain) = own(libc::SO_DOMAIN).or_else(|| told(domain_atom(), domain_code)) else {
+    let given_value = |key: Term, code: fn(Term) -> Option<i32>| map::get(opts, key).and_then(code);
+    let Some(domain) = own(libc::SO_DOMAIN).or_else(|| given_value(domain_atom(), domain_code))
+    else {
         return Ok(invalid(cx, domain_atom()));
     };
-    let Some(kind) = own(libc::SO_TYPE).or_else(|| told(am::TYPE, type_code)) else {
+    let Some(kind) = own(libc::SO_TYPE).or_else(|| given_value(am::TYPE, type_code)) else {
         return Ok(invalid(cx, am::TYPE));
     };
     let protocol = own(libc::SO_PROTOCOL)
-        .or_else(|| told(protocol(), int))
+        .or_else(|| given_value(protocol(), int))
         .unwrap_or(0);
     let dup = bool_of(opts, dup_atom(), true);
     let fd = if dup {
@@ -150,7 +151,7 @@ pub(crate) fn connect_3(cx: &mut Cx, [me, r, a]: [Term; 3]) -> BifResult {
     }
 }
 
-/// The process that connects has been told that it is done.
+/// Finishes a connect, of which the connecting process was notified.
 fn finish_connect(cx: &mut Cx, s: &mut state::State) -> BifResult {
     let c = s.connector.take();
     s.discard(c);
@@ -194,7 +195,7 @@ pub(crate) fn listen_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     done(cx, r)
 }
 
-/// The same process may accept again, and the message that it waited for is taken back.
+/// A process that waits in accept may accept again; its pending `select` message is cancelled.
 const ACCEPT_TAKES_OVER: Feature = MORE_OF_SOCKETS;
 
 pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
@@ -228,7 +229,7 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
             }
             let new = Sock::new(fd.into_raw_fd(), s.domain, s.kind, s.protocol);
             new.inherit(&s);
-            // Which of the two is said to be connected.
+            // Releases differ in which of the two sockets they call connected.
             match release::has(ACCEPTED_CONNECTED) {
                 true => new.lock().write_state |= CONNECTED,
                 false => s.write_state |= CONNECTED,
@@ -248,7 +249,7 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
                 s.involve(sock, caller);
                 s.acceptors.current = Some(q);
             } else if release::has(ACCEPT_TAKES_OVER) {
-                // The process is told that the message it waited for will not come.
+                // Tells the process that the message it waited for will not come.
                 let old = s.acceptors.current.replace(q);
                 if let Some(old) = old.as_ref().filter(|_| waited) {
                     old.abort(atom::intern("cancelled"));
@@ -300,7 +301,7 @@ pub(crate) fn finalize_close_1(cx: &mut Cx, [me]: [Term; 1]) -> BifResult {
     s.owner = None;
     let fd = s.take_fd();
     drop(s);
-    // What lingers is waited for, which is what this dirty native is for.
+    // Closing a lingering socket blocks, which is why this native is dirty.
     let r = match fd {
         Some(fd) => {
             let _ = sys::set_blocking(fd, true);

@@ -1,4 +1,4 @@
-//! Information: the sockets, their counts, and the abilities of the system.
+//! Information: the sockets, their counts, and the capabilities of the system.
 
 use super::base::*;
 use super::state::{self, ACCEPTING, BOUND, CONNECTED, CONNECTING, GLOBAL, LISTENING, sock};
@@ -53,7 +53,7 @@ pub(crate) fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
         ),
     ];
     if release::has(MORE_OF_SOCKETS) {
-        // Stock's name for sockets that don't block and are waited for.
+        // Stock's name for non-blocking sockets with readiness notification.
         let name = (atom::intern("name"), atom::intern("unix_essio"));
         let backend = map::from_pairs(cx, &[name]);
         pairs.extend([
@@ -198,14 +198,16 @@ fn table<T: Copy + Into<i64>>(cx: &mut Cx, rows: &[(&str, T)]) -> Term {
     l
 }
 
-/// Protocols of the system's database, each with its names and number, the last first; and those that are always there.
+/// The protocols of the system's database, with names and number, in reverse order, and the
+/// protocols that always exist.
 fn protocols(cx: &mut Cx) -> Term {
     /// The database has one position for the whole process.
     static DATABASE: Mutex<()> = Mutex::new(());
     let mut l = NIL;
     {
         let _one = DATABASE.lock();
-        // SAFETY: entries and their strings are good until the next call, and all are terminated.
+        // SAFETY: entries and their strings stay valid until the next call, and all strings are
+        // terminated.
         unsafe {
             setprotoent(1);
             while let Some(p) = getprotoent().as_ref() {
@@ -251,7 +253,7 @@ unsafe extern "C" {
     fn endprotoent();
 }
 
-/// The name of a level of options.
+/// The name of an option level.
 fn level_name(level: i32) -> Term {
     atom::intern(match level {
         libc::SOL_SOCKET => "socket",

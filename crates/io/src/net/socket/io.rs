@@ -1,8 +1,8 @@
-//! Sending and receiving bytes.
+//! Sends and receives bytes.
 
 use super::addr::SockAddr;
 use super::base::*;
-use super::state::{Request, Sock, State, sock};
+use super::state::{Locked, Request, Sock, State, sock};
 use crate::accounts;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os::sock as sys;
@@ -13,15 +13,16 @@ use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Bytes that a thread receives into before they are copied to a binary of their size.
+/// Size of the buffer in which a thread receives bytes before it copies them to a binary of their
+/// size.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
 }
 
-/// A binary of what `call` receives, which is given room for `room` bytes: how many bytes it was, the binary, and what
-/// else the call gave. An errno if it fails.
+/// Makes a binary of the bytes that `call` receives into `room` bytes. Returns their number, the
+/// binary, and the other result of the call, or an errno.
 pub(crate) fn receive<T>(
     cx: &mut Cx,
     room: usize,
@@ -31,13 +32,13 @@ pub(crate) fn receive<T>(
         return SCRATCH.with_borrow_mut(|b| {
             let (n, more) = call(b.as_mut_ptr(), room)?;
             cx.bump(n / 1024 + 1);
-            // A datagram longer than the room may be reported with its full length.
+            // A truncated datagram may be reported with its full length.
             Ok((n, cx.binary(&b[..n.min(room)]), more))
         });
     }
     let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
-    // SAFETY: a fresh block of that many bytes, whose count is given to the term or released. The bytes that the term
-    // shows were written by the system.
+    // SAFETY: a fresh block of that many bytes. Its count is given to the term or released. The
+    // system has written the bytes that the term shows.
     unsafe {
         let (n, more) = match call(RcBin::bytes(bin), room) {
             Ok(r) => r,
@@ -57,7 +58,7 @@ pub(crate) fn receive<T>(
     }
 }
 
-/// Whether the caller may write now; if not, what it is answered.
+/// Whether the caller may write now. An error holds the result for the caller.
 pub(crate) fn check_writer(
     cx: &mut Cx,
     s: &mut State,
@@ -79,7 +80,7 @@ pub(crate) fn check_writer(
     }
 }
 
-/// The caller becomes, or stays, the process that writes, under a new reference.
+/// Makes the caller the process that writes, under a new reference.
 pub(crate) fn become_writer(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Term, r: Term) {
     let caller = cx.self_pid();
     s.involve(sock, caller);
@@ -87,7 +88,8 @@ pub(crate) fn become_writer(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Te
     s.discard(old);
 }
 
-/// The check of `open` sockets that do not connect, before anything is written; else the answer.
+/// Checks before writing that a socket is open and not connecting. An error holds the result for
+/// the caller.
 pub fn writable(cx: &mut Cx, s: &State) -> Result<(), BifResult> {
     if !s.is_open() {
         return Err(Ok(error_closed(cx)));
@@ -98,7 +100,7 @@ pub fn writable(cx: &mut Cx, s: &State) -> Result<(), BifResult> {
     Ok(())
 }
 
-/// Selects for writing on behalf of the current writer. The answer if that fails.
+/// Selects for writing on behalf of the current writer. An error holds the result for the caller.
 pub(crate) fn await_room(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result<(), BifResult> {
     let Some(q) = s.writers.current.take() else {
         return Ok(());
@@ -112,7 +114,8 @@ pub(crate) fn await_room(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result
     })
 }
 
-/// Answers a send of `size` bytes in so many parts that gave `sent`. `rest`: there is more than could be handed over at once.
+/// The result of sending `size` bytes in that many parts, when the system call returned `sent`.
+/// `rest`: there are more parts than one call takes.
 pub fn sent(
     cx: &mut Cx,
     s: &mut State,
@@ -221,7 +224,7 @@ pub(crate) fn sendto_5(cx: &mut Cx, [me, data, to, flags, r]: [Term; 5]) -> BifR
     send(cx, [me, data, flags, r], Some(&|| SockAddr::from_map(to)))
 }
 
-/// Whether a reference is one that receiving calls take: `zero` for those that never wait.
+/// Checks the reference of a receiving call; `zero` means that the call never waits.
 pub(crate) fn need_receive_ref(r: Term) -> Result<(), Fail> {
     if r.is_ref() || r == zero() {
         Ok(())
@@ -230,7 +233,7 @@ pub(crate) fn need_receive_ref(r: Term) -> Result<(), Fail> {
     }
 }
 
-/// Whether the caller may read now; if not, what it is answered.
+/// Whether the caller may read now. An error holds the result for the caller.
 pub(crate) fn check_reader(
     cx: &mut Cx,
     s: &mut State,
@@ -268,7 +271,7 @@ fn become_reader(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Term, r: Term
     s.discard(old);
 }
 
-/// Selects for reading on behalf of the current reader. The answer if that fails.
+/// Selects for reading on behalf of the current reader. An error holds the result for the caller.
 fn await_data(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result<(), BifResult> {
     let Some(q) = s.readers.current.take() else {
         return Ok(());
@@ -281,7 +284,7 @@ fn await_data(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result<(), BifRes
     })
 }
 
-/// Answers a receive that failed with `e`.
+/// The result of a receive that failed with `e`.
 pub(crate) fn receive_failed(
     cx: &mut Cx,
     s: &mut State,
@@ -308,7 +311,7 @@ pub(crate) fn receive_failed(
     Ok(errno(cx, e))
 }
 
-/// Answers the end of a stream.
+/// The result at the end of a stream.
 fn receive_closed(cx: &mut Cx, s: &mut State, tell: bool) -> BifResult {
     s.counters.read_fails += 1;
     if tell {
@@ -326,34 +329,55 @@ fn count_package(s: &mut State, n: usize) {
     c.read_now = 0;
 }
 
-/// Length and flags of a receiving call; if they are none, what the caller is answered.
-fn receive_arguments(
+/// A receiving call that may read now.
+struct Receive<'a> {
+    sock: &'a Arc<Sock>,
+    s: Locked<'a>,
+    /// Number of bytes that the caller wants; 0 means any number.
+    wanted: usize,
+    /// Number of bytes to make room for.
+    room: usize,
+    flags: i32,
+}
+
+/// Checks the arguments of a receiving call and whether the caller may read now. An error holds the
+/// result for the caller.
+fn begin_receive<'a>(
     cx: &mut Cx,
-    len: Term,
-    flags: Term,
-    r: Term,
-) -> Result<(usize, i32), BifResult> {
+    [me, len, flags, r]: [Term; 4],
+) -> Result<Receive<'a>, BifResult> {
+    let sock = sock(me).map_err(Err)?;
     need_receive_ref(r).map_err(Err)?;
     if !len.is_integer() || !flags.is_integer() {
         return Err(Err(Fail::Badarg));
     }
     let wanted = size_of_term(len).ok_or_else(|| Ok(out_of_range(cx, len)))?;
     let flags = int(flags).ok_or_else(|| Ok(out_of_range(cx, flags)))?;
-    Ok((wanted, flags))
+    let mut s = sock.lock();
+    check_reader(cx, &mut s, sock, me, r)?;
+    let room = if wanted != 0 { wanted } else { s.receive_bytes };
+    s.counters.read_tries += 1;
+    Ok(Receive {
+        sock,
+        s,
+        wanted,
+        room,
+        flags,
+    })
 }
 
 pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
-    let sock = sock(me)?;
-    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+    let begun = begin_receive(cx, [me, len, flags, r]);
+    let Receive {
+        sock,
+        mut s,
+        wanted,
+        room,
+        flags,
+    } = match begun {
         Ok(v) => v,
         Err(answer) => return answer,
     };
-    let mut s = sock.lock();
-    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
-        return answer;
-    }
-    let room = if wanted != 0 { wanted } else { s.receive_bytes };
-    s.counters.read_tries += 1;
     let fd = s.fd;
     let got = receive(cx, room, |p, room| {
         // SAFETY: room for that many bytes.
@@ -397,17 +421,17 @@ pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
 }
 
 pub(crate) fn recvfrom_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
-    let sock = sock(me)?;
-    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+    let begun = begin_receive(cx, [me, len, flags, r]);
+    let Receive {
+        sock,
+        mut s,
+        room,
+        flags,
+        ..
+    } = match begun {
         Ok(v) => v,
         Err(answer) => return answer,
     };
-    let mut s = sock.lock();
-    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
-        return answer;
-    }
-    let room = if wanted != 0 { wanted } else { s.receive_bytes };
-    s.counters.read_tries += 1;
     let fd = s.fd;
     let got = receive(cx, room, |p, room| {
         // SAFETY: room for that many bytes.
@@ -427,7 +451,7 @@ pub(crate) fn recvfrom_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResu
     }
 }
 
-/// The answer to a message that came.
+/// The result for a received message.
 pub(crate) fn received_message(
     cx: &mut Cx,
     s: &mut State,

@@ -1,4 +1,4 @@
-//! Questions about interfaces, and changes to them.
+//! Reads and changes properties of interfaces.
 
 use super::addr::{self, SockAddr, hardware};
 use super::base::*;
@@ -18,7 +18,7 @@ lazy_atoms! {
     name_atom = "name";
 }
 
-/// Questions and changes, by the kernel's numbers.
+/// Requests, by the kernel's numbers.
 pub(crate) const REQUESTS: &[(&str, i64)] = &[
     ("gifname", libc::SIOCGIFNAME as i64),
     ("gifindex", libc::SIOCGIFINDEX as i64),
@@ -43,10 +43,10 @@ pub(crate) const REQUESTS: &[(&str, i64)] = &[
 /// `SIOCATMARK` of Linux.
 const AT_MARK: i64 = 0x8905;
 
-/// Questions about what has arrived: whether the next byte is urgent, and how many there are.
+/// Requests about received data: whether the next byte is urgent, and the number of bytes.
 pub(crate) const COUNTS: &[(&str, i64)] = &[("atmark", AT_MARK), ("nread", libc::FIONREAD as i64)];
 
-/// Flags of interfaces, in the order in which they are told; 0: not of this system.
+/// Flags of interfaces, in the order in which they are listed; 0 means not on this system.
 pub const FLAGS: &[(&str, i32)] = &[
     ("up", libc::IFF_UP),
     ("broadcast", libc::IFF_BROADCAST),
@@ -82,12 +82,12 @@ pub const FLAGS: &[(&str, i32)] = &[
     ("nogroup", 0),
 ];
 
-/// Names that later releases tell as well.
+/// Further names in later releases.
 pub(crate) const LATER_FLAGS: &[(&str, i32)] = &[("dhcprunning", 0), ("private", 0)];
 
-/// A question about the interface of that name, cut to what there is room for.
+/// A request about the interface of that name, which is cut to the available room.
 fn question(name: &[u8]) -> libc::ifreq {
-    // SAFETY: plain bytes, of which zeros are good.
+    // SAFETY: plain bytes, for which zeros are valid.
     let mut q: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, &c) in q.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name) {
         *to = c as libc::c_char;
@@ -110,9 +110,9 @@ fn name_term(cx: &mut Cx, q: &libc::ifreq) -> Term {
     cx.byte_list(&name, NIL)
 }
 
-/// The address in an answer.
+/// The address in a reply.
 fn address(cx: &mut Cx, q: &libc::ifreq) -> Term {
-    // SAFETY: the kernel has put an address there, of a family whose addresses fit.
+    // SAFETY: the kernel has written an address there, of a family whose addresses fit.
     let b = unsafe { bytes_of(&raw const q.ifr_ifru.ifru_addr) };
     let room = size_of::<libc::ifreq>() - libc::IFNAMSIZ;
     addr::encode(cx, &b[..b.len().min(room)])
@@ -153,11 +153,11 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     if request != libc::SIOCGIFCONF {
         return not_supported(cx);
     }
-    // As many as there are: asked again with more room until some is left.
+    // Repeats the request with more room until some room is left.
     let mut room = 64;
     loop {
         let mut all: Vec<libc::ifreq> = (0..room).map(|_| question(b"")).collect();
-        // SAFETY: the structure that the request takes, with room for as many answers as it says.
+        // SAFETY: the structure that the request takes, with room for the stated number of entries.
         let got = unsafe {
             let mut c: libc::ifconf = std::mem::zeroed();
             c.ifc_len = (room * size_of::<libc::ifreq>()) as i32;
@@ -184,7 +184,7 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     }
 }
 
-/// `nif_ioctl(Socket, Request, Argument)`: asks about one interface.
+/// `nif_ioctl(Socket, Request, Argument)`: reads a property of an interface.
 pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
     let s = sock(me)?.lock();
     let request = request_number(request)?;
@@ -210,7 +210,7 @@ pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
         return Ok(errno(cx, e));
     }
     let number = |n: i32| Term::small(n.into());
-    // SAFETY: the part of the answer that the request is about.
+    // SAFETY: the part of the reply that the request is about.
     let v = unsafe {
         match REQUESTS
             .iter()
@@ -219,7 +219,7 @@ pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
         {
             "gifindex" => number(q.ifr_ifru.ifru_ifindex),
             "gifmtu" => number(q.ifr_ifru.ifru_mtu),
-            // The length of the queue stands where other numbers stand.
+            // The queue length is in the field of other numbers.
             "giftxqlen" => number(q.ifr_ifru.ifru_ifindex),
             "gifflags" => message::flags_term(cx, FLAGS, q.ifr_ifru.ifru_flags.into()),
             "gifhwaddr" => {
@@ -263,7 +263,7 @@ pub(crate) fn ioctl_4(cx: &mut Cx, [me, request, name, value]: [Term; 4]) -> Bif
         if !value.is_map() {
             return Err(Fail::Badarg);
         }
-        // SAFETY: what the question was about.
+        // SAFETY: the field that the request has filled.
         let mut flags = i32::from(unsafe { q.ifr_ifru.ifru_flags });
         for (flag, on) in map::iter(value) {
             let flag = int(flag).ok_or(Fail::Badarg)?;
@@ -288,7 +288,8 @@ pub(crate) fn ioctl_4(cx: &mut Cx, [me, request, name, value]: [Term; 4]) -> Bif
     } else {
         match SockAddr::from_map(value) {
             Some(a) if a.as_bytes().len() <= size_of::<libc::sockaddr>() => {
-                // SAFETY: the union has room for an address of the ordinary size, which this one does not exceed.
+                // SAFETY: the union has room for an address of the ordinary size, which this one
+                // does not exceed.
                 unsafe {
                     let to = (&raw mut q.ifr_ifru).cast::<u8>();
                     std::ptr::copy_nonoverlapping(a.as_bytes().as_ptr(), to, a.as_bytes().len());

@@ -20,17 +20,17 @@ lazy_atoms! {
     bad_data = "bad_data";
 }
 
-/// Most parts of one message: what the system allows.
+/// Maximum number of parts of one message: the system's limit.
 pub(crate) const MAX_PARTS: usize = 1024;
 
-/// Control messages of one message, and values of options, take less than this many bytes, whatever room a program
-/// asks for.
+/// Upper bound on the bytes of a message's control messages and of an option's value, whatever room
+/// a program asks for.
 pub(crate) const MOST_CONTROL_BYTES: usize = 1 << 20;
 
-/// A flag of SCTP: the message tells that something has happened.
+/// A flag of SCTP: the message is a notification.
 pub const NOTIFICATION: (&str, i32) = ("notification", 0x8000);
 
-/// The system's names of flags of messages, in the order in which they are told.
+/// Names of message flags, in the order in which they are listed.
 pub const FLAGS: &[(&str, i32)] = &[
     ("cmsg_cloexec", libc::MSG_CMSG_CLOEXEC),
     ("confirm", libc::MSG_CONFIRM),
@@ -45,7 +45,7 @@ pub const FLAGS: &[(&str, i32)] = &[
     ("trunc", libc::MSG_TRUNC),
 ];
 
-/// Flags as a list of names; what has no name comes last, as a number.
+/// Flags as a list of names. Bits without a name come last, as a number.
 pub(crate) fn flags_term<A: Alloc + ?Sized>(
     a: &mut A,
     table: &[(&str, i32)],
@@ -64,10 +64,10 @@ pub(crate) fn flags_term<A: Alloc + ?Sized>(
     a.list(&l)
 }
 
-/// The kind of the data of a control message.
+/// The kind of data in a control message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
-    /// Nothing that is known here.
+    /// Uninterpreted data.
     Raw,
     /// Seconds and microseconds.
     Time,
@@ -82,7 +82,7 @@ enum Data {
     Failure,
 }
 
-/// A kind of control messages: level, type, name, data, and whether programs may give them as values.
+/// A kind of control message: level, type, name, data, and whether programs may give it as a value.
 struct Kind(i32, i32, &'static str, Data, bool);
 
 const KINDS: &[Kind] = &[
@@ -181,7 +181,7 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
-/// Those that OTP 29 knows beside these.
+/// Further kinds that OTP 29 knows.
 const LATER_KINDS: &[Kind] = &[
     Kind(
         libc::SOL_SOCKET,
@@ -215,25 +215,25 @@ fn kind_named(level: i32, name: Term) -> Option<&'static Kind> {
 
 const HEAD: usize = size_of::<libc::cmsghdr>();
 
-/// Lengths of control messages are multiples of this; data begin behind the head, which is one.
+/// Rounds up to the alignment of control messages. Data begin behind the aligned header.
 fn aligned(n: usize) -> usize {
     n.next_multiple_of(size_of::<usize>())
 }
 
-/// Adds a control message to those in `buf`, if it stays within `limit` bytes.
+/// Appends a control message to `buf`. None if the result would exceed `limit` bytes.
 fn push(buf: &mut Vec<u8>, limit: usize, level: i32, kind: i32, data: &[u8]) -> Option<()> {
     let start = buf.len();
     let space = aligned(HEAD) + aligned(data.len());
     if start + space > limit {
         return None;
     }
-    // SAFETY: plain integers, of which zeros are good.
+    // SAFETY: plain integers, for which zeros are valid.
     let mut h: libc::cmsghdr = unsafe { std::mem::zeroed() };
     h.cmsg_level = level;
     h.cmsg_type = kind;
     h.cmsg_len = (aligned(HEAD) + data.len()) as _;
     buf.resize(start + space, 0);
-    // SAFETY: room for a head, which is written unaligned.
+    // SAFETY: room for a header, which is written unaligned.
     unsafe {
         buf[start..]
             .as_mut_ptr()
@@ -245,7 +245,8 @@ fn push(buf: &mut Vec<u8>, limit: usize, level: i32, kind: i32, data: &[u8]) -> 
     Some(())
 }
 
-/// The bytes of control messages as programs give them: maps with a level, a type, and either data or a value.
+/// The bytes of control messages given by a program: maps with a level, a type, and either data or
+/// a value.
 pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
     let mut buf = Vec::new();
     for m in list.list_to_vec()? {
@@ -264,7 +265,7 @@ pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
                         if !v.is_map() {
                             return None;
                         }
-                        // As in stock, the fraction is the seconds once more.
+                        // As in stock, the fraction is a copy of the seconds.
                         let s = arith::to_i64(map::get(v, sec())?)?;
                         map::get(v, usec())?;
                         [s.to_ne_bytes(), s.to_ne_bytes()].concat()
@@ -304,7 +305,7 @@ pub(crate) fn control_term(cx: &mut Cx, buf: &[u8]) -> Term {
     let mut l = Vec::new();
     let mut at = 0;
     while buf.len().saturating_sub(at) >= HEAD {
-        // SAFETY: as many bytes as a head has; read unaligned.
+        // SAFETY: the bytes are as many as a header has; they are read unaligned.
         let h = unsafe { buf[at..].as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
         let len = h.cmsg_len as usize;
         if len < HEAD {
@@ -342,7 +343,7 @@ fn i32_at(b: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_ne_bytes(b.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The value that data stand for, where they are as long as they should be.
+/// The value that data stand for, if they have the right length.
 fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
     match what {
         Data::Raw => None,
@@ -382,7 +383,7 @@ fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
     }
 }
 
-/// Names of ICMP's reasons why a destination can't be reached; the index is the number.
+/// Names of ICMP's reasons for an unreachable destination; the index is the number.
 const UNREACHABLE: &[&str] = &[
     "net_unreach",
     "host_unreach",
@@ -403,7 +404,8 @@ const UNREACHABLE6: &[&str] = &[
     "reject_route",
 ];
 
-/// The report of the queue of errors: the kernel's `sock_extended_err`, and the address of who complained behind it.
+/// A report of the error queue: the kernel's `sock_extended_err`, followed by the address of the
+/// reporting node.
 fn failure(cx: &mut Cx, b: &[u8]) -> Option<Term> {
     let error = errno_atom(i32_at(b, 0)?);
     let (origin, kind, code) = (*b.get(4)?, *b.get(5)?, *b.get(6)?);
@@ -414,7 +416,7 @@ fn failure(cx: &mut Cx, b: &[u8]) -> Option<Term> {
         _ => number(n),
     };
     let (kind, code) = match (origin, kind) {
-        // Destination unreachable; time exceeded; packet too big: the numbers of the protocols.
+        // Destination unreachable, time exceeded, packet too big: the numbers of the protocols.
         (2, 3) => (atom::intern("dest_unreach"), named(UNREACHABLE, code)),
         (2, 11) => (atom::intern("time_exceeded"), number(code)),
         (3, 1) => (atom::intern("dest_unreach"), named(UNREACHABLE6, code)),
@@ -439,7 +441,8 @@ fn failure(cx: &mut Cx, b: &[u8]) -> Option<Term> {
     Some(map::from_pairs(cx, &pairs))
 }
 
-/// The parts of a message, at most [`MAX_PARTS`], and whether there are more. None: not a list of binaries.
+/// The parts of a message, at most [`MAX_PARTS`], and whether there are more. None if `list` is no
+/// list of binaries.
 pub(crate) fn parts(list: Term) -> Option<(Vec<std::borrow::Cow<'static, [u8]>>, bool)> {
     let mut it = list.list_iter();
     let mut parts = Vec::new();
@@ -460,7 +463,7 @@ pub(crate) fn parts(list: Term) -> Option<(Vec<std::borrow::Cow<'static, [u8]>>,
     Some((parts, more))
 }
 
-/// A vector without an address or control messages (OTP 27).
+/// Sends a vector without an address or control messages (OTP 27).
 pub(crate) fn sendv_3(cx: &mut Cx, [me, iov, r]: [Term; 3]) -> BifResult {
     let msg = cx.flatmap(&[], &[]);
     sendmsg_5(cx, [me, msg, Term::small(0), r, iov])
@@ -503,7 +506,7 @@ pub(crate) fn sendmsg_5(cx: &mut Cx, [me, msg, flags, r, data]: [Term; 5]) -> Bi
     io::sent(cx, &mut s, sock, [me, r], (size, count), rest, n)
 }
 
-/// The control messages that came with the data of a message.
+/// The sender, control messages and flags that come with the data of a message.
 struct Came {
     from: SockAddr,
     control: Vec<u8>,
@@ -513,7 +516,7 @@ struct Came {
 /// Receives a message.
 ///
 /// # Safety
-/// As many bytes as `room` says may be written to `to`.
+/// `to` is valid for writes of `room` bytes.
 unsafe fn recv_msg(
     fd: i32,
     to: *mut u8,
@@ -523,10 +526,10 @@ unsafe fn recv_msg(
 ) -> Result<(usize, Came), i32> {
     let control_room = control_room.min(MOST_CONTROL_BYTES);
     let mut control = vec![0u64; control_room.div_ceil(8)];
-    // SAFETY: the words as bytes, as many as are wanted.
+    // SAFETY: the words as bytes, as many as requested.
     let room_for =
         unsafe { std::slice::from_raw_parts_mut(control.as_mut_ptr().cast(), control_room) };
-    // SAFETY: the caller answers for the bytes.
+    // SAFETY: the caller vouches for the bytes.
     let (n, came) = unsafe { sys::recv_msg(fd, to, room, room_for, flags) }?;
     let control: Vec<u8> = control
         .iter()
@@ -577,7 +580,7 @@ pub(crate) fn recvmsg_5(cx: &mut Cx, [me, len, control, flags, r]: [Term; 5]) ->
     }
 }
 
-/// A message that came, as a map.
+/// A received message as a map.
 pub(crate) fn message_term(
     cx: &mut Cx,
     data: Term,
@@ -622,7 +625,7 @@ mod tests {
             }
         }
         assert!(control_bytes(list, bytes.len() - 1).is_none());
-        // One that says to be longer than all there is.
+        // A length beyond the end of the buffer.
         let cut = control_term(cx, &bytes[..bytes.len() - 8]);
         assert_eq!(cut.list_to_vec().expect("a list")[1], bad_data());
         let foreign = message(cx, "none", Term::small(1));

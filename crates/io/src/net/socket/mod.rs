@@ -1,19 +1,21 @@
-//! Natives of module `prim_socket`, which module `socket` of the library stands on.
+//! Natives of module `prim_socket`, on which the library's module `socket` is built.
 //!
 //! # A socket
-//! A reference to a socket is a magic reference to a [`Handle`](state::Handle), which owns a share of a [`Sock`](state::Sock). Nothing
-//! here blocks: descriptors are in non-blocking mode. A call that would have to wait answers `select`, and its caller gets
-//! `{'$socket', Socket, select, Ref}` when it is worth calling again, or `{'$socket', Socket, abort, {Ref, Reason}}`
-//! when that will not come.
+//! A reference to a socket is a magic reference to a [`Handle`](state::Handle), which owns a share
+//! of a [`Sock`](state::Sock). Nothing here blocks: descriptors are in non-blocking mode. A call
+//! that would have to wait returns `select`. Its caller gets `{'$socket', Socket, select, Ref}`
+//! when calling again is worthwhile, or `{'$socket', Socket, abort, {Ref, Reason}}` when that
+//! message will not come.
 //!
 //! # Parts
-//! [`base`] has atoms, answers and codes; [`state`] is what a socket is and who waits for
-//! it, in queues as [`turns`] has them; [`connection`] opens, connects and closes; [`io`] sends and
-//! receives bytes, [`message`] messages with what the kernel says about them, [`batch`] several at
-//! once, [`sendfile`] files; [`sctp`] is about associations, which have several addresses;
-//! [`options`] has the table of options, [`values`] their values; [`addr`] stands between addresses
-//! as maps and as the kernel has them; [`ioctl`] asks about interfaces; [`info`] tells what there
-//! is. This file has the table of natives. The operating system is called by [`crate::os`].
+//! [`base`] has atoms, results and codes; [`state`] is the state of a socket and the processes that
+//! wait for it, in the queues of [`turns`]; [`connection`] opens, connects and closes; [`io`] sends
+//! and receives bytes, [`message`] messages with their control messages, [`batch`] several messages
+//! at once, [`sendfile`] files; [`sctp`] handles associations, which have several addresses;
+//! [`options`] has the table of options, [`values`] their values; [`addr`] converts addresses
+//! between maps and the kernel's format; [`ioctl`] asks about interfaces; [`info`] describes
+//! sockets and the system. This file has the table of natives. The operating system is called by
+//! [`crate::os`].
 
 pub mod addr;
 mod base;

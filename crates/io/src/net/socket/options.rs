@@ -1,4 +1,4 @@
-//! The table of options, and the natives that set and tell them.
+//! The table of options, and the natives that set and read them.
 
 use super::base::*;
 use super::message;
@@ -10,7 +10,8 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, Feature, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_USER_TIMEOUT};
 use purlin_term::{Alloc, Term, am, iolist};
 
-/// An option of the system: name, number, how it is set and how it is told. One with neither a number nor a way is not supported.
+/// An option of the system: name, number, how it is set and how it is read. An option without a
+/// number and without either is not supported.
 pub(crate) struct Opt(pub &'static str, pub i32, pub Set, pub Get);
 
 /// Options of a level, in alphabetical order.
@@ -25,7 +26,7 @@ const fn number(name: &'static str, n: i32) -> Opt {
 const fn absent(name: &'static str) -> Opt {
     Opt(name, 0, Set::No, Get::No)
 }
-/// One that the system has, and that can't be set or told here.
+/// An option that the system has but that cannot be set or read here.
 const fn listed(name: &'static str, n: i32) -> Opt {
     Opt(name, n, Set::No, Get::No)
 }
@@ -33,7 +34,7 @@ const fn set_only(name: &'static str, n: i32, how: Set) -> Opt {
     Opt(name, n, how, Get::No)
 }
 
-/// Bytes of an interface's name, and of that of a congestion algorithm with its null.
+/// Maximum bytes of an interface's name, and of a congestion algorithm's name with its final zero.
 const INTERFACE_BYTES: usize = libc::IFNAMSIZ;
 const ALGORITHM_BYTES: usize = 257;
 
@@ -261,7 +262,8 @@ pub(crate) const LEVELS: &[Level] = &[
     Level(libc::IPPROTO_TCP, TCP),
 ];
 
-/// Options that not every release supports. The others have their names, as far as those are not below.
+/// Options that not every release supports. Releases have their names nevertheless, except for the
+/// names below.
 const LATER: &[(Feature, &str)] = &[
     (MORE_OF_SOCKETS, "keepcnt"),
     (MORE_OF_SOCKETS, "keepidle"),
@@ -285,7 +287,7 @@ const NEW_NAMES: &[(Feature, &str)] = &[
     (SERVICES_AS_MAPS, "partial_delivery"),
     (SERVICES_AS_MAPS, "timestampns"),
 ];
-/// Names that releases with a feature have no more.
+/// Names that releases with a feature no longer have.
 const OLD_NAMES: &[(Feature, &str)] = &[
     (SERVICES_AS_MAPS, "adaption_layer"),
     (SERVICES_AS_MAPS, "default_send_params"),
@@ -296,27 +298,27 @@ impl Opt {
     fn since(&self, table: &[(Feature, &str)]) -> Option<Feature> {
         Some(table.iter().find(|l| l.1 == self.0)?.0)
     }
-    /// Whether the release supports it.
+    /// Whether the release supports the option.
     pub(crate) fn is_supported(&self) -> bool {
         let has = self.1 != 0 || self.2 != Set::No || self.3 != Get::No;
         has && self.is_named() && self.since(LATER).is_none_or(release::has)
     }
-    /// Whether the release has its name.
+    /// Whether the release has the option's name.
     pub(crate) fn is_named(&self) -> bool {
         self.since(NEW_NAMES).is_none_or(release::has)
             && !self.since(OLD_NAMES).is_some_and(release::has)
     }
 }
 
-/// The option of that number. Number 0 is that of all that the system hasn't got, so that an option which really has it
-/// is not found, as in stock.
+/// The option of that number. Number 0 marks options that the system lacks, so an option whose
+/// number really is 0 is not found, as in stock.
 fn find(level: i32, option: i32) -> Option<&'static Opt> {
     let l = LEVELS.iter().find(|l| l.0 == level)?;
     l.1.iter()
         .find(|o| option != 0 && o.1 == option && o.is_supported())
 }
 
-/// Options of the runtime itself: their numbers as module `prim_socket` gives them.
+/// Numbers of the runtime's own options, as module `prim_socket` gives them.
 mod own {
     pub(crate) const DEBUG: i32 = 1001;
     pub(crate) const IOW: i32 = 1002;
@@ -329,29 +331,6 @@ mod own {
     pub(crate) const USE_REGISTRY: i32 = 1010;
     pub(crate) const SELECT_READ: i32 = 1011;
     pub(crate) const DOMAIN: i32 = 1999;
-}
-
-/// Sets an option without changing others: setting one of IPv4's may reset the type of service or the priority, which
-/// are put back.
-fn set(fd: i32, level: i32, option: i32, value: &[u8]) -> Result<(), i32> {
-    let priority = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
-    let tos = sys::get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
-    sys::set_option(fd, level, option, value)?;
-    if option == libc::SO_PRIORITY {
-        return Ok(());
-    }
-    if let Ok(t) = tos
-        && option != libc::IP_TOS
-    {
-        sys::set_option(fd, libc::IPPROTO_IP, libc::IP_TOS, &t.to_ne_bytes())?;
-    }
-    if let Ok(p) = priority {
-        match sys::set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &p.to_ne_bytes()) {
-            Err(e) if e != libc::EPERM => return Err(e),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn setopt_5(cx: &mut Cx, [me, level, option, value, native]: [Term; 5]) -> BifResult {
@@ -397,7 +376,7 @@ pub(crate) fn setopt_5(cx: &mut Cx, [me, level, option, value, native]: [Term; 5
             },
         }
     };
-    let r = set(s.fd, l, opt, &bytes);
+    let r = sys::set_option_only(s.fd, l, opt, &bytes, true);
     done(cx, r)
 }
 
@@ -407,7 +386,7 @@ fn no_such(cx: &mut Cx, opt: i32) -> Fail {
     raise_invalid(cx, what)
 }
 
-/// A number of bytes; None: it is none.
+/// A number of bytes, or None if the term is none.
 fn buffer_size(t: Term, default: usize) -> Option<usize> {
     if t == am::DEFAULT {
         Some(default)
@@ -518,7 +497,8 @@ fn get_own(cx: &mut Cx, me: Term, opt: i32) -> BifResult {
     Ok(cx.ok(v))
 }
 
-/// Level and option, or the answer where they are none. The level is None for the runtime's own.
+/// Level and option. The level is None for the runtime's own. An error holds the result for the
+/// caller.
 fn which(cx: &mut Cx, level: Term, option: Term) -> Result<(Option<i32>, i32), BifResult> {
     let opt = match in_range(option, int(option)) {
         Err(f) => return Err(Err(f)),
@@ -554,7 +534,8 @@ pub(crate) fn getopt_3(cx: &mut Cx, [me, level, option]: [Term; 3]) -> BifResult
     })
 }
 
-/// Since OTP 29: what the last argument is. A value that an option takes to tell one only SCTP has.
+/// Reads an option, with `kind` saying what the last argument is (OTP 29). Only SCTP has options
+/// that need a value to be read.
 pub(crate) fn getopt_5(cx: &mut Cx, [me, level, option, kind, value]: [Term; 5]) -> BifResult {
     if kind.is_atom() && purlin_term::atom::name(kind) == "native" {
         return getopt_4(cx, [me, level, option, value]);

@@ -16,14 +16,15 @@ lazy_atoms! {
     remove = "remove";
 }
 
-/// Numbers of the kernel's options that stand behind `sctp_bindx`, `sctp_peeloff`, `sctp_getpaddrs` and `sctp_getladdrs`.
+/// Numbers of the kernel's options behind `sctp_bindx`, `sctp_peeloff`, `sctp_getpaddrs` and
+/// `sctp_getladdrs`.
 const ADD_ADDRESS: i32 = 100;
 const REMOVE_ADDRESS: i32 = 101;
 const PEEL_OFF: i32 = 102;
 const PEER_ADDRESSES: i32 = 108;
 const LOCAL_ADDRESSES: i32 = 109;
 
-/// Bytes of the addresses of an association that are asked for.
+/// Bytes of room for the addresses of an association.
 const ADDRESSES_ROOM: usize = 64 << 10;
 
 pub(crate) fn bind_3(cx: &mut Cx, [me, list, action]: [Term; 3]) -> BifResult {
@@ -64,7 +65,7 @@ pub(crate) fn bind_3(cx: &mut Cx, [me, list, action]: [Term; 3]) -> BifResult {
     Ok(am::OK)
 }
 
-/// The number of an association; else what the caller is answered.
+/// The number of an association. An error holds the result for the caller.
 fn association(cx: &mut Cx, t: Term) -> Result<i32, BifResult> {
     match in_range(t, int(t)) {
         Err(fail) => Err(Err(fail)),
@@ -86,7 +87,7 @@ pub(crate) fn peeloff_2(cx: &mut Cx, [me, id]: [Term; 2]) -> BifResult {
     if !s.is_open() {
         return Ok(error_closed(cx));
     }
-    // The association and, when the call is back, a descriptor.
+    // The association, and a descriptor that the call fills in.
     let mut asked = [id.to_ne_bytes(), 0i32.to_ne_bytes()].concat();
     if let Err(e) = sys::get_option(s.fd, libc::IPPROTO_SCTP, PEEL_OFF, &mut asked) {
         return Ok(errno(cx, e));
@@ -94,7 +95,7 @@ pub(crate) fn peeloff_2(cx: &mut Cx, [me, id]: [Term; 2]) -> BifResult {
     let fd = i32::from_ne_bytes([asked[4], asked[5], asked[6], asked[7]]);
     // SAFETY: the kernel has made it for this call.
     let peeled = unsafe { OwnedFd::from_raw_fd(fd) };
-    // A duplicate is closed in programs that are started.
+    // The duplicate is closed in programs that are started.
     let fd = match sys::dup(peeled.as_raw_fd()) {
         Ok(fd) => fd.into_raw_fd(),
         Err(e) => return Ok(errno(cx, e)),
@@ -112,14 +113,14 @@ pub(crate) fn peeloff_2(cx: &mut Cx, [me, id]: [Term; 2]) -> BifResult {
     Ok(cx.ok(r))
 }
 
-/// The addresses that an option tells of an association.
+/// The addresses of an association that an option returns.
 fn names(cx: &mut Cx, me: Term, id: Term, option: i32) -> BifResult {
     let sock = sock(me)?;
     let id = match association(cx, id) {
         Ok(id) => id,
         Err(answer) => return answer,
     };
-    // The association, how many addresses there are, and those.
+    // The association, the number of addresses, and the addresses.
     let mut answer = vec![0u8; 2 * size_of::<i32>() + ADDRESSES_ROOM];
     answer[..size_of::<i32>()].copy_from_slice(&id.to_ne_bytes());
     let got = sys::get_option(sock.lock().fd, libc::IPPROTO_SCTP, option, &mut answer);

@@ -1,4 +1,5 @@
-//! Sending files: the kernel copies from an open file of module `prim_file`, whose descriptor is duplicated for it.
+//! Sends files: the kernel copies from an open file of module `prim_file`, whose descriptor is
+//! duplicated for that.
 
 use super::base::*;
 use super::io::{await_room, become_writer, check_writer, writable};
@@ -15,7 +16,7 @@ lazy_atoms! {
     efile = "efile";
 }
 
-/// Bytes asked for in one system call.
+/// Maximum number of bytes of one system call.
 const CHUNK_BYTES: usize = 0x2000_0000;
 
 /// How a round of sending ended, and how many bytes it sent.
@@ -25,7 +26,8 @@ enum Round {
     Failed(i32),
 }
 
-/// Sends at most `count` bytes (0: to the end of the file) from `offset` on, as many as the socket takes.
+/// Sends at most `count` bytes (0: to the end of the file) from `offset` on, as many as the socket
+/// takes.
 fn round(s: &mut State, file: i32, mut offset: i64, count: u64) -> Round {
     let c = s.file_counters.get_or_insert_default();
     let (mut left, mut total) = (count, 0u64);
@@ -77,7 +79,7 @@ fn close_file(s: &mut State) {
     }
 }
 
-/// Sends from the file that is noted, and answers.
+/// Sends from the socket's current file, and makes the result.
 fn go_on(
     cx: &mut Cx,
     s: &mut State,
@@ -114,7 +116,7 @@ fn go_on(
     }
 }
 
-/// Offset and count, or the answer where they are out of range.
+/// Offset and count. An error holds the result for the caller.
 fn range(cx: &mut Cx, offset: Term, count: Term) -> Result<(i64, u64), BifResult> {
     if !offset.is_integer() || !count.is_integer() {
         return Err(Err(Fail::Badarg));
@@ -159,7 +161,7 @@ pub(crate) fn sendfile_5(cx: &mut Cx, [me, r, offset, count, file]: [Term; 5]) -
     go_on(cx, &mut s, sock, [me, r], offset, count)
 }
 
-/// `nif_sendfile(Socket, Ref, Offset, Count)`: goes on after `select`.
+/// `nif_sendfile(Socket, Ref, Offset, Count)`: continues after `select`.
 pub(crate) fn sendfile_4(cx: &mut Cx, [me, r, offset, count]: [Term; 4]) -> BifResult {
     let sock = sock(me)?;
     if !r.is_ref() {

@@ -1,18 +1,31 @@
-//! The state of a socket: its descriptor, its owner, those who wait for it, its counts.
+//! The state of a socket: its descriptor, its owner, the processes that wait for it, its counters.
 //!
-//! # Who waits
-//! One process of each kind (readers, acceptors, writers) is current: it has been answered `select` and calls again
-//! when it is told to. Others queue behind it. The one that connects has nobody behind it.
+//! # Waiting processes
+//! One process of each kind (readers, acceptors, writers) is current: its call returned `select`,
+//! and it calls again when notified. Others queue behind it. A connecting process has no queue.
 //!
-//! # Who keeps a socket
-//! The registry of sockets holds a reference to each that it is told of, so such a socket lives until it is closed, by
-//! a program or because its owner ended; `own` keeps the reference for the message that says so. Any other socket is
-//! closed with its last reference, too.
+//! # Lifetime
+//! The registry of sockets holds a reference to each socket that it is told of. Such a socket lives
+//! until it is closed, by a program or because its owner ended; `own` keeps the reference for the
+//! message that says so. Any other socket is also closed with its last reference.
 //!
 //! # Locks
-//! All is guarded by the socket's own lock. Messages are sent under it, so that who cancels knows whether its message
-//! is there. Terms that own references are dropped after it was released ([`Locked`]), since the last reference to the
-//! socket may be among them. The lock of [`involved`] is taken under it, never the other way round.
+//! The socket's own lock guards everything. Messages are sent under it, so that a cancelling
+//! process knows whether its message has been sent. Terms that own references are dropped after the
+//! lock is released ([`Locked`]), since the last reference to the socket may be among them. The
+//! lock of [`involved`] is taken under it, never the other way round.
+//!
+//! # Orderings
+//! A socket can be given to a process that is exiting. The giver increments `INVOLVEMENTS`, enters
+//! the pair in [`involved`], and then asks `is_alive`, which has a sequentially consistent fence
+//! before it loads the state word. The exiting process sets its flag, has such a fence in
+//! `lifecycle::exit`, and then loads `INVOLVEMENTS` in [`owner_exit`]. One fence comes first. If it
+//! is the giver's, the exiting process sees the increment and takes the lock; if the pair is not
+//! there yet, the lock makes the giver see the flag. If it is the exiting process's, the giver sees
+//! the flag. So at least one of them handles the socket. The counter falls only after its pair is
+//! removed, so it is never zero while a pair exists.
+//! The registry's pid is an immediate; its release and acquire pair only so that the registry is
+//! seen as it was when set.
 
 use super::base::*;
 use super::turns::Turns;
@@ -35,7 +48,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-// States of reading and of writing, as `nif_info` tells them.
+// States of reading and of writing, as `nif_info` shows them.
 pub(crate) const BOUND: u32 = 0x1;
 pub(crate) const LISTENING: u32 = 0x2;
 pub(crate) const ACCEPTING: u32 = 0x4;
@@ -45,9 +58,9 @@ pub const SELECTED: u32 = 0x100;
 pub(crate) const CLOSING: u32 = 0x200;
 pub(crate) const CLOSED: u32 = 0x400;
 
-/// Bytes that are received at once where a program does not say.
+/// Default number of bytes of one receive.
 pub(crate) const RECEIVE_BYTES: usize = 8192;
-/// Bytes for control messages where a program does not say.
+/// Default number of bytes for control messages.
 pub(crate) const CONTROL_BYTES: usize = 1024;
 
 /// The state shared by all sockets.
@@ -72,8 +85,8 @@ pub(crate) static GLOBAL: Global = Global {
     }),
 };
 
-/// How many sockets are open: in all, by type (datagram, stream, packets in sequence), by domain (local, IPv4, IPv6),
-/// by protocol (IP, TCP, UDP, SCTP).
+/// Numbers of open sockets: all, by type (datagram, stream, sequenced packets), by domain (local,
+/// IPv4, IPv6), by protocol (IP, TCP, UDP, SCTP).
 #[derive(Clone, Copy)]
 pub(crate) struct Census {
     pub all: u64,
@@ -82,7 +95,7 @@ pub(crate) struct Census {
     pub protocols: [u64; 4],
 }
 
-/// Sockets that are open.
+/// Number of open sockets.
 pub fn open_count() -> u64 {
     GLOBAL.open.lock().all
 }
@@ -111,8 +124,8 @@ impl Census {
     }
 }
 
-/// `prim_socket` has been loaded: takes over what it was given (the registry, whether sockets are told to it, whether
-/// debugging is on).
+/// Takes the load data of module `prim_socket`: the registry, whether sockets are registered there,
+/// whether debugging is on.
 pub fn on_load(extra: Term) {
     if !extra.is_map() {
         return;
@@ -131,7 +144,7 @@ pub fn on_load(extra: Term) {
     flag(&GLOBAL.socket_debug, atom::intern("socket_debug"));
 }
 
-/// Tells the registry: `{'$socket', What, Socket}`.
+/// Sends the registry `{'$socket', What, Socket}`.
 pub(crate) fn tell_registry(what: &str, reference: Term) {
     let raw = GLOBAL.registry.load(Ordering::Acquire);
     if raw == 0 {
@@ -165,7 +178,7 @@ pub(crate) fn sock<'a>(t: Term) -> Result<&'a Arc<Sock>, Fail> {
         .ok_or(Fail::Badarg)
 }
 
-/// A process that waits. Owns `{'$socket', {'$socket', Socket}, select, Ref}`.
+/// A waiting process, with its message `{'$socket', {'$socket', Socket}, select, Ref}`.
 pub struct Request {
     pub pid: Term,
     message: OwnedTerm,
@@ -188,7 +201,7 @@ impl Request {
             .as_tuple()
             .map_or(am::UNDEFINED, |t| t[i])
     }
-    /// Whether it is this one's reference.
+    /// Whether the request has this reference.
     pub(crate) fn is_for(&self, r: Term) -> bool {
         eq_exact(self.part(3), r)
     }
@@ -207,7 +220,7 @@ impl Request {
     }
 }
 
-/// A message to be sent when the descriptor is ready.
+/// A message to send when the descriptor is ready.
 pub(crate) struct Select {
     to: Term,
     message: OwnedTerm,
@@ -224,11 +237,11 @@ impl Queue {
     pub(crate) fn is_waiting(&self, pid: Term) -> bool {
         self.waiting.get(pid).is_some()
     }
-    /// Has the caller wait.
+    /// Adds a request at the end.
     pub(crate) fn enqueue(&mut self, q: Request) {
         self.waiting.push_back(q.pid, q);
     }
-    /// Takes a request out of those that wait.
+    /// Removes a process's request from the waiting ones, if it has the reference `r`.
     fn unqueue(&mut self, pid: Term, r: Option<Term>) -> Option<Request> {
         let q = self.waiting.get(pid)?;
         if r.is_some_and(|r| !q.is_for(r)) {
@@ -244,7 +257,7 @@ impl Queue {
     }
 }
 
-/// The counts of traffic in `nif_info`.
+/// The traffic counters of `nif_info`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub read_byte: u64,
@@ -263,12 +276,12 @@ pub(crate) struct Counters {
     pub acc_fails: u64,
     pub acc_tries: u64,
     pub acc_waits: u64,
-    /// Bytes of the package under way.
+    /// Bytes of the current package.
     pub read_now: u64,
     pub write_now: u64,
 }
 
-/// The counts of sent files in `nif_info`.
+/// The counters of sent files in `nif_info`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FileCounters {
     pub calls: u64,
@@ -279,13 +292,13 @@ pub(crate) struct FileCounters {
     pub pkg_max: u64,
     pub tries: u64,
     pub waits: u64,
-    /// Bytes of the file under way.
+    /// Bytes of the current file.
     pub now: u64,
 }
 
 /// See the module head.
 pub struct State {
-    /// -1 once closed.
+    /// -1 when closed.
     pub fd: RawFd,
     pub domain: i32,
     pub kind: i32,
@@ -309,7 +322,7 @@ pub struct State {
     pub file_counters: Option<FileCounters>,
     /// The file being sent.
     pub file: Option<RawFd>,
-    /// Buffers that one receive may fill (0: not limited so), and how many it has filled.
+    /// Number of buffers that one receive may fill (0: no limit), and how many it has filled.
     pub buffers: u32,
     pub buffers_filled: u32,
     pub receive_bytes: usize,
@@ -318,12 +331,12 @@ pub struct State {
     pub wrap_messages: bool,
     pub debug: bool,
     pub use_registry: bool,
-    /// Asked for, and told; what is selected is the same.
+    /// An option that is kept to be read back. It does not change what is selected.
     pub keeps_selected: bool,
     pub meta: OwnedTerm,
-    /// The socket's own reference, while the registry knows it.
+    /// The socket's own reference, while the registry knows the socket.
     pub own: Option<OwnedTerm>,
-    /// Processes whose end matters here.
+    /// Processes whose end affects this socket.
     involved: HashSet<u64, Hashing>,
     discarded: Vec<OwnedTerm>,
 }
@@ -364,7 +377,7 @@ impl Drop for Locked<'_> {
 }
 
 impl Sock {
-    /// A socket that nobody knows yet.
+    /// Makes a socket that nobody knows yet.
     pub fn new(fd: RawFd, domain: i32, kind: i32, protocol: i32) -> Arc<Sock> {
         Arc::new(Sock {
             state: Mutex::new(State {
@@ -407,13 +420,13 @@ impl Sock {
     pub fn lock(&self) -> Locked<'_> {
         Locked(Some(self.state.lock()))
     }
-    /// The parsed options of `nif_open`.
+    /// Applies the options of `nif_open`.
     pub(crate) fn settings(&self, opts: Term) {
         let mut s = self.lock();
         s.debug = bool_of(opts, atom::intern("debug"), s.debug);
         s.use_registry = bool_of(opts, use_registry(), s.use_registry);
     }
-    /// The settings that an accepted socket takes over from the one that listens.
+    /// Copies the settings that an accepted socket inherits from its listening socket.
     pub(crate) fn inherit(&self, from: &State) {
         let mut s = self.lock();
         s.receive_bytes = from.receive_bytes;
@@ -426,7 +439,7 @@ impl Sock {
     }
 }
 
-/// Gives a new socket to the process that runs: the reference to it.
+/// Gives a new socket to the running process. Returns a reference to the socket.
 pub fn publish(cx: &mut Cx, sock: Arc<Sock>) -> Term {
     let r = native_state::make(cx, Handle(sock.clone()));
     let me = cx.self_pid();
@@ -453,22 +466,22 @@ impl State {
     pub(crate) fn is_stream(&self) -> bool {
         self.kind == libc::SOCK_STREAM
     }
-    /// Drops a request once the lock is released.
+    /// Drops a request when the lock is released.
     pub(crate) fn discard(&mut self, q: Option<Request>) {
         self.discarded.extend(q.map(|q| q.message));
     }
-    /// Drops a term once the lock is released.
+    /// Drops a term when the lock is released.
     pub(crate) fn discard_term(&mut self, t: OwnedTerm) {
         self.discarded.push(t);
     }
 
-    /// Tells the registry of the socket, whose reference is `r`.
+    /// Registers the socket, whose reference is `r`.
     pub fn register(&mut self, r: Term) {
         self.use_registry = true;
         self.own = Some(OwnedTerm::copy_of(r));
         tell_registry("add", r);
     }
-    /// Tells the registry that the socket has gone.
+    /// Tells the registry that the socket is gone.
     pub(crate) fn unregister(&mut self) {
         if let Some(own) = self.own.take() {
             tell_registry("del", own.term());
@@ -489,25 +502,25 @@ impl State {
         poll::want(id, self.select_read.is_some(), self.select_write.is_some());
         Ok(())
     }
-    /// Whether a process waits to be told that there is something to read or to accept.
+    /// Whether a process waits for a message that it can read or accept.
     pub(crate) fn selects_read(&self) -> bool {
         self.select_read.is_some()
     }
-    /// Has the process told when there is something to read or to accept. Replaces what was selected before.
+    /// Notifies the process when it can read or accept. Replaces the selection before.
     pub(crate) fn select_read(&mut self, sock: &Arc<Sock>, q: &Request) -> Result<(), i32> {
         let old = self.select_read.replace(q.select());
         self.discarded.extend(old.map(|o| o.message));
         self.read_state |= SELECTED;
         self.arm(sock)
     }
-    /// Has the process told when there is room to write. Replaces what was selected before.
+    /// Notifies the process when it can write. Replaces the selection before.
     pub(crate) fn select_write(&mut self, sock: &Arc<Sock>, q: &Request) -> Result<(), i32> {
         let old = self.select_write.replace(q.select());
         self.discarded.extend(old.map(|o| o.message));
         self.write_state |= SELECTED;
         self.arm(sock)
     }
-    /// Takes a selection back: `ok`, or `select_sent` where it is too late.
+    /// Cancels a selection. Returns `ok`, or `select_sent` if it is too late.
     fn deselect(&mut self, write: bool) -> Term {
         let s = if write {
             self.select_write.take()
@@ -522,7 +535,7 @@ impl State {
         am::OK
     }
 
-    /// Makes the next process that waits the current one.
+    /// Makes the next waiting process the current one.
     fn next(
         &mut self,
         sock: &Arc<Sock>,
@@ -563,7 +576,7 @@ impl State {
         }
     }
 
-    /// The current process has failed, so those behind it fail too.
+    /// Fails the current process and those behind it.
     fn fail(&mut self, queue: fn(&mut State) -> &mut Queue, reason: Term) {
         let Some(q) = queue(self).current.take() else {
             return;
@@ -637,8 +650,8 @@ impl State {
         self.cancel(by, r, |s| &mut s.writers, true, |s| s.next_writer(sock))
     }
 
-    /// Nothing more is done with the socket: everybody who waits is told. One whose `select` message has been sent
-    /// finds out when it calls.
+    /// Stops all use of the socket and tells everybody who waits. A process whose `select` message
+    /// has been sent finds out when it calls.
     pub fn stop(&mut self) {
         self.read_state |= CLOSING;
         self.write_state |= CLOSING;
@@ -673,7 +686,7 @@ impl State {
         }
     }
 
-    /// The socket is closed from now on: its descriptor, if it is to be closed.
+    /// Closes the socket. Returns the descriptor if it must be closed.
     pub(crate) fn take_fd(&mut self) -> Option<RawFd> {
         if self.is_closed() {
             return None;
@@ -697,7 +710,8 @@ impl State {
         self.close_on_close.then_some(fd)
     }
 
-    /// The end of a process matters from now on. True unless it has ended, or is about to.
+    /// Records that the end of a process affects this socket. Returns false if the process has
+    /// ended or is exiting.
     pub(crate) fn involve(&mut self, sock: &Arc<Sock>, pid: Term) -> bool {
         if self.involved.insert(pid.raw()) {
             INVOLVEMENTS.fetch_add(1, Ordering::SeqCst);
@@ -706,11 +720,12 @@ impl State {
                 .or_default()
                 .insert(self as *const State as usize, Arc::downgrade(sock));
         }
-        // A process says that it exits before it looks whom it is involved with.
+        // An exiting process sets its flag before it looks up the sockets that its end affects.
         process::table().is_alive(pid)
     }
 
-    /// Adds the socket's reference once for each reason why the end of `pid` matters: who owns it, and each request that waits.
+    /// Adds the socket's reference once for each reason why the end of `pid` matters: ownership,
+    /// and each waiting request.
     fn watching(&self, pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
         let queues = [&self.readers, &self.acceptors, &self.writers];
         let requests = queues
@@ -719,7 +734,7 @@ impl State {
             .chain(&self.connector);
         let mine: SmallVec<[&Request; 2]> = requests.filter(|q| q.pid == pid).collect();
         let holds = [self.owner, self.closer].contains(&Some(pid));
-        // Where the registry does not know the socket, only a request has its reference.
+        // If the registry does not know the socket, only a request holds its reference.
         let own = self.own.as_ref().map(|o| o.term());
         let of_request = || Some(mine.first()?.part(1).as_tuple()?[1]);
         if let Some(r) = own.or_else(of_request) {
@@ -728,7 +743,7 @@ impl State {
         }
     }
 
-    /// A process has ended. The result is the descriptor to be closed for it.
+    /// Handles the end of a process. Returns the descriptor to be closed for it.
     pub fn down(&mut self, sock: &Arc<Sock>, pid: Term) -> Option<RawFd> {
         if self.closer == Some(pid) || self.owner == Some(pid) {
             let closes = self.closer == Some(pid) || self.is_open();
@@ -773,17 +788,18 @@ impl State {
 
 type Involved = HashMap<u64, HashMap<usize, Weak<Sock>>>;
 
-/// Pairs in [`involved`], so that processes which never saw a socket end without looking.
+/// Number of pairs in [`involved`], so that processes that never used a socket end without taking
+/// the lock.
 static INVOLVEMENTS: AtomicUsize = AtomicUsize::new(0);
 
-/// The sockets that the end of a process matters to, by the process's word and the socket's address.
+/// The sockets that the end of a process affects, by the process's word and the socket's address.
 fn involved() -> MutexGuard<'static, Involved> {
     static INVOLVED: OnceLock<Mutex<Involved>> = OnceLock::new();
     let m = INVOLVED.get_or_init(|| Mutex::new(HashMap::new()));
     m.lock()
 }
 
-/// A socket has been closed: nobody's end matters to it.
+/// Removes all entries of a closed socket.
 fn forget(pids: HashSet<u64, Hashing>, sock: usize) {
     let mut all = involved();
     for p in pids {
@@ -813,7 +829,7 @@ pub fn watching(pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
     }
 }
 
-/// Closes the sockets of a process that has ended, and lets others take its place where it waited.
+/// Closes the sockets of a process that has ended, and passes its places in queues to others.
 pub fn owner_exit(pid: Term) {
     if INVOLVEMENTS.load(Ordering::SeqCst) == 0 {
         return;
@@ -828,7 +844,7 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
-/// Does for a socket what the end of a process asks for.
+/// Does for a socket what the end of a process requires.
 pub(crate) fn close_for(sock: &Arc<Sock>, pid: Term) {
     let fd = sock.lock().down(sock, pid);
     if let Some(fd) = fd {

@@ -1,7 +1,7 @@
 //! A queue of processes, each of which is in it at most once and may leave it from any place.
 //!
-//! A program can have any number of processes wait for one socket, so neither to enter the queue
-//! nor to leave it may take time in proportion to its length.
+//! A program can make any number of processes wait for one socket. So entering and leaving the
+//! queue take less than linear time.
 
 use crate::process::ext::{Hashing, Peer};
 use purlin_term::Term;
@@ -27,13 +27,13 @@ impl<T> Turns<T> {
     pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |e| e.in_order.len())
     }
-    /// What the process has in the queue.
+    /// The entry of a process.
     pub(crate) fn get(&self, pid: Term) -> Option<&T> {
         let e = self.0.as_ref()?;
         let turn = e.turn_of.get(&Peer::of(pid))?;
         e.in_order.get(turn).map(|entry| &entry.1)
     }
-    /// What the processes have in the queue, in order.
+    /// All entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let all = self.0.iter().flat_map(|e| e.in_order.values());
         all.map(|(_, what)| what)
@@ -52,7 +52,7 @@ impl<T> Turns<T> {
         e.in_order.insert(e.next, (Peer::of(pid), what));
         e.next += 1;
     }
-    /// Takes the first process out.
+    /// Removes the first process.
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         let e = self.0.as_mut()?;
         let (_, (pid, what)) = e.in_order.pop_first()?;
@@ -60,7 +60,7 @@ impl<T> Turns<T> {
         self.free_if_empty();
         Some(what)
     }
-    /// Takes a process out.
+    /// Removes a process.
     pub(crate) fn remove(&mut self, pid: Term) -> Option<T> {
         let e = self.0.as_mut()?;
         let turn = e.turn_of.remove(&Peer::of(pid))?;

@@ -1,5 +1,5 @@
-//! Values of options: between terms and the bytes that the kernel takes and gives. Formats are those of the kernel's
-//! structures of the same names.
+//! Values of options, converted between terms and the kernel's bytes. The formats are those of the
+//! kernel's structures of the same names.
 
 use super::addr::{in_addr, in_addr_term, in6_addr};
 use super::base::*;
@@ -51,7 +51,7 @@ pub(crate) fn tos_code(t: Term) -> Option<i32> {
         None => int(t),
     }
 }
-/// The bits of the kind that a type of service says by the old reading.
+/// The kind bits of a type of service in its traditional interpretation.
 fn kind_code(t: Term) -> Option<i32> {
     let natural = || int(t).filter(|&n| n >= 0);
     match TOS.iter().find(|r| (r.0)() == t) {
@@ -60,7 +60,7 @@ fn kind_code(t: Term) -> Option<i32> {
         None => natural().map(|n| n << 1 & TOS_BITS),
     }
 }
-/// The bits of its precedence. As in stock, each that has a name means routine.
+/// The precedence bits. As in stock, every name means routine.
 fn precedence_code(t: Term) -> Option<i32> {
     if t.is_atom() {
         return PRECEDENCES.contains(&atom::name(t)).then_some(0);
@@ -111,7 +111,8 @@ const POINT_SHIFT: i32 = 2;
 /// Shift of the precedence bits.
 const PRECEDENCE_SHIFT: i32 = 5;
 
-/// A type of service: by name, or since OTP 29 as a map of its number and of what it says by the old and the new reading.
+/// A type of service as a name, or since OTP 29 as a map of its number and its traditional and new
+/// interpretations.
 pub(crate) fn tos_term(cx: &mut Cx, n: i32) -> Term {
     if !release::has(SERVICES_AS_MAPS) {
         return tos_name(n);
@@ -179,13 +180,13 @@ pub(crate) enum Set {
     SctpTimes,
 }
 
-/// How an option is told.
+/// How an option is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Get {
     No,
     Bool,
     Int,
-    /// A string of at most that many bytes; whether a null at its end goes.
+    /// A string of at most that many bytes, and whether a final zero is removed.
     Str(usize, bool),
     Domain,
     Type,
@@ -200,7 +201,7 @@ pub(crate) enum Get {
     SctpTimes,
 }
 
-/// Fields of a structure of integers: the key, and the bytes it takes.
+/// Fields of a structure of integers: key and size in bytes.
 type Fields = &'static [(&'static str, usize)];
 
 const SCTP_ASSOC: Fields = &[
@@ -235,7 +236,7 @@ fn fields_bytes(m: Term, fields: Fields) -> Option<Vec<u8>> {
     let mut b = Vec::new();
     for &(key, n) in fields {
         let v = map::get(m, atom::intern(key))?;
-        // Associations may be negative.
+        // Numbers of associations may be negative.
         let v = uint(v).or_else(|| (key == "assoc_id").then(|| int(v).map(|i| i as u32))?)?;
         b.extend_from_slice(&v.to_ne_bytes()[..n]);
     }
@@ -256,7 +257,7 @@ fn fields_size(fields: Fields) -> usize {
     fields.iter().map(|f| f.1).sum()
 }
 
-/// The bytes of a value. None: it is no value of the option.
+/// The bytes of a value. None if the option has no such value.
 pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
     let int_bytes = |n: i32| n.to_ne_bytes().to_vec();
     let key = |k: Term| map::get(v, k);
@@ -266,7 +267,7 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
         Set::Bool => int_bytes(v.as_bool()?.into()),
         Set::Int => int_bytes(int(v)?),
         Set::Str(room) => match v.as_binary().filter(|_| release::has(MORE_OF_SOCKETS)) {
-            // As many bytes as there is room for, and a null behind them.
+            // As many bytes as fit, and a zero behind them.
             Some(b) => {
                 let b = &b[..b.len().min(room - 1)];
                 [b, &[0]].concat()
@@ -334,7 +335,7 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
     })
 }
 
-/// The value of an option of a socket, asked of the kernel. An errno if that fails.
+/// Reads a socket option from the kernel. Returns an errno if that fails.
 pub fn ask(
     cx: &mut Cx,
     how: Get,

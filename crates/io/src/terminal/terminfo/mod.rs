@@ -1,17 +1,19 @@
-//! Compiled descriptions of terminals (terminfo): finding one, reading it, and filling in the parameters of its strings.
+//! Compiled terminal descriptions (terminfo): finds one, parses it, and fills in the parameters of
+//! its strings.
 //!
-//! A description is what stands in a file: a header of six little-endian numbers of 16 bits (a magic number that says how wide
-//! the numbers are, then sizes), the names, flags of a byte, numbers, offsets of strings, and the strings, each ending with a
-//! zero byte. See term(5). Nothing in it is believed: what leads outside is not there.
+//! A description is the content of a file: a header of six little-endian 16-bit numbers (a magic
+//! number that gives the width of numbers, then sizes), the names, flags of one byte, numbers,
+//! offsets of strings, and the strings, each ending with a zero byte. See term(5). Nothing in it is
+//! trusted: parts beyond its end count as missing.
 
 pub mod names;
 
 use std::path::PathBuf;
 
-/// Numbers are 16 bits wide, or 32.
+/// Magic numbers of descriptions with numbers of 16 and of 32 bits.
 const MAGIC_16: u16 = 0o432;
 const MAGIC_32: u16 = 0o1036;
-/// Larger files are no descriptions.
+/// Maximum size of a description file in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// A terminal's description.
@@ -25,7 +27,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Directories that may hold descriptions, in the order in which they are looked at.
+/// Directories that may hold descriptions, in search order.
 fn directories() -> Vec<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let variable = |name: &[u8]| crate::osenv::get(name).map(std::ffi::OsString::from_vec);
@@ -65,7 +67,7 @@ impl Terminal {
         })
     }
 
-    /// Reads a description.
+    /// Parses a description.
     pub fn parse(bytes: &[u8]) -> Option<Terminal> {
         let width = match u16_at(bytes, 0)? {
             MAGIC_16 => 2,
@@ -82,7 +84,7 @@ impl Terminal {
         let offset_bytes = bytes.get(at..at + 2 * offsets)?;
         let table = bytes.get(at + 2 * offsets..)?;
         let string = |o: &[u8]| {
-            // Two numbers, the largest ones, say that there is none.
+            // The two largest numbers mean that there is no string.
             let from = usize::from(u16::from_le_bytes([o[0], o[1]]));
             let s = table.get(from..).filter(|_| from < 0xfffe)?;
             Some(s[..s.iter().position(|&b| b == 0)?].to_vec())
@@ -104,7 +106,7 @@ impl Terminal {
         let at = names::FLAGS.iter().position(|r| r.1 == code);
         at.and_then(|i| self.flags.get(i)).copied().unwrap_or(false)
     }
-    /// The number with that termcap code; -1 if the terminal has none, or there is no such number.
+    /// The number with that termcap code; -1 if the terminal or termcap has none.
     pub fn number(&self, code: &str) -> i32 {
         let at = names::NUMBERS.iter().position(|r| r.1 == code);
         let n = at.and_then(|i| self.numbers.get(i)).copied();
@@ -114,7 +116,7 @@ impl Terminal {
     pub fn string_by_code(&self, code: &str) -> Option<&[u8]> {
         self.string_at(names::STRINGS.iter().position(|r| r.1 == code)?)
     }
-    /// The string with that terminfo name. `Err` if no string is called so.
+    /// The string with that terminfo name. `Err` if there is no such name.
     pub fn string(&self, name: &str) -> Result<Option<&[u8]>, ()> {
         let at = names::STRINGS.iter().position(|r| r.0 == name);
         at.map(|i| self.string_at(i)).ok_or(())
@@ -124,7 +126,7 @@ impl Terminal {
     }
 }
 
-/// A capability without its delays (`$<20>`), as it is sent to a terminal that needs none.
+/// A capability without its delays (`$<20>`), for a terminal that needs none.
 pub fn without_delays(s: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(s.len());
     let mut rest = s;
@@ -143,12 +145,13 @@ pub fn without_delays(s: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes that filling in may give, and digits that it may pad a number to: capabilities are short.
+/// Maximum number of bytes that filling in may produce, and of digits to which it may pad a number.
+/// Capabilities are short.
 const MAX_OUTPUT: usize = 4096;
 const MAX_PAD: usize = 256;
 
-/// Fills in the parameters of a string, as terminfo(5) says: `%p1` pushes a parameter, `%d` prints what is on top, `%?…%t…%e…%;`
-/// chooses.
+/// Fills in the parameters of a string by the rules of terminfo(5): `%p1` pushes a parameter, `%d`
+/// prints the top of the stack, `%?…%t…%e…%;` chooses.
 pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
     let mut p = parameters;
     let mut vars = [0i64; 52];
@@ -203,15 +206,12 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
                 at += 2;
             }
             b'{' => {
-                let mut n = 0i64;
-                while let Some(d) = s.get(at).filter(|d| d.is_ascii_digit()) {
-                    n = n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
-                    at += 1;
-                }
-                at += 1;
-                stack.push(n);
+                let digits = s[at..].iter().take_while(|d| d.is_ascii_digit());
+                let add = |n: i64, d: &u8| n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
+                at += digits.clone().count() + 1;
+                stack.push(digits.fold(0, add));
             }
-            // The lengths of strings: there are no strings among the parameters.
+            // The length of a string: no parameter is a string.
             b'l' => {
                 pop();
                 stack.push(0);
@@ -227,21 +227,7 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
             b'+' | b'-' | b'*' | b'/' | b'm' | b'&' | b'|' | b'^' | b'=' | b'<' | b'>' | b'A'
             | b'O' => {
                 let (y, x) = (pop(), pop());
-                stack.push(match c {
-                    b'+' => x.wrapping_add(y),
-                    b'-' => x.wrapping_sub(y),
-                    b'*' => x.wrapping_mul(y),
-                    b'/' => x.checked_div(y).unwrap_or(0),
-                    b'm' => x.checked_rem(y).unwrap_or(0),
-                    b'&' => x & y,
-                    b'|' => x | y,
-                    b'^' => x ^ y,
-                    b'=' => i64::from(x == y),
-                    b'<' => i64::from(x < y),
-                    b'>' => i64::from(x > y),
-                    b'A' => i64::from(x != 0 && y != 0),
-                    _ => i64::from(x != 0 || y != 0),
-                });
+                stack.push(binary(c, x, y));
             }
             b'?' | b';' => {}
             b't' => {
@@ -268,7 +254,26 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
     out
 }
 
-/// Where a branch that is passed over ends: behind its `%;`, or its `%e` where `stop_at_else`.
+/// The value of a binary operation.
+fn binary(op: u8, x: i64, y: i64) -> i64 {
+    match op {
+        b'+' => x.wrapping_add(y),
+        b'-' => x.wrapping_sub(y),
+        b'*' => x.wrapping_mul(y),
+        b'/' => x.checked_div(y).unwrap_or(0),
+        b'm' => x.checked_rem(y).unwrap_or(0),
+        b'&' => x & y,
+        b'|' => x | y,
+        b'^' => x ^ y,
+        b'=' => i64::from(x == y),
+        b'<' => i64::from(x < y),
+        b'>' => i64::from(x > y),
+        b'A' => i64::from(x != 0 && y != 0),
+        _ => i64::from(x != 0 || y != 0),
+    }
+}
+
+/// The end of a skipped branch: behind its `%;`, or its `%e` if `stop_at_else`.
 fn after_branch(s: &[u8], mut at: usize, stop_at_else: bool) -> usize {
     let mut depth = 0;
     while at + 1 < s.len() {
@@ -330,7 +335,7 @@ fn print(out: &mut Vec<u8>, format: &[u8], conversion: u8, v: i64) {
         b'o' => (if alternate { "0" } else { "" }, format!("{:o}", v as u32)),
         b'x' => (if alternate { "0x" } else { "" }, format!("{:x}", v as u32)),
         b'X' => (if alternate { "0X" } else { "" }, format!("{:X}", v as u32)),
-        // There are no strings among the parameters, and nothing else is a format.
+        // No parameter is a string, and nothing else is a format.
         _ => return,
     };
     let least = precision.unwrap_or(if zero && !left {

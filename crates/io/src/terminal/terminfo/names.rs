@@ -1,10 +1,10 @@
-//! The capabilities of terminals, in the order in which a compiled description has them: the name that terminfo calls one by,
-//! the one of termcap, and the long one.
+//! The capabilities of terminals, in the order of a compiled description: terminfo name, termcap
+//! code, long name.
 
-/// A capability: its name, its code in termcap, its long name.
+/// A capability: its terminfo name, its termcap code, its long name.
 pub type Row = (&'static str, &'static str, &'static str);
 
-/// The properties that a terminal has or has not.
+/// Flags of a terminal.
 #[rustfmt::skip]
 pub const FLAGS: &[Row] = &[
     ("bw", "bw", "auto_left_margin"),
@@ -97,7 +97,7 @@ pub const NUMBERS: &[Row] = &[
     ("OTkn", "kn", "number_of_function_keys"),
 ];
 
-/// Strings, which are sent to the terminal or come from it.
+/// Strings that are sent to the terminal or come from it.
 #[rustfmt::skip]
 pub const STRINGS: &[Row] = &[
     ("cbt", "bt", "back_tab"),

@@ -1,41 +1,44 @@
-//! Files that lie in the executable itself, behind the program, as `purlin build` puts them there.
+//! Embedded files: files that lie in the executable itself, behind the program, where `purlin
+//! build` puts them.
 //!
-//! They are seen below [`ROOT`], where no other file can be: what stands before is a file and no folder, so the system would answer
-//! `enotdir`. They can be read, and nothing else. Whoever asks gets bytes that are mapped; who needs a descriptor (an open file, a
-//! native library, a program to start) gets one of a file in memory ([`descriptor`]).
+//! They appear below [`ROOT`], where no other file can be: that path is a file and no folder, so
+//! the system itself would answer `enotdir` there. They can only be read. Most readers get the
+//! mapped bytes. A reader that needs a descriptor (an open file, a native library, a program to
+//! start) gets that of a file in memory ([`descriptor`]).
 //!
 //! # Invariants
 //! * [`set`] is called once, before any other thread runs, or never.
-//! * Names are sorted, without doubles; a folder is whatever names go on from.
+//! * Names are sorted and unique. A folder exists wherever a name continues behind a slash.
 
 use std::ffi::CString;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// Where they are seen.
+/// The path below which embedded files appear.
 pub const ROOT: &str = "/proc/self/exe";
 
-/// A file: its name without the root and the slash behind it, its bytes, and whether it is a program.
-pub struct Inside {
+/// An embedded file: its name relative to the root, its bytes, and whether it can be executed.
+pub struct EmbeddedFile {
     pub name: &'static str,
     pub bytes: &'static [u8],
     pub is_program: bool,
 }
 
-static FILES: OnceLock<Vec<Inside>> = OnceLock::new();
+static FILES: OnceLock<Vec<EmbeddedFile>> = OnceLock::new();
 
-/// The files, sorted by their names.
-pub fn set(files: Vec<Inside>) {
+/// Sets the files, which are sorted by name.
+pub fn set(files: Vec<EmbeddedFile>) {
     debug_assert!(files.is_sorted_by(|a, b| a.name < b.name));
     let _ = FILES.set(files);
 }
 
 pub enum Found {
-    File(&'static Inside),
+    File(&'static EmbeddedFile),
     Folder,
 }
 
-/// The name that a path leads to, without `.`, `..` and doubled slashes. None if it doesn't lead inside.
+/// Returns the name that a path leads to, without `.`, `..` and doubled slashes. None if the path
+/// leads elsewhere.
 fn name_of(path: &[u8]) -> Option<Vec<u8>> {
     let rest = path.strip_prefix(ROOT.as_bytes())?;
     if !rest.is_empty() && rest[0] != b'/' {
@@ -45,7 +48,7 @@ fn name_of(path: &[u8]) -> Option<Vec<u8>> {
     for part in rest.split(|b| *b == b'/') {
         match part {
             b"" | b"." => {}
-            // Out of the root again: some other file.
+            // Leaves the root again: some other file.
             b".." => {
                 parts.pop()?;
             }
@@ -55,12 +58,13 @@ fn name_of(path: &[u8]) -> Option<Vec<u8>> {
     Some(parts.join(&b'/'))
 }
 
-/// The place of the first file whose name is not before `name`.
-fn place(files: &[Inside], name: &[u8]) -> usize {
+/// Index of the first file whose name is not before `name`.
+fn place(files: &[EmbeddedFile], name: &[u8]) -> usize {
     files.partition_point(|f| f.name.as_bytes() < name)
 }
 
-/// The file at a path. None: it leads elsewhere, or nothing is inside at all; the error number where there is nothing.
+/// Finds the file at a path. None if the path leads elsewhere or there are no embedded files; an
+/// error number if nothing has that name.
 pub fn find(path: &[u8]) -> Option<Result<Found, i32>> {
     let files = FILES.get()?;
     let name = name_of(path)?;
@@ -72,7 +76,7 @@ pub fn find(path: &[u8]) -> Option<Result<Found, i32>> {
     if !below(files, &name).is_empty() {
         return Some(Ok(Found::Folder));
     }
-    // Something below a file.
+    // A name below a file.
     let above = name.iter().enumerate().filter(|(_, b)| **b == b'/');
     for (end, _) in above {
         let at = place(files, &name[..end]);
@@ -87,17 +91,17 @@ pub fn find(path: &[u8]) -> Option<Result<Found, i32>> {
 }
 
 /// The files below a folder.
-fn below<'a>(files: &'a [Inside], name: &[u8]) -> &'a [Inside] {
+fn below<'a>(files: &'a [EmbeddedFile], name: &[u8]) -> &'a [EmbeddedFile] {
     if name.is_empty() {
         return files;
     }
     let from = place(files, &[name, b"/"].concat());
-    // The sign after the slash comes after all that goes on with one.
+    // The byte after the slash sorts after every name that continues with a slash.
     let to = place(files, &[name, &[b'/' + 1]].concat());
     &files[from..to.max(from)]
 }
 
-/// The names in a folder, without doubles.
+/// The names in a folder, each once.
 pub fn list(path: &[u8]) -> Option<Result<Vec<&'static str>, i32>> {
     match find(path)? {
         Err(e) => return Some(Err(e)),
@@ -117,7 +121,7 @@ pub fn list(path: &[u8]) -> Option<Result<Vec<&'static str>, i32>> {
     Some(Ok(names))
 }
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 pub fn read(path: &[u8]) -> Option<Result<&'static [u8], i32>> {
     Some(match find(path)? {
         Ok(Found::File(f)) => Ok(f.bytes),
@@ -126,9 +130,9 @@ pub fn read(path: &[u8]) -> Option<Result<&'static [u8], i32>> {
     })
 }
 
-/// A descriptor of a file in memory with these bytes, which nobody can change.
+/// Returns a descriptor of a sealed file in memory with these bytes, which nobody can change.
 #[cfg(target_os = "linux")]
-pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
+pub fn descriptor(file: &EmbeddedFile) -> Result<OwnedFd, i32> {
     let errno = || {
         let e = std::io::Error::last_os_error();
         e.raw_os_error().unwrap_or(libc::EIO)
@@ -136,7 +140,7 @@ pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
     let short = file.name.rsplit('/').next().unwrap_or_default();
     let name =
         CString::new(short.get(..short.len().min(200)).unwrap_or_default()).unwrap_or_default();
-    // SAFETY: a string; the descriptor is nobody else's.
+    // SAFETY: a terminated string; the new descriptor belongs to nobody else.
     let owned = unsafe {
         let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         if fd < 0 {
@@ -147,7 +151,7 @@ pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
     let fd = std::os::fd::AsRawFd::as_raw_fd(&owned);
     let mut left = file.bytes;
     while !left.is_empty() {
-        // SAFETY: bytes that are mapped, and a descriptor in hand.
+        // SAFETY: mapped bytes and an open descriptor.
         let n = unsafe { libc::write(fd, left.as_ptr().cast(), left.len()) };
         match n {
             n if n > 0 => left = &left[n as usize..],
@@ -155,7 +159,7 @@ pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
             _ => return Err(errno()),
         }
     }
-    // SAFETY: plain calls with a descriptor in hand.
+    // SAFETY: plain calls on an open descriptor.
     unsafe {
         libc::fchmod(fd, if file.is_program { 0o555 } else { 0o444 });
         libc::lseek(fd, 0, libc::SEEK_SET);
@@ -166,14 +170,15 @@ pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
     Ok(owned)
 }
 
-/// Elsewhere there are no files in memory.
+/// Other systems have no files in memory.
 #[cfg(not(target_os = "linux"))]
-pub fn descriptor(_: &Inside) -> Result<OwnedFd, i32> {
+pub fn descriptor(_: &EmbeddedFile) -> Result<OwnedFd, i32> {
     Err(libc::ENOTSUP)
 }
 
-/// The path by which the system opens a file that lies inside: that of a descriptor, which stays open as long as the process, since
-/// a library loader takes two of one path for one. None: the path leads elsewhere.
+/// Returns a path by which the system can open an embedded file: that of a descriptor. The
+/// descriptor stays open for the life of the process, because a library loader takes two libraries
+/// of one path for the same. None if the path leads elsewhere.
 pub fn system_path(path: &[u8]) -> Option<Result<CString, i32>> {
     use std::os::fd::IntoRawFd;
     Some(match find(path)? {
@@ -186,13 +191,13 @@ pub fn system_path(path: &[u8]) -> Option<Result<CString, i32>> {
     })
 }
 
-/// The answer of `stat`.
+/// The result of `stat`.
 pub fn status(path: &[u8]) -> Option<Result<libc::stat, i32>> {
     let found = match find(path)? {
         Ok(found) => found,
         Err(e) => return Some(Err(e)),
     };
-    // SAFETY: all zeros are a value of it.
+    // SAFETY: all zeros are a valid value of it.
     let mut st: libc::stat = unsafe { std::mem::zeroed() };
     st.st_nlink = 1;
     match found {
@@ -222,7 +227,7 @@ mod tests {
 
     #[test]
     fn files_and_folders() {
-        let file = |name, bytes| Inside {
+        let file = |name, bytes| EmbeddedFile {
             name,
             bytes,
             is_program: false,

@@ -1,40 +1,42 @@
-//! The memory of counted binaries: large blocks that were freed last are kept for the next ones.
+//! The memory of counted binaries: large blocks freed last are kept for the next ones.
 //!
-//! Files, sockets and other nodes often give one large binary after the other, made by one thread and freed by
-//! another. The C library gives such a block back to the system, or cuts it up; and each page of a fresh one that is touched costs as
-//! much as filling it. So blocks are kept, pages and all: at most [`KEPT_BYTES`], and not beyond two rounds of upkeep
-//! ([`release_unused`]). One that is wanted takes the place of a kept one that is up to an eighth larger, and one that is made
-//! smaller by less than that stays as it is: how large it is says the C library.
+//! Files, sockets and other nodes often deliver one large binary after the other, made by one
+//! thread and freed by another. The C library gives such a block back to the system, or cuts it up;
+//! and touching a page of a fresh block costs as much as filling it. So blocks are kept, pages and
+//! all: at most [`KEPT_BYTES`], and for at most two rounds of upkeep ([`release_unused`]). A
+//! request takes a kept block that is up to an eighth larger, and a block that shrinks by less than
+//! that stays as it is: the C library knows its size.
 //!
-//! With a fence ([`crate::fence`]) all blocks come from there, and in the stress mode nothing is kept.
+//! With a fence ([`crate::fence`]) all blocks come from there, and in stress mode nothing is kept.
 
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{asked, gives_back, is_crowded};
+use crate::pressure::{gives_back, is_crowded, note_allocation};
 use crate::stress::stress;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::alloc::Layout;
 use std::ops::RangeInclusive;
 
-/// Sizes of blocks that are kept. Smaller ones the C library keeps itself; what is larger is seldom, and much to keep.
+/// Sizes of blocks that are kept. The C library keeps smaller ones itself; larger ones are rare,
+/// and much to keep.
 const SIZES: RangeInclusive<usize> = 1 << 17..=1 << 23;
-/// Bytes that are kept; and where there is a crowd of processes.
+/// Maximum number of bytes kept, normally and in a crowd of processes.
 const KEPT_BYTES: usize = 16 << 20;
 const KEPT_IN_CROWD: usize = 4 << 20;
 
-/// Blocks of as many bytes and more are asked for in large pages, where the system has any: each fault brings as much as 512 do
-/// otherwise.
+/// Blocks of at least this many bytes use large pages, if the system has any: one fault brings as
+/// much as 512 otherwise.
 const LARGE_PAGES: usize = 4 << 20;
 
-/// Bytes that a block for so many may have more.
+/// Number of bytes by which a block for `bytes` bytes may be too large.
 fn slack(bytes: usize) -> usize {
     bytes / 8
 }
 
-/// Freed blocks.
+/// Freed blocks that are kept.
 struct Kept {
-    /// Where, bytes, and in which round it was freed; the last one freed is the last.
+    /// Address, bytes, and the round in which each was freed; the last one freed is the last.
     blocks: Vec<(usize, usize, u32)>,
     bytes: usize,
     round: u32,
@@ -54,7 +56,7 @@ impl Kept {
     }
 }
 
-/// Blocks to be given back, once the lock is free.
+/// Blocks to be given back once the lock is free.
 type Gone = SmallVec<[usize; 8]>;
 
 fn give_back(gone: Gone) {
@@ -64,13 +66,15 @@ fn give_back(gone: Gone) {
     }
 }
 
-/// Bytes of a block of the C library, all of which may be written. None: it doesn't tell.
+/// Number of bytes of a block of the C library, all of which may be written. None if it does not
+/// report that.
 ///
 /// # Safety
 /// `p` was allocated by the C library, and is not freed yet.
 unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     #[cfg(target_os = "linux")]
-    return Some(libc::malloc_usable_size(p.cast()));
+    // SAFETY: by the contract, it is a live block of the C library.
+    return Some(unsafe { libc::malloc_usable_size(p.cast()) });
     #[cfg(not(target_os = "linux"))]
     {
         let _ = p;
@@ -78,16 +82,16 @@ unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     }
 }
 
-/// A block of that layout, for a counted binary; null: there is no memory.
+/// Allocates a block with that layout for a counted binary; null if there is no memory.
 pub(crate) fn allocate(l: Layout) -> *mut u8 {
     if fence::on() {
         // SAFETY: the layout of a counted binary has a size.
         return unsafe { fence::allocate(Kind::Binary, l) };
     }
-    // Its head needs no more than what the C library aligns anything to.
+    // Its head needs no more alignment than the C library gives to any block.
     debug_assert!(l.align() <= 8);
     if l.size() >= *SIZES.start() {
-        asked(l.size());
+        note_allocation(l.size());
     }
     let kept = match SIZES.contains(&l.size()) {
         true => take(l.size()),
@@ -104,8 +108,8 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
     })
 }
 
-/// Asks for large pages behind a large block, before anything is in it. (The system is slow at moving some that are there, as it does
-/// where a block grows.)
+/// Asks for large pages for a large block before anything is in it. (Moving existing large pages is
+/// slow, as happens when a block grows.)
 #[inline]
 pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
     if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() {
@@ -116,43 +120,51 @@ pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
 /// Frees a block.
 ///
 /// # Safety
-/// It came from [`allocate`] or [`reallocate`], for that layout, and is not used afterwards.
+/// It came from [`allocate`] or [`reallocate`] for that layout, and is not used afterwards.
 pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
-    if fence::on() {
-        return fence::deallocate(p, l);
+    // SAFETY: by the contract: it goes back to where it came from.
+    unsafe {
+        if fence::on() {
+            return fence::deallocate(p, l);
+        }
+        if SIZES.contains(&l.size()) && keep(p) {
+            return;
+        }
+        counts::add(|c| &c.blocks, usize::MAX);
+        libc::free(p.cast());
     }
-    if SIZES.contains(&l.size()) && keep(p) {
-        return;
-    }
-    counts::add(|c| &c.blocks, usize::MAX);
-    libc::free(p.cast());
 }
 
-/// Makes a block larger or smaller, moving it. Null: there is no memory, and the block is as it was. Not for use with a fence.
+/// Resizes a block, moving it. Null if there is no memory: the block is as it was. Not for use with
+/// a fence.
 ///
 /// # Safety
-/// `p` came from [`allocate`] or this, for `bytes` bytes, and is not used afterwards, if there is a result.
+/// `p` came from [`allocate`] or this, for `bytes` bytes, and is not used afterwards, if there is a
+/// result.
 pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8 {
     let large = SIZES.contains(&bytes);
-    if large
-        && let Some(there) = size_of_block(p)
-        && (new..=new + slack(new)).contains(&there)
-    {
-        return p;
+    // SAFETY: by the contract; without a fence the block is the C library's.
+    unsafe {
+        if large
+            && let Some(there) = size_of_block(p)
+            && (new..=new + slack(new)).contains(&there)
+        {
+            return p;
+        }
+        if new >= *SIZES.start() {
+            note_allocation(new.saturating_sub(bytes));
+        }
+        libc::realloc(p.cast(), new).cast()
     }
-    if new >= *SIZES.start() {
-        asked(new.saturating_sub(bytes));
-    }
-    libc::realloc(p.cast(), new).cast()
 }
 
-/// A kept block of so many bytes, or a little more, which the caller owns; what is in it is as good as not initialised.
+/// Takes a kept block of `bytes` bytes or a little more; its contents count as uninitialised.
 #[cold]
 #[inline(never)]
 fn take(bytes: usize) -> Option<*mut u8> {
     let mut k = KEPT.lock();
     let fits = |b: &(usize, usize, u32)| (bytes..=bytes + slack(bytes)).contains(&b.1);
-    // The one that was freed last is the most likely to be in the processor's caches.
+    // The one freed last is the most likely to be in the processor's caches.
     let i = k.blocks.iter().rposition(fits)?;
     let at = k.remove(i);
     drop(k);
@@ -160,7 +172,7 @@ fn take(bytes: usize) -> Option<*mut u8> {
     Some(at as *mut u8)
 }
 
-/// Keeps a block. False: it is to be freed.
+/// Keeps a block. Returns false if it has to be freed.
 ///
 /// # Safety
 /// As for [`deallocate`]: if it is kept the caller forgets it.
@@ -171,7 +183,9 @@ unsafe fn keep(p: *mut u8) -> bool {
         true => KEPT_IN_CROWD,
         false => KEPT_BYTES,
     };
-    let Some(bytes) = size_of_block(p) else {
+    // SAFETY: by the contract, it is a block of the C library.
+    let bytes = unsafe { size_of_block(p) };
+    let Some(bytes) = bytes else {
         return false;
     };
     if bytes > most || stress() || gives_back() {
@@ -192,7 +206,8 @@ unsafe fn keep(p: *mut u8) -> bool {
     true
 }
 
-/// Gives back what has been kept since the last round; a round begins with each call. True if something is still kept.
+/// Gives back what has been kept since the last round; each call begins a round. Returns whether
+/// something is still kept.
 pub fn release_unused() -> bool {
     let mut gone = Gone::new();
     let kept = {
@@ -208,7 +223,7 @@ pub fn release_unused() -> bool {
     kept
 }
 
-/// Bytes of the freed blocks that are kept.
+/// Number of bytes of the freed blocks that are kept.
 pub fn kept_bytes() -> usize {
     KEPT.lock().bytes
 }
@@ -221,7 +236,7 @@ mod tests {
         Layout::from_size_align(bytes, 8).expect("a size")
     }
 
-    // One after the other: what is kept is common to all threads.
+    // One after the other: all threads share the kept blocks.
     #[test]
     fn large_blocks_are_kept_for_the_next_and_not_for_long() {
         const N: usize = 1_000_000;
@@ -231,7 +246,7 @@ mod tests {
             p.add(N - 1).write(7);
             deallocate(p, layout(N));
             assert!(kept_bytes() >= N);
-            // Too small for this, and much too large for that.
+            // Too small for this one, and much too large for that one.
             let (a, b) = (allocate(layout(N + N / 2)), allocate(layout(N / 2)));
             assert!(a != p && b != p);
             let q = allocate(layout(N - N / 20));
@@ -245,7 +260,7 @@ mod tests {
             let q = reallocate(q, N - N / 30, 100);
             assert!(!q.is_null());
             deallocate(q, layout(100));
-            // As much as fits: those that were freed first have gone.
+            // As much as fits: the blocks freed first are gone.
             let all: Vec<_> = (0..40).map(|_| allocate(layout(N))).collect();
             all.iter().for_each(|p| deallocate(*p, layout(N)));
             assert!((KEPT_BYTES - 2 * N..=KEPT_BYTES).contains(&kept_bytes()));

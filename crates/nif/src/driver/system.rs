@@ -1,5 +1,5 @@
-//! The rest of `erl_driver.h`: threads and locks, which are those of libraries; time, the
-//! environment, libraries, what is known of the system.
+//! The rest of `erl_driver.h`: threads and locks, which are those of NIF libraries; time,
+//! environment variables, dynamic libraries, system information.
 
 use super::abi::Now;
 use crate::abi::SysInfo;
@@ -22,7 +22,9 @@ exported! {
     fn erl_drv_cond_broadcast(c: *mut Cond) { threads::enif_cond_broadcast(c) }
     fn erl_drv_cond_wait(c: *mut Cond, m: *mut Mutex) { threads::enif_cond_wait(c, m) }
     fn erl_drv_cond_name(c: *mut Cond) -> *mut c_char { threads::enif_cond_name(c) }
-    fn erl_drv_rwlock_create(name: *const c_char) -> *mut RwLock { threads::enif_rwlock_create(name) }
+    fn erl_drv_rwlock_create(name: *const c_char) -> *mut RwLock {
+        threads::enif_rwlock_create(name)
+    }
     fn erl_drv_rwlock_destroy(l: *mut RwLock) { threads::enif_rwlock_destroy(l) }
     fn erl_drv_rwlock_tryrlock(l: *mut RwLock) -> c_int { threads::enif_rwlock_tryrlock(l) }
     fn erl_drv_rwlock_rlock(l: *mut RwLock) { threads::enif_rwlock_rlock(l) }
@@ -31,20 +33,29 @@ exported! {
     fn erl_drv_rwlock_rwlock(l: *mut RwLock) { threads::enif_rwlock_rwlock(l) }
     fn erl_drv_rwlock_rwunlock(l: *mut RwLock) { threads::enif_rwlock_rwunlock(l) }
     fn erl_drv_rwlock_name(l: *mut RwLock) -> *mut c_char { threads::enif_rwlock_name(l) }
-    fn erl_drv_tsd_key_create(name: *const c_char, to: *mut c_int) -> c_int { threads::enif_tsd_key_create(name, to) }
+    fn erl_drv_tsd_key_create(name: *const c_char, to: *mut c_int) -> c_int {
+        threads::enif_tsd_key_create(name, to)
+    }
     fn erl_drv_tsd_key_destroy(key: c_int) { threads::enif_tsd_key_destroy(key) }
     fn erl_drv_tsd_set(key: c_int, data: *mut c_void) { threads::enif_tsd_set(key, data) }
     fn erl_drv_tsd_get(key: c_int) -> *mut c_void { threads::enif_tsd_get(key) }
-    fn erl_drv_thread_opts_create(name: *const c_char) -> *mut Options { threads::enif_thread_opts_create(name) }
+    fn erl_drv_thread_opts_create(name: *const c_char) -> *mut Options {
+        threads::enif_thread_opts_create(name)
+    }
     fn erl_drv_thread_opts_destroy(o: *mut Options) { threads::enif_thread_opts_destroy(o) }
     fn erl_drv_thread_create(
-        name: *const c_char, to: *mut *mut Thread, run: Option<ThreadFn>, arg: *mut c_void, o: *const Options,
+        name: *const c_char, to: *mut *mut Thread, run: Option<ThreadFn>,
+        arg: *mut c_void, o: *const Options,
     ) -> c_int {
         threads::enif_thread_create(name, to, run, arg, o)
     }
     fn erl_drv_thread_self() -> *mut Thread { threads::enif_thread_self() }
-    fn erl_drv_equal_tids(a: *mut Thread, b: *mut Thread) -> c_int { threads::enif_equal_tids(a, b) }
-    fn erl_drv_thread_join(t: *mut Thread, to: *mut *mut c_void) -> c_int { threads::enif_thread_join(t, to) }
+    fn erl_drv_equal_tids(a: *mut Thread, b: *mut Thread) -> c_int {
+        threads::enif_equal_tids(a, b)
+    }
+    fn erl_drv_thread_join(t: *mut Thread, to: *mut *mut c_void) -> c_int {
+        threads::enif_thread_join(t, to)
+    }
     fn erl_drv_thread_name(t: *mut Thread) -> *mut c_char { threads::enif_thread_name(t) }
 
     fn erl_drv_monotonic_time(unit: c_int) -> i64 { crate::system::enif_monotonic_time(unit) }

@@ -1,17 +1,17 @@
-//! Work that is left to whoever holds a lock.
+//! Models work that is left to the holder of a lock.
 
-#[path = "../../io/src/port/asked.rs"]
-mod asked;
+#[path = "../../io/src/port/handoff.rs"]
+mod handoff;
 use purlin_models::{explore, sync};
 
-use asked::Asked;
+use handoff::Handoff;
 use loom::sync::Arc;
 use loom::thread;
 use sync::{AtomicUsize, Mutex, Ordering};
 
 struct Port {
-    asked: Asked,
-    /// Frames that wait, and, by the lock's holder, those that have gone.
+    handoff: Handoff,
+    /// Frames that wait, and those that the lock's holder has sent.
     waiting: AtomicUsize,
     gone: Mutex<usize>,
 }
@@ -19,24 +19,24 @@ struct Port {
 impl Port {
     fn pull(&self) {
         while let Some(mut gone) = self.gone.try_lock() {
-            if self.asked.take() {
+            if self.handoff.take() {
                 *gone += self.waiting.swap(0, Ordering::Relaxed);
             }
             drop(gone);
-            if !self.asked.is_asked() {
+            if !self.handoff.is_requested() {
                 return;
             }
         }
     }
     fn send(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.asked.ask();
+        self.handoff.request();
         self.pull();
     }
-    /// Has the lock for something else.
+    /// Takes the lock for something else.
     fn hold(&self) {
         drop(self.gone.lock());
-        if self.asked.is_asked() {
+        if self.handoff.is_requested() {
             self.pull();
         }
     }
@@ -46,7 +46,7 @@ impl Port {
 fn what_is_left_to_the_holder_is_done() {
     explore("work left to a lock's holder", Some(3), || {
         let p = Arc::new(Port {
-            asked: Asked::new(),
+            handoff: Handoff::new(),
             waiting: AtomicUsize::new(0),
             gone: Mutex::new(0),
         });

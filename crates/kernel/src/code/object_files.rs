@@ -1,5 +1,5 @@
-//! Module files of what is loaded, written to a folder for who reads their debug information after this system has ended. Nothing is written
-//! where no folder was named, and nobody waits for what can't be.
+//! Copies of loaded module files in a folder, for tools that read their debug information after
+//! this system has ended. Nothing is written unless a folder was named, and errors are ignored.
 
 use purlin_term::{Term, atom};
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::sync::OnceLock;
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Bytes of the longest name of a module that gets a file.
+/// Maximum length of the name of a module that gets a file, in bytes.
 const NAME_BYTES: usize = 200;
 
-/// Names the folder. It must be one to which only this user writes. Only the first call does.
+/// Names the folder, to which only this user may write. Only the first call has an effect.
 pub fn write_to(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
 
-/// The name of the file of a module; None for those that make none.
+/// Returns the file name of a module; None if it gets no file.
 pub fn file_name(module: &str) -> Option<String> {
     let may = !module.contains(['/', '\0']) && module.len() <= NAME_BYTES;
     may.then(|| format!("{module}.beam"))
 }
 
-/// A module is being loaded from `object`.
+/// Called when a module is loaded from `object`.
 pub fn prepared(module: Term, object: &[u8]) {
     let Some(folder) = FOLDER.get() else { return };
-    // What it would be read for is in a chunk of its own.
+    // The debug information that readers want is in this chunk.
     if object.windows(4).any(|w| w == b"Dbgi")
         && let Some(name) = file_name(atom::name(module))
     {

@@ -1,4 +1,4 @@
-//! References of this runtime as keys, and how they serve as aliases.
+//! References of this runtime as keys, and their alias modes.
 
 use crate::ids;
 use purlin_term::Term;
@@ -6,13 +6,13 @@ use purlin_term::Term;
 /// A reference of this runtime, as a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefKey {
-    // Two halves: an entry of a set is aligned to four bytes.
+    // Two halves, so that an entry of a set is aligned to four bytes.
     low: u32,
     high: u32,
 }
 
 impl RefKey {
-    /// Out of [`ids::ref_bits`].
+    /// Returns the key with these bits, as [`ids::ref_bits`] gives them.
     #[inline]
     pub fn new(bits: u64) -> RefKey {
         RefKey {
@@ -20,13 +20,13 @@ impl RefKey {
             high: (bits >> 32) as u32,
         }
     }
-    /// The key of a reference; None if it is none that this runtime has made.
+    /// Returns the key of a reference; `None` if this runtime has not made it.
     #[inline]
     pub fn of(t: Term) -> Option<RefKey> {
         let n = t.as_ref_view()?.local_nums()?;
         ids::bits_of(n).map(RefKey::new)
     }
-    /// The numbers of the reference.
+    /// Returns the numbers of the reference.
     #[inline]
     pub fn numbers(self) -> [u32; 3] {
         ids::numbers_of(self.bits())

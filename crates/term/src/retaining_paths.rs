@@ -1,11 +1,12 @@
-//! The shortest ways from some terms to counted binaries and regions.
+//! The shortest paths from some terms to counted binaries and regions.
 //!
-//! A search goes through terms level by level, each once, so the way by which it first comes to a block is a shortest one. A list
-//! counts as one level, and so does a map. It looks at no more terms than it is told.
+//! A search visits terms level by level, each once, so the first path that it finds to a block is a
+//! shortest one. A list counts as one level, and so does a map. It looks at no more terms than the
+//! given limit.
 //!
 //! # Invariants
 //! * Nothing is changed, and nothing is made on any heap: terms must stay as they are meanwhile.
-//! * Literals and what else lies in regions that nobody counts is left out: it belongs to code.
+//! * Literals and everything else in uncounted regions are left out: they belong to code.
 
 use crate::bin::RcBin;
 use crate::region::{is_counted_ptr, is_region_ptr, region_of};
@@ -13,14 +14,14 @@ use crate::word::{Subtag, Term, header_subtag};
 use crate::{map, region};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// From a term to one that it holds.
+/// A step from a term to one that it holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// An element of a tuple, from 1; and the first one, if that is an atom.
     Element(usize, Option<Term>),
     /// An element of a list, from 1.
     Item(usize),
-    /// The tail of a list that is not a list.
+    /// The improper tail of a list.
     Tail,
     /// The value of this key of a map.
     Value(Term),
@@ -30,34 +31,35 @@ pub enum Step {
     Captured(usize, Term, Term),
 }
 
-/// Something outside of heaps that is held.
+/// A block outside of heaps that is held.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Whether it is a region; else it is the block of a binary.
+    /// Whether it is a region; otherwise it is the block of a binary.
     pub region: bool,
-    /// Tells it from others that are alive.
+    /// A number that distinguishes it from others that are alive.
     pub id: usize,
     pub bytes: usize,
-    /// Bytes of a binary's block that the terms which were seen refer to.
+    /// Number of bytes of a binary's block that the visited terms refer to.
     pub used: usize,
-    /// Terms that refer to it.
+    /// Number of terms that refer to it.
     pub times: usize,
-    /// Which of the roots leads to it, and how.
+    /// Index of the root that leads to it, and the path.
     pub root: usize,
     pub path: Vec<Step>,
 }
 
-/// The finds of a search.
+/// The results of a search.
 #[derive(Default)]
 pub struct Found {
     pub held: Vec<Held>,
-    /// Terms that were looked at.
+    /// Number of terms looked at.
     pub looked: usize,
     /// There were more.
     pub stopped: bool,
 }
 
-/// Ranges of a binary's bytes that are told apart; of more than these the sum of their lengths is told.
+/// Maximum number of ranges of a binary's bytes that are recorded; with more, the sum of their
+/// lengths counts.
 const RANGES: usize = 4096;
 
 struct Node {
@@ -79,7 +81,7 @@ struct Search {
     limit: usize,
 }
 
-/// Looks for what `roots` hold, through at most so many terms.
+/// Searches for what `roots` hold, through at most `limit` terms.
 pub fn search(roots: &[Term], limit: usize) -> Found {
     let mut s = Search {
         nodes: Vec::new(),
@@ -107,7 +109,7 @@ pub fn search(roots: &[Term], limit: usize) -> Found {
     found
 }
 
-/// Bytes that some ranges cover.
+/// Number of bytes that some ranges cover.
 fn covered(mut ranges: Vec<(usize, usize)>) -> usize {
     ranges.sort_unstable();
     let (mut sum, mut end) = (0, 0);
@@ -119,7 +121,7 @@ fn covered(mut ranges: Vec<(usize, usize)>) -> usize {
 }
 
 impl Search {
-    /// A term that a node holds.
+    /// Adds a term that a node holds.
     fn add(&mut self, t: Term, parent: usize, step: Step, root: usize) {
         if t.is_immed() {
             return;
@@ -151,7 +153,7 @@ impl Search {
         }
     }
 
-    /// The binary or region that the term of a node holds.
+    /// Looks into the term of a node.
     fn look(&mut self, i: usize) {
         let (t, root) = (self.nodes[i].term, self.nodes[i].root);
         if let Some(elements) = t.as_tuple() {
@@ -187,7 +189,7 @@ impl Search {
             n += 1;
             self.add(head, i, Step::Item(n), root);
             if n > 1 {
-                // Another list may lead here; this one does first.
+                // Another list may lead here; this one came first.
                 self.found.looked += 1;
                 if self.found.looked >= self.limit {
                     self.found.stopped = true;
@@ -274,7 +276,8 @@ fn region_number(t: Term) -> Option<u64> {
     is_counted_ptr(p).then(|| region_of(p).map(region::Region::number))?
 }
 
-/// The counted block that a binary refers to, where in it, and how many bytes; None: it is none, or has its bytes on the heap.
+/// The counted block that a binary refers to, the address in it, and the number of bytes; None if
+/// it has none.
 fn block(t: Term) -> Option<(*const RcBin, usize, usize)> {
     let subtag = t.subtag()?;
     let p = t.ptr();
@@ -337,7 +340,7 @@ mod tests {
             Step::Item(2),
         ];
         assert_eq!(found.held[0].path, path);
-        // No more is looked at than what was said.
+        // It looks at no more terms than the limit.
         let found = search(&[map], 2);
         assert!(found.stopped && found.looked <= 2 && found.held.is_empty());
         // SAFETY: nothing of it is used any more.

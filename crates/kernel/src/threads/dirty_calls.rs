@@ -1,16 +1,29 @@
-//! Processes within a long function on dirty threads, of a library or of this runtime: what arrives at them is acted on meanwhile.
+//! Processes in a long native on a dirty thread, of a library or of this runtime. Their signals are
+//! handled meanwhile.
 //!
-//! Such a function may be long at work. It needs the process that calls it only where it asks the interface for something. So its thread
-//! lends the context for the call ([`lend`]), and each function of the interface that looks at the process holds it ([`hold`]). A watcher
-//! looks at the contexts that are lent. Where signals have arrived, it takes the context and acts on them, as the function has it done
-//! when it asks whether its process is alive. A signal that ends the process ends it for all others then ([`exit::end_within`]). Nothing
-//! that the function may know of moves: who wants the process collected waits until the function has returned.
+//! A NIF may run for long, and needs its process only when it calls functions of `erl_nif.h`. So
+//! its thread lends the context for the call ([`lend`]), and each function of the interface that
+//! accesses the process holds it ([`hold`]). A watcher looks at the lent contexts. If signals have
+//! arrived, it takes the context and handles them, as the NIF does when it asks whether its process
+//! is alive. A signal that ends the process ends it as far as others can tell
+//! ([`exit::end_within`]). Nothing that the NIF may have pointers to moves: requests to collect the
+//! process wait until the NIF has returned.
 //!
-//! A native of this runtime that sees no process, and only makes terms on its heap, need not be
-//! asked: the process is divided for the call ([`open`]). The native keeps its context, with one
-//! half of the heap, and the watcher acts in another context, with the other half
-//! (`purlin_term::twin`). Where the process has ended the native asks for that itself, and breaks
-//! off (`purlin_term::ending`).
+//! A native of this runtime that sees no process, and only builds terms on its heap, need not hold
+//! anything: the process is divided for the call ([`open`]). The native keeps its context, with one
+//! half of the heap, and the watcher works in another context, with the other half
+//! (`purlin_term::heap_halves`). If the process has ended, the native finds out by itself and stops early
+//! (`purlin_term::ending`).
+//!
+//! # Orderings
+//! A dirty thread stores `cx`, `divided` and `process` of its [`Slot`] before it lends the slot,
+//! which is a `Release` store in [`Lend`]. The watcher loads `process` with `Acquire` to see
+//! whether there is anything to do, and reads the rest only after it has taken the slot, which is
+//! an `Acquire` exchange: it sees the values of the current call. A stale `process` does no harm:
+//! cells are never unmapped, and the watcher works for the process in the context. `ended` is a
+//! hint to the native, and `Relaxed`; the thread looks at the process itself after it has taken the
+//! slot back. The fences of [`Parker`] order the store of `process` against the watcher's look
+//! before it sleeps.
 
 use crate::cx::Cx;
 use crate::lifecycle::exit;
@@ -34,31 +47,33 @@ use std::time::Duration;
 struct Slot {
     lend: Lend,
     cx: AtomicPtr<Cx>,
-    /// The process in a call; null: there is none.
+    /// The process in a call; null if there is none.
     process: AtomicPtr<Process>,
-    /// The context is one for others, while a native of this runtime has its own: its first registers name the native.
+    /// Whether `cx` is a twin, while a native of this runtime has its own context. The twin's first
+    /// registers then name the native.
     divided: AtomicBool,
-    /// The process has ended meanwhile.
+    /// Whether the process has ended meanwhile.
     ended: AtomicBool,
 }
 
-/// Those of all threads that have ever made such a call.
+/// The slots of all threads that have ever made such a call.
 static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 thread_local! {
     static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
-    /// The context for others of this dirty thread.
+    /// The twin context of this dirty thread.
     static TWIN: RefCell<Option<Box<Cx>>> = const { RefCell::new(None) };
-    /// The watcher: it acts for a process within a native of this runtime.
+    /// Whether this thread is the watcher and works for a process in a native of this runtime.
     static WITHIN_NATIVE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The watcher sleeps so long between two looks while calls are under way: longer and longer while there is nothing to do.
+/// Bounds of the watcher's sleep between two looks while calls are in progress. It grows while
+/// there is nothing to do.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(8);
-/// In the stress mode.
+/// The same in stress mode.
 const STRESSED: Duration = Duration::from_micros(100);
-/// Looks in vain before it sleeps until there is a call.
+/// Number of looks without a call before the watcher sleeps until there is one.
 const VAIN: u32 = 20;
 
 static WATCHER: LazyLock<Parker> = LazyLock::new(|| {
@@ -80,15 +95,16 @@ fn new_slot() -> &'static Slot {
     slot
 }
 
-/// Calls the function of a library by `f`; others may have the context meanwhile.
+/// Calls a NIF by `f`. The watcher may take the context meanwhile.
 ///
 /// # Safety
-/// `cx` is the context of this thread, a dirty one, at the call of a native function, and is not lent yet. `f` touches it only while it
-/// holds it.
+/// `cx` is the context of this thread, a dirty one, at the call of a NIF, and is not lent yet. `f`
+/// only touches it while it holds it.
 pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     let slot = MINE.get().unwrap_or_else(new_slot);
     slot.cx.store(cx, Ordering::Relaxed);
-    slot.process.store((*cx).proc, Ordering::Release);
+    // SAFETY: by the contract, the context is this thread's.
+    slot.process.store(unsafe { (*cx).proc }, Ordering::Release);
     slot.lend.lend();
     if !crate::os::single::on() {
         WATCHER.unpark();
@@ -99,53 +115,65 @@ pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     r
 }
 
-/// Runs `f`, a part of the native `name` of this runtime; others may act for the process meanwhile. True: it has ended for all others.
+/// Runs `f`, a part of the native `name` of this runtime. The watcher may work for the process
+/// meanwhile. Returns whether the process has ended as far as others can tell.
 ///
 /// # Safety
-/// As for [`lend`]; `f` touches nothing of the process but the heap in this context, on which it only makes terms.
+/// As for [`lend`]; `f` touches nothing of the process except the heap in this context, on which it
+/// only builds terms.
 unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     let cx: *mut Cx = cx.cast();
     let slot = MINE.get().unwrap_or_else(new_slot);
     if !slot.process.load(Ordering::Relaxed).is_null() {
-        // In the midst of a function of a library, which may have the process.
+        // Within a NIF, which may have the process.
         f();
         return false;
     }
-    let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
-    twin.proc = (*cx).proc;
+    // SAFETY: by the contract, the context is this thread's. It is not lent: the twin is.
+    let mut twin = unsafe {
+        let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
+        twin.proc = (*cx).proc;
+        twin.bif_pc = (*cx).bif_pc;
+        (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
+        twin.heap = (*cx).heap.divide();
+        twin
+    };
     twin.dirty = true;
-    twin.bif_pc = (*cx).bif_pc;
     twin.interp.live = 0;
-    (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
     twin.x[..3].copy_from_slice(&[name.0, name.1, Term::small(name.2 as i64)]);
-    twin.heap = (*cx).heap.divide();
     slot.ended.store(false, Ordering::Relaxed);
     slot.divided.store(true, Ordering::Relaxed);
     ending::set(Some(&slot.ended));
-    lend(&raw mut *twin, f);
+    // SAFETY: the twin is this thread's, and `f` doesn't touch it.
+    unsafe { lend(&raw mut *twin, f) };
     ending::set(None);
     slot.divided.store(false, Ordering::Relaxed);
     let others = std::mem::replace(&mut twin.heap, Heap::empty());
-    (*cx).heap.unite(others);
-    (*cx).words_copied += std::mem::take(&mut twin.words_copied);
+    // SAFETY: as above; the twin's heap is the other half of this one.
+    let ended = unsafe {
+        (*cx).heap.unite(others);
+        (*cx).words_copied += std::mem::take(&mut twin.words_copied);
+        (*(*cx).proc).has(EXIT_PENDING)
+    };
     twin.proc = null_mut();
     TWIN.set(Some(twin));
-    (*(*cx).proc).has(EXIT_PENDING)
+    ended
 }
 
-/// Natives open their processes to others from now on.
+/// Lets natives of this runtime open their processes from now on.
 pub(crate) fn begin() {
     reschedule::set_opener(open);
 }
 
-/// The native of this runtime that the process of the context, for which others act, is in the midst of.
+/// Returns the native of this runtime that the process in the context is in, if this thread is the
+/// watcher and works for it.
 pub fn within_native(cx: &Cx) -> Option<Name> {
     let [m, f, n] = [cx.x[0], cx.x[1], cx.x[2]];
     let arity = || n.as_small().unwrap_or(0) as usize;
     WITHIN_NATIVE.get().then(|| (m, f, arity()))
 }
 
-/// This thread has the context that it has lent, until this is dropped.
+/// This thread's hold on the context that it has lent, until it is dropped.
 pub struct Hold(Option<&'static Slot>);
 
 impl Drop for Hold {
@@ -157,7 +185,8 @@ impl Drop for Hold {
     }
 }
 
-/// Takes the context of this thread back for as long as the result lives. Without effect where it isn't lent.
+/// Takes the context of this thread back for as long as the result lives. No effect if it isn't
+/// lent.
 pub fn hold() -> Hold {
     let slot = MINE.get().filter(|s| !s.lend.is_held());
     if let Some(s) = slot {
@@ -176,7 +205,8 @@ fn watch() {
         slots.extend_from_slice(&SLOTS.lock());
         let (mut calls, mut acted) = (false, false);
         for s in &slots {
-            // SAFETY: cells are never unmapped, and the state word is an atomic. Whoever has taken a context may use it.
+            // SAFETY: cells are never unmapped, and the state word is an atomic. A thread that has
+            // taken a context may use it.
             unsafe {
                 let p = s.process.load(Ordering::Acquire);
                 if p.is_null() {
@@ -206,10 +236,11 @@ fn watch() {
     }
 }
 
-/// Acts on what has arrived at the process in a context that this thread has taken. False: there was nothing.
+/// Handles the signals of the process in a context that this thread has taken. Returns false if
+/// there was nothing to do.
 ///
 /// # Safety
-/// A process is in the context, which this thread has taken and holds while this runs.
+/// A process is in the context, which this thread has taken and keeps while this runs.
 unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
     if cx.process().state.load().is_exiting() {
         return false;
@@ -219,7 +250,8 @@ unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
         handle::fetch(cx);
     }
     if cx.process().has(EXIT_PENDING) {
-        exit::end_within(cx);
+        // SAFETY: by the contract, the process is this thread's for now. It has `EXIT_PENDING`.
+        unsafe { exit::end_within(cx) };
         ended.store(true, Ordering::Relaxed);
     }
     true

@@ -1,31 +1,32 @@
-//! Tracers, which are told of events: a process, a port, or functions of a native library.
+//! Tracers, the receivers of trace events: a process, a port, or functions of a native library.
 //!
-//! A tracer module (`erl_tracer` in OTP's documentation) is named with a state, any term, which its functions are given with each event.
-//! The state is copied once, as the tracer is named; all tracees that were named together share that copy.
+//! A tracer module (`erl_tracer` in OTP's documentation) comes with a state, any term, which is
+//! passed to its functions with each event. The state is copied once, when the tracer is set. All
+//! tracees that were set together share that copy.
 
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, copy};
 use std::sync::Arc;
 
-/// See the module head.
+/// See the module documentation.
 #[derive(Clone, Default)]
 pub enum Tracer {
     #[default]
     Nobody,
-    /// A local process or port, which may have gone.
+    /// A local process or port, which may no longer exist.
     Local(Term),
     Module(Arc<OfModule>),
 }
 
-/// The functions of a module that have a library behind them, and what they are given.
+/// A module whose functions are in a native library, and its state.
 pub struct OfModule {
     /// An atom.
     pub module: Term,
     state: OwnedTerm,
 }
 
-// SAFETY: nothing of it changes once it is made.
+// SAFETY: immutable once made.
 unsafe impl Send for OfModule {}
 // SAFETY: as above.
 unsafe impl Sync for OfModule {}
@@ -37,7 +38,7 @@ impl OfModule {
             state: OwnedTerm::copy_of(state),
         })
     }
-    /// Good while this is alive.
+    /// The state, valid while `self` is alive.
     pub fn state(&self) -> Term {
         self.state.term()
     }
@@ -59,7 +60,7 @@ impl Tracer {
     pub fn is_port(&self) -> bool {
         matches!(self, Tracer::Local(t) if t.is_local_port())
     }
-    /// As programs see it: the process or port, or `{Module, State}`; `[]` for nobody.
+    /// The form that programs see: the process or port, or `{Module, State}`; `[]` for none.
     pub fn term(&self, to: &mut dyn Alloc) -> Term {
         match self {
             Tracer::Nobody => NIL,

@@ -1,8 +1,8 @@
-//! What is told of machine code: a log, and an answer to `purlin explain` and `purlin observe`.
+//! Reports about machine code: a log, and the data for `purlin explain` and `purlin observe`.
 //!
-//! With `PURLIN_JIT_LOG=FILE` each function that is compiled, refused or taken back has a line there. How often machine code is
-//! entered, and at which instructions it leaves to the interpreter, is counted too then, and told at the end: nothing is counted
-//! otherwise.
+//! With `PURLIN_JIT_LOG=FILE` the file gets a line for each function that is compiled, refused or
+//! taken back. The log also counts how often machine code is entered, and at which instructions it
+//! exits to the interpreter, and ends with these counts. Without a log nothing is counted.
 
 use super::{OWNER, Owner, State};
 use crate::code::{self, Module};
@@ -24,7 +24,7 @@ pub(super) struct Log {
     began: Instant,
 }
 
-/// The log that `PURLIN_JIT_LOG` asks for.
+/// Opens the log that `PURLIN_JIT_LOG` asks for.
 pub(super) fn log() -> Option<Log> {
     let name = std::env::var_os("PURLIN_JIT_LOG")?;
     match File::create(&name) {
@@ -54,35 +54,37 @@ pub(super) fn name_of(m: &Module, f: &LoweredFunction) -> String {
     format!("{}:{}/{}", quoted(m.name), quoted(name), f.arity)
 }
 
-// How often.
+// Counts.
 
 static ENTER: AtomicUsize = AtomicUsize::new(0);
-/// Entries, and those that were left since the process had used up its reductions, or waits and the like.
+/// Number of entries, of exits because the process had used up its reductions, and of exits because
+/// it waits and the like.
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 static YIELDED: AtomicU64 = AtomicU64::new(0);
 static STOPPED: AtomicU64 = AtomicU64::new(0);
-/// Those that went on at an instruction that has no machine code, by its variant.
+/// Exits at an instruction without a template, by its variant.
 static LEFT: [AtomicU64; VARIANTS] = [const { AtomicU64::new(0) }; VARIANTS];
-/// The same at the entry of a function, and at other places: an instruction of another one that is returned to, or a handler.
+/// Exits at the entry of a function, and at other places: an instruction of another function that
+/// is returned to, or an exception handler.
 static CALLED: AtomicU64 = AtomicU64::new(0);
 static WENT: AtomicU64 = AtomicU64::new(0);
 /// The former by the entry of the function.
 static CALLEES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
-/// Functions of those that are told.
-const TOLD: usize = 20;
+/// Maximum number of functions in the list of those.
+const LISTED: usize = 20;
 
-/// What enters machine code, in the place of the stub at that address: it counts.
+/// Returns the function that enters machine code and counts, instead of the stub at that address.
 pub(super) fn enter_by(stub: u64) -> u64 {
     ENTER.store(stub as usize, Ordering::Relaxed);
     enter as *const () as u64
 }
 
 /// # Safety
-/// As for the stub that it stands in for.
+/// As for the stub that it replaces.
 unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
     let add = |n: &AtomicU64| _ = n.fetch_add(1, Ordering::Relaxed);
     add(&ENTERED);
-    // SAFETY: called as the stub is, whose address this is.
+    // SAFETY: called like the stub, whose address this is.
     let (next, exit) = unsafe {
         let stub: extern "C" fn(*mut Cx, u64) -> u64 =
             std::mem::transmute(ENTER.load(Ordering::Relaxed));
@@ -109,7 +111,7 @@ unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
     next
 }
 
-/// The last lines of the log.
+/// Writes the last lines of the log.
 pub(super) fn at_end() {
     let Some(owner) = OWNER.get() else { return };
     let Some(log) = &owner.log else { return };
@@ -141,8 +143,8 @@ pub(super) fn at_end() {
     }
     let mut callees: Vec<(u64, usize)> = CALLEES.lock().iter().map(|(&e, &n)| (n, e)).collect();
     callees.sort_by_key(|c| std::cmp::Reverse(*c));
-    for (n, entry) in callees.into_iter().take(TOLD) {
-        // What has gone meanwhile has no name.
+    for (n, entry) in callees.into_iter().take(LISTED) {
+        // A function whose module is gone has no name.
         if let Some(f) = function(entry, 0, 0) {
             let _ = writeln!(file, "left {n} times for {}", f.name);
         }
@@ -153,36 +155,37 @@ pub(super) fn at_end() {
     }
 }
 
-// Answers.
+// Reports.
 
-/// A function with machine code, or without.
+/// A function with or without machine code.
 pub struct Function {
     /// `module:function/arity`.
     pub name: String,
-    /// Words of its bytecode.
+    /// Length of its bytecode in words.
     pub words: u32,
-    /// Bytes of its machine code, and microseconds that it took to make.
+    /// Size of its machine code in bytes, and microseconds that it took to make.
     pub bytes: usize,
     pub micros: f64,
 }
 
-/// What there is of machine code.
+/// The state of machine code.
 pub struct Report {
-    /// Bytes that are taken, and at most.
+    /// Bytes in use, and their maximum.
     pub bytes: usize,
     pub limit: usize,
-    /// Functions that have some now; how many got some and lost it again since the start.
+    /// Number of functions that have machine code now; how many got it and lost it again since the
+    /// start.
     pub functions: usize,
     pub made: u64,
     pub taken_back: u64,
     /// Microseconds that all of them took.
     pub micros: f64,
-    /// Functions that were not made since there was no room.
+    /// Number of functions that were not compiled because there was no room.
     pub no_room: u64,
-    /// Those with most machine code, and those that took longest.
+    /// The functions with most machine code, and those that took longest.
     pub largest: Vec<Function>,
     pub slowest: Vec<Function>,
-    /// Functions that stay interpreted, and why; how many there are.
+    /// Functions that stay interpreted, and why; their number.
     pub refused: Vec<(Function, &'static str)>,
     pub refusals: usize,
 }
@@ -239,20 +242,21 @@ impl Owner {
     }
 }
 
-/// What there is of machine code, with so many functions of each kind; none where all is interpreted.
+/// Returns the state of machine code, with at most `top` functions of each kind; `None` if
+/// everything is interpreted.
 pub fn report(top: usize) -> Option<Report> {
     let owner = OWNER.get()?;
     let s = owner.state.lock();
     Some(owner.report(&s, top))
 }
 
-/// How many functions have machine code, their bytes, and the most that there may be.
+/// Returns the number of functions with machine code, their bytes, and the maximum of bytes.
 pub fn totals() -> Option<(usize, usize, usize)> {
     let s = OWNER.get()?.state.lock();
     Some((s.objects.len(), s.memory.taken(), s.memory.limit()))
 }
 
-/// How machine code is made.
+/// Returns how machine code is made.
 pub fn mode() -> &'static str {
     match OWNER.get() {
         None => "off",

@@ -1,25 +1,37 @@
 //! Long lists.
 //!
-//! A list that comes to more than [`MAX_AT_ONCE`] is not queued as it is sent to a plain stream: it would take its own size once
-//! more. It goes out in parts, and its sender waits, so that memory stays bounded however long it is. What a length goes before is
-//! always queued whole.
+//! A list larger than [`MAX_AT_ONCE`] that is sent to a plain stream is not queued whole, because
+//! the queue would need its size once more. It goes out in parts while its sender waits, so that
+//! memory stays bounded however long it is. Output that needs a length in front is always queued
+//! whole.
 //!
-//! # The rest is the port's
-//! Once a list has begun, all of it goes out before anything else does, as if it had been queued at once. Whoever sends it and
-//! can't go on leaves what is left to the port, which gathers it as the queue falls:
+//! # Handing the rest to the port
+//! Once a list has begun, all of it goes out before anything else does, as if it had been queued at
+//! once. A sender that cannot go on leaves the rest to the port, which gathers it as the queue
+//! shrinks:
 //! * a process that ends, or is suspended, in the middle of its list;
 //! * one that may not wait (`nosuspend`, `force`, a limited time);
-//! * one of whose list nothing is taken for seconds ([`STALL_MS`]): it may be who should read it;
-//! * all, where the emulator halts.
+//! * one whose list has made no progress for seconds ([`STALL_MS`]): it may be the one that should
+//!   read it;
+//! * every sender, when the emulator halts.
 //!
-//! The port gets the rest by reference: large parts of it go to a region that sender and port share, once, as those of a
-//! message do.
+//! The port gets the rest by reference. Large parts go once to a region that sender and port share,
+//! like those of a message.
 //!
 //! # Invariants
-//! * There is a transit or a backlog, never both, and nothing that came later is taken while there is one.
-//! * The process of a transit is in [`IN_PARTS`], and stands at `purlin:continue_output(Port, Rest)`, the port by its identifier:
-//!   so the rest is found in its registers whenever it doesn't run.
-//! * A port that is closed with a transit or a backlog goes when they are out.
+//! * There is a transit or a backlog, never both, and nothing that came later is taken while there
+//!   is one.
+//! * The process of a transit is in [`IN_PARTS`] and stands at `purlin:continue_output(Port,
+//!   Rest)`, with the port as an identifier. So its registers hold the rest whenever it does not
+//!   run.
+//! * A port that is closed with a transit or a backlog goes away when they are out.
+//!
+//! # Orderings
+//! `SENDERS` is the size of [`IN_PARTS`], stored under its mutex, so its values follow the order of
+//! the lock. Only the process itself, or a task that runs in it, asks for its own entry. Its
+//! insertion happens before that load, because schedulers synchronise when a process moves between
+//! them. Later stores by other processes count this entry too. So the load cannot read zero while
+//! the entry exists, and sequential consistency is more than needed.
 
 use super::{Core, How, Outcome, Port, Reference, held, lookup, outbox, take_reference};
 use crate::cx::{Cx, Fail};
@@ -36,36 +48,38 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Most parts, and merged bytes, of a list that is queued at once, which takes sixteen megabytes and thirty-two. A sender gets on
-/// at once then, as in stock, which programs rely on that read what they cause to be sent.
+/// Maximum parts and merged bytes of a list that is queued at once; these take sixteen and
+/// thirty-two megabytes. Up to that size a sender continues at once, as in stock. Programs that
+/// read what they cause to be sent rely on it.
 pub(super) const MAX_AT_ONCE: (usize, usize) = (512 * 1024, 32 << 20);
-/// Open lists cost room in what is left: the rest of a list as deep as this goes at once.
+/// Maximum nesting depth of a list that is sent in parts, because open lists take room in the rest.
+/// The rest of a deeper list is gathered at once.
 const MAX_DEPTH: usize = 16 * 1024;
-/// Bytes of a long list that are sent before somebody else gets a turn.
+/// Number of bytes of a long list that are sent before other work gets a turn.
 const TURN_BYTES: usize = 1 << 20;
-/// How often it is looked whether anything of a list was taken; if not, it is left to the port.
+/// Interval at which a list is checked for progress. Without progress it is left to the port.
 const STALL_MS: u64 = 2_500;
 
-/// A list that is sent in parts by a process which waits.
+/// A list that a waiting process sends in parts.
 pub(super) struct Transit {
     pub sender: Term,
     /// Bytes that are not gathered yet.
     left: usize,
     number: u32,
-    /// Bytes gathered and queued when the port looked whether it gets on.
+    /// Bytes gathered and queued at the last check for progress.
     seen: (u64, usize),
 }
 
 /// A list that the port sends in parts by itself.
 pub(super) struct Backlog {
-    /// None while it is gathered.
+    /// None while it is being gathered.
     rest: Option<Remainder>,
     /// Bytes that are not gathered yet.
     left: usize,
 }
 
 impl super::Base {
-    /// Whether there is more of a list than was gathered.
+    /// Whether part of a list is not gathered yet.
     pub fn has_more(&self) -> bool {
         self.transit.is_some() || self.backlog.is_some()
     }
@@ -74,14 +88,14 @@ impl super::Base {
         let transit = self.transit.as_ref().map_or(0, |t| t.left);
         transit + self.backlog.as_ref().map_or(0, |b| b.left)
     }
-    /// Nothing more can be sent of the list that is under way. The process that is in the middle of it.
+    /// Gives up the list that is being sent. Returns the process in the middle of it.
     pub fn cut_short(&mut self) -> Option<Term> {
         self.backlog = None;
         let sender = self.transit.take()?.sender;
         self.wake_all();
         Some(sender)
     }
-    /// The rest that the port has taken over can't be sent.
+    /// Gives up the rest that the port has taken over.
     pub fn drop_backlog(&mut self) {
         self.backlog = None;
     }
@@ -89,7 +103,7 @@ impl super::Base {
     pub fn sender_of_list(&self) -> Option<Term> {
         self.transit.as_ref().map(|t| t.sender)
     }
-    /// So many bytes of the list that is under way were gathered.
+    /// Counts gathered bytes of the list that is being sent.
     fn gathered(&mut self, n: usize) {
         if let Some(t) = &mut self.transit {
             t.left = t.left.saturating_sub(n);
@@ -102,32 +116,32 @@ impl super::Base {
     }
 }
 
-/// How much of a backlog is gathered.
+/// How much of a backlog to gather.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pump {
-    /// The port takes more until it is busy, within a turn.
+    /// Until the port is busy or the turn is over.
     UntilBusy,
-    /// A turn.
+    /// One turn.
     Turn,
     /// All of it.
     All,
 }
 
-/// The outcome of the beginning of a long list.
+/// The outcome of beginning a long list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
     Gone,
     /// The port is busy, and the caller did not want to wait.
     Busy,
-    /// It goes out in parts.
+    /// The list goes out in parts.
     InParts,
-    /// It is to be handed over whole.
+    /// The list must be handed over whole.
     HandOver,
 }
 
 impl Port {
-    /// The outcome of an output to the port that isn't taken now. Waits (`Fail::Wait`) if the port is busy, unless `how` says
-    /// otherwise.
+    /// The outcome of an output that the port does not take now, if so. Waits (`Fail::Wait`) if the
+    /// port is busy, unless `how` says otherwise.
     pub(super) fn refuses(
         &self,
         core: &mut Core,
@@ -141,7 +155,7 @@ impl Port {
         if how.force && !how.message && !driver.may_force() {
             return Ok(Some(Outcome::Unsupported));
         }
-        // It is queued behind what is there.
+        // The output is queued behind the backlog.
         if c.base.backlog.is_some() && (how.force || driver.has_deadline()) {
             self.pump(core, Pump::All);
         }
@@ -159,14 +173,14 @@ impl Port {
         if how.force
             && let Some(t) = &base.transit
         {
-            outbox::ask_rest(t.sender, sender_stops);
+            outbox::ask_rest(t.sender, request_rest);
         }
         base.wait(caller);
         crate::events::sink().waits_for_port(caller, self.id);
         Err(Fail::Wait)
     }
 
-    /// Begins to send a list of so many bytes.
+    /// Begins to send a list of `bytes` bytes.
     fn begin_parts(
         self: &Arc<Self>,
         caller: Term,
@@ -209,12 +223,12 @@ impl Port {
         if now {
             return Ok(Begun::HandOver);
         }
-        look_again(Arc::downgrade(self), number);
+        check_progress_later(Arc::downgrade(self), number);
         Ok(Begun::InParts)
     }
 
-    /// Sends the next parts of a list: what is left of it, None when it is over. Waits (`Fail::Wait`) while the port is
-    /// busy.
+    /// Sends the next parts of a list. Returns the rest, or None at the end. Waits (`Fail::Wait`)
+    /// while the port is busy.
     fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
         let caller = cx.self_pid();
         let _state = msacc::within(State::Port);
@@ -225,7 +239,7 @@ impl Port {
             return Ok(None);
         };
         if !c.base.is_sent_by(caller) {
-            // It has failed, and been told, or the port has the rest.
+            // Sending has failed, which the sender was told, or the port has the rest.
             return Ok(None);
         }
         if c.base.busy() {
@@ -241,7 +255,7 @@ impl Port {
                 true => (usize::MAX, usize::MAX),
                 false => (gather::max_parts(), gather::scratch_bytes()),
             };
-            // It was walked before, and is an I/O list.
+            // It was walked before, so it is an I/O list.
             let _ = g.next_batch(most.0, most.1);
             let (n, last) = (g.bytes(), g.is_last());
             c.base.count_out(n);
@@ -262,7 +276,7 @@ impl Port {
         Ok(rest)
     }
 
-    /// Takes over what is left of the list of `sender`.
+    /// Takes over the rest of the list of `sender`.
     fn take_over(&self, sender: Term, list: OwnedTerm) {
         let _state = msacc::within(State::Port);
         let mut core = self.lock();
@@ -284,7 +298,7 @@ impl Port {
         self.settle(&mut core);
     }
 
-    /// Has the driver take more of what the port has taken over.
+    /// Makes the driver take more of the backlog.
     pub(super) fn pump(&self, core: &mut Core, much: Pump) {
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut() else {
@@ -327,8 +341,9 @@ impl Port {
         }
     }
 
-    /// Looks whether the list of that number gets on, and has its sender leave it if it doesn't. False: it is over.
-    fn gets_on(&self, number: u32) -> bool {
+    /// Checks the list of that number for progress and asks its sender to leave it if there is
+    /// none. Returns false if the list is over.
+    fn makes_progress(&self, number: u32) -> bool {
         let mut core = self.lock();
         let c = &mut *core;
         let queued = c.driver.as_ref().map_or(0, |d| d.queued());
@@ -337,28 +352,30 @@ impl Port {
             return false;
         };
         if t.seen == now {
-            outbox::ask_rest(t.sender, sender_stops);
+            outbox::ask_rest(t.sender, request_rest);
         }
         t.seen = now;
         true
     }
 }
 
-/// Has the port look in a while whether the list of that number gets on.
-fn look_again(port: Weak<Port>, number: u32) {
+/// Schedules the next check for progress.
+fn check_progress_later(port: Weak<Port>, number: u32) {
     timer::after(STALL_MS, move || {
-        if port.upgrade().is_some_and(|p| p.gets_on(number)) {
-            look_again(port, number);
+        if port.upgrade().is_some_and(|p| p.makes_progress(number)) {
+            check_progress_later(port, number);
         }
     });
 }
 
-/// The processes in the midst of a list that is sent in parts, by the process's word; and the port that each sends to.
+/// The processes that are sending a list in parts, by the process's word, and the port that each
+/// sends to.
 static IN_PARTS: Mutex<BTreeMap<u64, (Term, Term)>> = Mutex::new(BTreeMap::new());
-/// How many they are, so that other processes end, and are suspended, without looking.
+/// Number of entries in [`IN_PARTS`], so that other processes end and are suspended without taking
+/// the lock.
 static SENDERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that a process sends a list to that port in parts, or (None) that it does no longer.
+/// Records that a process sends a list to that port in parts, or (None) that it no longer does.
 fn sends_in_parts(pid: Term, port: Option<Term>) {
     let mut all = IN_PARTS.lock();
     match port {
@@ -368,7 +385,7 @@ fn sends_in_parts(pid: Term, port: Option<Term>) {
     SENDERS.store(all.len(), Ordering::SeqCst);
 }
 
-/// The port that a process sends a list to in parts.
+/// The port to which a process sends a list in parts.
 fn sends_to(pid: Term) -> Option<Term> {
     if SENDERS.load(Ordering::SeqCst) == 0 {
         return None;
@@ -376,8 +393,8 @@ fn sends_to(pid: Term) -> Option<Term> {
     IN_PARTS.lock().get(&pid.raw()).map(|s| s.1)
 }
 
-/// Begins to send a list of so many bytes; to be called again while it says to wait. What came of it, the port, and what of
-/// the list is to be sent.
+/// Begins to send a list of `bytes` bytes. Must be called again while it says to wait. Returns the
+/// outcome, the port, and the list that remains to be sent.
 pub fn begin_parts(
     cx: &mut Cx,
     port: Term,
@@ -402,7 +419,8 @@ pub fn begin_parts(
     Ok((r, p.id, rest))
 }
 
-/// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
+/// Sends the next parts of a list and returns the rest. Waits (`Fail::Wait`) while the port is
+/// busy.
 pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
     waits::locks_begin();
     let r = match lookup(port) {
@@ -416,8 +434,8 @@ pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, F
     r
 }
 
-/// The running process leaves the rest of its list to the port.
-pub fn hand_over(cx: &mut Cx, port: Term, rest: Term) {
+/// Leaves the rest of the running process's list to the port.
+pub fn leave_to_port(cx: &mut Cx, port: Term, rest: Term) {
     let me = cx.self_pid();
     sends_in_parts(me, None);
     let list = owned(cx, rest);
@@ -437,7 +455,8 @@ fn owned(cx: &mut Cx, list: Term) -> OwnedTerm {
     OwnedTerm::from_parts(list, place)
 }
 
-/// The process in the context, which doesn't run and has its registers in place, leaves the rest of its list, if it sends one.
+/// Makes the process in the context leave the rest of its list, if it sends one. The process does
+/// not run, and its registers are in place.
 fn leave(cx: &mut Cx) {
     let Some(port) = sends_to(cx.self_pid()) else {
         return;
@@ -445,12 +464,13 @@ fn leave(cx: &mut Cx) {
     let (at, rest) = (cx.x[0], cx.x[1]);
     debug_assert!(cx.interp.live == 2 && at == port, "see the module head");
     if cx.interp.live == 2 && at == port {
-        hand_over(cx, port, rest);
+        leave_to_port(cx, port, rest);
     }
 }
 
-/// The running process is to stop, maybe in the midst of a list: it leaves the rest to the port as soon as its registers are known.
-pub fn sender_stops(cx: &mut Cx) {
+/// Called when the running process must stop, perhaps in the middle of a list. It leaves the rest
+/// to the port as soon as its registers are known.
+pub fn request_rest(cx: &mut Cx) {
     if sends_to(cx.self_pid()).is_some() {
         let task = |cx: Option<&mut Cx>| cx.into_iter().for_each(leave);
         let deferred = &mut cx.process().ext_mut().deferred;
@@ -458,13 +478,14 @@ pub fn sender_stops(cx: &mut Cx) {
     }
 }
 
-/// The process in the context ends, maybe in the midst of a list.
-pub fn sender_ends(cx: &mut Cx) {
+/// Called when the process in the context ends, perhaps in the middle of a list.
+pub fn sender_exiting(cx: &mut Cx) {
     leave(cx);
 }
 
-/// A process has ended. What it couldn't leave of a list is lost, and who waits for the end of that must not wait any longer.
-pub fn sender_exit(pid: Term) {
+/// Called when a process has ended. What it could not leave of a list is lost, and those who wait
+/// for the end of the list are released.
+pub fn sender_exited(pid: Term) {
     let Some(p) = sends_to(pid).and_then(super::find) else {
         return;
     };
@@ -477,11 +498,11 @@ pub fn sender_exit(pid: Term) {
     }
 }
 
-/// Asks all who send lists in parts to leave them to their ports. Whether none does any more.
-pub fn hand_all_over() -> bool {
+/// Asks all senders of lists in parts to leave them to their ports. Returns whether there are none.
+pub fn request_all_rests() -> bool {
     let senders: Vec<Term> = IN_PARTS.lock().values().map(|s| s.0).collect();
     senders
         .iter()
-        .for_each(|&pid| outbox::ask_rest(pid, sender_stops));
+        .for_each(|&pid| outbox::ask_rest(pid, request_rest));
     senders.is_empty()
 }

@@ -1,12 +1,14 @@
-//! Parts of terms that are sent a second time from where they lie: they are shared from then on, down to a kibibyte.
+//! Repeated terms: parts that are sent a second time from the same address are shared from then on,
+//! down to a kibibyte.
 //!
-//! A term below the threshold of [`super::share`] is copied. If it has a kibibyte at least, its parts are noted
-//! ([`purlin_term::sent`]): itself, and what lies behind small things around it. When a part is found noted, it is put in a
-//! region, which the sender remembers, and the message refers to it; the small things are copied with the message. The third
-//! time nothing is measured or copied but those.
+//! A term below the threshold of [`super::share`] is copied. If it has at least a kibibyte, its
+//! parts are recorded ([`purlin_term::sent_terms`]): the term, and what lies behind small terms around
+//! it. When a part is found recorded, it is put into a region, which the sender remembers, and the
+//! message refers to that; the small terms are copied with the message. The third time, only these
+//! are measured and copied.
 //!
-//! Noting must not show beside the copy: a few parts are looked at before the term is measured, and more afterwards,
-//! in proportion to what it has.
+//! Recording must not cost noticeably more than the copy: a few parts are examined before the term
+//! is measured, and more afterwards, in proportion to its size.
 
 use super::share::{Held, give, region_for, words_of};
 use crate::accounts::Kind;
@@ -16,36 +18,38 @@ use purlin_term::copy::{self, Levels, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::region_set::RegionSet;
-use purlin_term::sent::Look;
+use purlin_term::sent_terms::Look;
 use purlin_term::{Term, gc};
 use smallvec::SmallVec;
 
-/// Words from which on a part is shared that is sent a second time. A region takes a page of memory, and as long to make
-/// as two copies of so many words.
+/// Minimum number of words of a part that is shared when it is sent a second time. A region takes a
+/// page of memory, and as long to make as two copies of so many words.
 pub(crate) const AGAIN_WORDS: usize = 128;
 
-/// Parts of a term that are looked at before it is measured.
+/// Number of parts of a term that are examined before it is measured.
 const FIRST_PARTS: usize = 5;
-/// And before the arguments of a new process are: to make that takes longer, and a captured term lies deeper.
+/// The same for the arguments of a new process: to spawn it takes longer, and a captured term lies
+/// deeper.
 const FIRST_PARTS_OF_SPAWN: usize = 24;
-/// Words of a term for each further part, and the most.
+/// Words of a term per further part, and the maximum number of parts.
 const WORDS_PER_PART: usize = 64;
 const MOST_PARTS: usize = 48;
 
-/// Parts of one message that are shared so.
+/// Maximum number of parts of one message that are shared in this way.
 const MOST_SHARED: usize = 8;
 
-/// The state of a search for such parts in one term.
+/// A search for repeated parts in one term.
 pub(super) struct Search {
     levels: Levels,
     least: usize,
     threshold: usize,
 }
 
-/// A part that was found, and its words, or those of its region.
+/// Parts that were found, and their words or those of their regions.
 type Found = SmallVec<[(Term, usize); 4]>;
 
-/// Words from which on a part is shared, where `threshold` is that of parts that are sent for the first time.
+/// Minimum number of words of a shared part, where `threshold` is that of parts that are sent for
+/// the first time.
 #[inline]
 pub(super) fn least_words(threshold: usize) -> usize {
     if gc::stress() {
@@ -63,7 +67,7 @@ impl Search {
             threshold,
         }
     }
-    /// The parts to look at before the term is measured.
+    /// Number of parts to examine before the term is measured.
     #[inline]
     pub(super) fn first(kind: Kind) -> usize {
         match kind {
@@ -71,12 +75,13 @@ impl Search {
             _ => FIRST_PARTS,
         }
     }
-    /// The same afterwards, of a term of so many words.
+    /// Number of parts to examine afterwards, for a term of so many words.
     #[inline]
     pub(super) fn more(kind: Kind, words: usize) -> usize {
         (Self::first(kind) + words / WORDS_PER_PART).min(MOST_PARTS)
     }
-    /// Looks at the first so many parts of `t`. What stands for the term where some of them are shared, and make up most of it.
+    /// Examines the first `most` parts of `t`. Returns a substitute for the term if some of them
+    /// are shared and make up most of it.
     #[inline]
     pub(super) fn look(
         &mut self,
@@ -119,7 +124,8 @@ impl Search {
         }
         found
     }
-    /// Words of a part; 0: there are too few for a region, beside what lies in regions. None: the part is above the threshold.
+    /// Returns the words of a part; 0 if it has too few for a region, not counting what lies in
+    /// regions; `None` if it is above the threshold.
     fn words_of(&self, h: &Heap, p: Term) -> Option<usize> {
         if h.knows_any_sent() {
             let known = |t| h.knows_sent(t);
@@ -132,7 +138,8 @@ impl Search {
     }
 }
 
-/// What stands for `t`, of which some parts were found. None: there is more around them.
+/// Returns a substitute for `t`, given the parts that were found; `None` if there is more around
+/// them.
 #[inline(never)]
 fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, Held)> {
     let h = &mut cx.heap;
@@ -143,7 +150,8 @@ fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, He
     let mut tally = Tally::default();
     let mut held = RegionSet::default();
     let mut shared: SmallVec<[(Term, Term); 4]> = SmallVec::new();
-    // A part that lies within another one has fewer words. It comes first, so that the other one's region refers to its region.
+    // A part that lies within another one has fewer words. It comes first, so that the other one's
+    // region refers to its region.
     let mut found = found.clone();
     found.sort_unstable_by_key(|f| f.1);
     for &(p, n) in &found {
@@ -171,8 +179,8 @@ fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, He
     Some((s, Held::new(Some(frag), held, Some(around))))
 }
 
-/// What stands for an element of an object that goes to a table, if it has been copied before; `held` gets a count of its
-/// region. The element has `words` words.
+/// Returns a substitute for an element of an object that goes to a table, if the element has been
+/// copied before; `held` gets a count of its region. The element has `words` words.
 pub(super) fn element(
     cx: &mut Cx,
     held: &mut RegionSet,

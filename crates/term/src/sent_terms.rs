@@ -1,14 +1,18 @@
-//! The terms that a heap has sent: those that lie in regions by now, and those that would with another copy.
+//! The terms that a heap has sent: those that now lie in regions, and those that will with another
+//! copy.
 //!
-//! Where a term of some size is copied out of a heap, its address is noted: a *hint*. A term whose address is noted when it
-//! is to be copied once more is put in a region in place of that, and is *remembered* with its region: sending it again costs
-//! nothing, and the next collection turns the heap's references to it into references to the region.
+//! When a term of some size is copied out of a heap, its address is noted: a *hint*. If a noted
+//! term is to be copied once more, it is put in a region instead, and is *remembered* with its
+//! region: sending it again costs nothing, and the next collection turns the heap's references to
+//! it into references to the region.
 //!
 //! # Invariants
-//! * A remembered term is the heap's own and stays where it is until a collection forgets it. The region is held.
-//! * A hint keeps nothing alive. A collection that moves the term leads the hint after it. One by which it dies takes the hint
-//!   away, and so does one that finds the term outside the heap, in a message. A hint that is wrong all the same, of a term that was
-//!   given up since, has a region made where a copy would have done, and no worse: nobody looks at what it leads to.
+//! * A remembered term is the heap's own and stays in place until a collection forgets it. The
+//!   region is held.
+//! * A hint keeps nothing alive. A collection that moves the term updates the hint. One that finds
+//!   the term dead removes the hint, and so does one that finds the term outside the heap, in a
+//!   message. A hint may still be wrong, for a term that was released since. Then a region is made
+//!   where a copy would have been enough, but nothing worse: nobody looks at the target of a hint.
 
 use crate::region::{Region, is_region_ptr};
 use crate::stress;
@@ -20,35 +24,36 @@ pub struct Sent {
     pub(crate) entries: Vec<SentTerm>,
     /// A bit for each of `entries`, by [`hash`].
     bits: u64,
-    /// Numbers messages with something in them that was put in a region.
+    /// Number of the last message of which something was put in a region.
     message: u64,
-    /// Terms as they are, each in its place by [`hash`], with [`SMALL`] perhaps; 0: none. Whatever comes last has the place.
+    /// Terms as raw words, each in its place by [`hash`], perhaps with [`SMALL`]; 0: none. The last
+    /// one noted has the place.
     hints: [u64; HINTS],
     /// A bit for each place in `hints` that is taken.
     taken: u32,
 }
 
 const HINTS: usize = 32;
-/// Of a hint: the term has too few words for a region.
+/// Marks a hint whose term has too few words for a region.
 const SMALL: u64 = 1 << 63;
 
-/// The parts of so many messages are remembered, those that were sent last: until its next collection the sender keeps their
-/// regions alive.
+/// Number of messages whose parts are remembered, the last ones sent: until its next collection the
+/// sender keeps their regions alive.
 const SENT_MESSAGES: u64 = 2;
-/// And so many parts at most.
+/// Maximum number of those parts.
 const SENT_TERMS: usize = 64;
-/// Parts of fewer words are remembered until the next collection, so many of them and as many words: each copy looks whether it has
-/// come to one.
+/// Parts of fewer than `SENT_WORDS` words are remembered until the next collection, at most
+/// `SENT_SMALL` of them, with as many words in all: each copy checks whether it has come to one.
 const SENT_WORDS: usize = 32_768;
 const SENT_SMALL: usize = 16;
 
-/// One of [`Sent`]; holds its region.
+/// An entry of [`Sent`]; holds its region.
 pub(crate) struct SentTerm {
     pub term: Term,
     pub shared: Term,
     region: &'static Region,
     hits: u32,
-    /// The message that it was sent with last.
+    /// The last message that it was sent with.
     message: u64,
 }
 
@@ -59,14 +64,14 @@ impl Drop for SentTerm {
     }
 }
 
-/// What is known of a term that is to be copied.
+/// Knowledge about a term that is to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// It lies in a region: see [`Sent::again`].
+    /// It lies in a region: see [`Sent::shared_copy`].
     Known,
     /// It was copied before.
     Again,
-    /// Nothing, or that it is small.
+    /// Nothing is known, or it is small.
     Nothing,
 }
 
@@ -85,12 +90,14 @@ fn place(t: Term) -> usize {
 
 /// The term of a hint, which is not 0.
 fn hinted(hint: u64) -> Term {
-    // SAFETY: it was made of a term, which nobody looks into without knowing that it is there yet.
+    // SAFETY: it was made of a term, and nobody looks into it without knowing that the term still
+    // exists.
     unsafe { Term::from_raw(hint & !SMALL) }
 }
 
 thread_local! {
-    /// The memory of one that its heap has given up: most processes that need one live shortly.
+    /// Memory that a heap has released, for the next one: most processes that need it live only
+    /// briefly.
     static SPARE: RefCell<Option<Box<Sent>>> = const { RefCell::new(None) };
 }
 
@@ -102,7 +109,7 @@ pub(crate) fn fresh() -> Box<Sent> {
         .unwrap_or_else(|| Box::new(Sent::NONE))
 }
 
-/// Gives up one of a heap that goes.
+/// Releases that of a heap which goes.
 pub(crate) fn give_up(mut s: Box<Sent>) {
     s.entries.clear();
     (s.bits, s.message) = (0, 0);
@@ -118,11 +125,11 @@ impl Sent {
         hints: [0; HINTS],
         taken: 0,
     };
-    /// The terms that lie in regions, and where.
+    /// The terms that lie in regions, and their copies there.
     pub fn terms(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
         self.entries.iter().map(|e| (e.term, e.shared))
     }
-    /// The terms that are noted.
+    /// The terms of the hints.
     pub fn hints(&self) -> impl Iterator<Item = Term> + '_ {
         let taken = self.hints.iter().filter(|h| **h != 0);
         taken.map(|&h| hinted(h))
@@ -132,7 +139,7 @@ impl Sent {
     pub fn knows(&self, t: Term) -> bool {
         self.bits & bit(t) != 0 && self.entries.iter().any(|e| e.term == t)
     }
-    /// What is known of the list, tuple or map `t`, which is noted by this.
+    /// Returns what is known of the list, tuple or map `t`, and notes it.
     #[inline]
     pub fn look(&mut self, t: Term) -> Look {
         if self.knows(t) {
@@ -152,18 +159,19 @@ impl Sent {
             _ => Look::Nothing,
         }
     }
-    /// The term that was just looked at turned out to be small.
+    /// Notes that the term just looked at turned out to be small.
     pub fn is_small(&mut self, t: Term) {
         self.hints[place(t)] = t.raw() | SMALL;
     }
-    /// Where the term lies in a region, if it does; and the words of that, where it is asked for that the second time.
-    pub(crate) fn again(&mut self, t: Term) -> Option<(Term, Option<usize>)> {
+    /// The copy of a term in a region, if there is one; and the words of the region if this is the
+    /// second request.
+    pub(crate) fn shared_copy(&mut self, t: Term) -> Option<(Term, Option<usize>)> {
         let e = self.entries.iter_mut().find(|e| e.term == t)?;
         e.hits += 1;
         e.message = self.message;
         Some((e.shared, (e.hits == 2).then_some(e.region.words)))
     }
-    /// Of the region that a term lies in: the words.
+    /// Words of the region that holds a copy of `t`; 0 if there is none.
     pub fn words_of(&self, t: Term) -> usize {
         let e = self.entries.iter().find(|e| e.term == t);
         e.map_or(0, |e| e.region.words)
@@ -214,14 +222,15 @@ impl Sent {
         self.count_bits();
         moved
     }
-    /// Forgets the remembered terms and the hints for which `lives` is false. False: nothing is left.
+    /// Forgets the remembered terms and hints for which `lives` is false. Returns false if nothing
+    /// is left.
     pub(crate) fn keep(&mut self, lives: impl Fn(Term) -> bool) -> bool {
         self.entries.retain(|e| lives(e.term));
         self.count_bits();
         self.follow(|t| lives(t).then_some(t));
         !self.is_empty()
     }
-    /// Leads each hint to where its term lies now, or takes it away.
+    /// Updates each hint to the present place of its term, or removes it.
     #[inline]
     pub(crate) fn follow(&mut self, mut to: impl FnMut(Term) -> Option<Term>) {
         let mut before = [0; HINTS];
@@ -241,7 +250,7 @@ impl Sent {
             }
         }
     }
-    /// Whether it is of no use.
+    /// Whether it has neither entries nor hints.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.taken == 0
     }

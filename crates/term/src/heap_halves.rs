@@ -1,30 +1,33 @@
-//! A heap in two halves, for as long as a native computes that only makes terms: it has one, and whoever looks at the process meanwhile,
-//! on another thread, has the other.
+//! A heap in two halves, while a native computes on another thread and only makes terms: the native
+//! has one half, and anybody who looks at the process meanwhile has the other.
 //!
-//! ```text
-//! the native's half      the rest of the young block from the top on; what is made beside it: fragments, objects with something
-//!                        outside, regions
-//! the others' half       all that was there: both generations, the stack, fragments, lists, what was sent; and what they make, none of it
-//!                        in the block
-//! ```
-//! Either half only reads what was there before, and nothing moves until they are one again. So neither sees a word that the other
-//! writes: what the native makes in the block lies above the top that the others know.
+//! * The native's half: the rest of the young block from the top on, and what the native makes
+//!   elsewhere: fragments, objects that own something outside, regions.
+//! * The others' half: everything that existed before (both generations, the stack, fragments,
+//!   lists, sent terms), and what they make meanwhile, none of it in the block.
+//!
+//! Both halves only read what existed before, and nothing moves until they are united. So neither
+//! sees a word that the other writes: what the native makes in the block lies above the top that
+//! the others know.
 
 use crate::heap::Heap;
 use crate::off_heap::OffHeap;
 use std::mem::replace;
 use std::ptr::{read, write};
 
-/// No object fits where so many words are reserved.
+/// No object fits if this many words are reserved.
 const NO_ROOM_WORDS: usize = usize::MAX / 4;
 
 impl Heap {
-    /// Gives away all of this heap but what a native makes from now on; see the module head.
+    /// Splits off everything except the room for what a native makes from now on; see the module
+    /// head.
     ///
     /// # Safety
-    /// Nobody collects either half, or changes an object in it, and [`Heap::unite`] gets back what this returns.
+    /// Nobody collects either half, or changes an object in it, and [`Heap::unite`] gets back what
+    /// this returns.
     pub unsafe fn divide(&mut self) -> Heap {
-        // SAFETY: each field that owns something is replaced here, and what was in it is owned by the result alone.
+        // SAFETY: each field that owns something is replaced here, and what was in it is owned by
+        // the result alone.
         let mut others = unsafe { read(self) };
         unsafe {
             write(&mut self.frags, Vec::new());
@@ -39,7 +42,7 @@ impl Heap {
         others
     }
 
-    /// Makes one heap of this half, the native's, and that of the others.
+    /// Unites this half, the native's, with that of the others.
     ///
     /// # Safety
     /// `others` is what [`Heap::divide`] of this heap returned, and nobody else uses either.
