@@ -4,8 +4,8 @@
 use crate::world::World;
 use purlin_isa::genops;
 use purlin_loader::{BeamFile, GenericCode, Operand, disasm_instr};
-use purlin_runtime::natives::Kind;
 use purlin_runtime::code;
+use purlin_runtime::natives::Kind;
 use purlin_term::{Term, atom};
 
 /// Modules all of whose natives only compute.

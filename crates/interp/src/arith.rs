@@ -5,7 +5,7 @@
 use super::call::{call_to, used_up};
 use super::exc::{self, First};
 use super::fast::both_small;
-use super::handler::{Flavour, go, go_on, op};
+use super::handler::{Flavour, go, go_on, op, out_of_line};
 use super::operands::{Dest, Dst, Src};
 use super::room::collect_after;
 use super::{Exit, instr};
@@ -390,27 +390,30 @@ pub(super) unsafe fn arith_failed<F: Flavour>(
     b: Term,
     sub: bool,
 ) -> F::Out {
-    let c = &mut *cx;
-    c.reds = reds;
-    let value = c.exc.value;
-    let fail = c.error(value);
-    let args = [a, b];
-    // For a small integer in the instruction, stock had an op instead of the native, and did not
-    // show its operands.
-    let of_a = form_of(pc, "a");
-    let of_b = form_of(pc, "b");
-    let constant =
-        |t: Term, form, other| t.is_small() && form == Some(Form::C) && other != Some(Form::C);
-    let plain = match sub {
-        true => constant(b, of_b, of_a) && b.small_value() >= 0,
-        false => constant(a, of_a, of_b) || constant(b, of_b, of_a),
-    };
-    let name = if sub { am::MINUS } else { am::PLUS };
-    let first = match plain && !release::has(INCREMENTS_SHOWN) {
-        true => First::None,
-        false => First::Native(am::ERLANG, name, &args),
-    };
-    let next = exc::raise(c, pc, fail, first);
+    (*cx).reds = reds;
+    let next = out_of_line(&mut *cx, pc, move |c, pc| {
+        let value = c.exc.value;
+        let fail = c.error(value);
+        let args = [a, b];
+        // With a small integer in the instruction some releases have an op that isn't the native,
+        // and don't show it.
+        let plain = !release::has(INCREMENTS_SHOWN) && {
+            let (of_a, of_b) = (form_of(pc, "a"), form_of(pc, "b"));
+            let constant = |t: Term, form, other| {
+                t.is_small() && form == Some(Form::C) && other != Some(Form::C)
+            };
+            match sub {
+                true => constant(b, of_b, of_a) && b.small_value() >= 0,
+                false => constant(a, of_a, of_b) || constant(b, of_b, of_a),
+            }
+        };
+        let name = if sub { am::MINUS } else { am::PLUS };
+        let first = match plain {
+            true => First::None,
+            false => First::Native(am::ERLANG, name, &args),
+        };
+        exc::raise(c, pc, fail, first)
+    });
     go_on::<F>(cx, next)
 }
 
@@ -428,13 +431,14 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     b: Term,
     n: usize,
 ) -> F::Out {
-    let c = &mut *cx;
-    c.reds = reds;
-    let value = c.exc.value;
-    let fail = c.error(value);
-    let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
-    let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
-    if c.dirty {
+    (*cx).reds = reds;
+    let next = out_of_line(&mut *cx, pc, move |c, pc| {
+        let value = c.exc.value;
+        let fail = c.error(value);
+        let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
+        exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]))
+    });
+    if (*cx).dirty {
         raised_away(cx, next);
         return F::leave(cx, (*cx).interp.exit);
     }

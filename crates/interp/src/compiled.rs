@@ -9,15 +9,20 @@
 //! offset of each field.
 
 use super::arith::{EFFORTS, operation};
-use super::handler::{again, go, op};
+use super::handler::{Flavour, again, go, op};
+use super::skip::number;
 use super::{Exit, STEP};
 use crate::code::entries::leads_to;
 use crate::code::sampling::count_exit;
+use crate::code::{self, returns};
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
+use purlin_isa::ops::{Form, Op};
 use purlin_jit::stubs::{Exits, INNER, Targets};
-use purlin_jit::{Fields, Helpers};
+use purlin_jit::{Fields, Helpers, Mail};
+use purlin_kernel::message::mailbox::places;
+use purlin_kernel::process::Process;
 use purlin_term::{Term, am, compare, fun, map};
 use std::cmp::Ordering as Order;
 use std::mem::offset_of;
@@ -41,9 +46,13 @@ purlin_isa::for_each_field!(offsets);
 // Operands of instructions name X registers by their distance from the context itself.
 const _: () = assert!(offset_of!(Cx, x) == 0);
 
-/// The bytes that encode why code stops running.
+/// Where messages are.
+pub const MAIL: Mail = places(offset_of!(Process, mailbox));
+
+/// The bytes that stand for why code stops to run.
 pub const EXITS: Exits = Exits {
     yields: Exit::Yield as u8,
+    waits: Exit::Wait as u8,
 };
 
 /// Offsets in exports and fun entries.
@@ -92,12 +101,28 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
         return again::<F>(cx, pc, e, hp, reds);
     }
+    enter::<F>(cx, u64::from(code + INNER), e, hp, reds)
+});
+
+/// Runs the machine code at `at`, and goes on where that leaves.
+///
+/// # Safety
+/// It goes on with the instruction that the process is about to run, as of which `cx`, `e`, `hp`
+/// and `reds` are; nothing wants a collection.
+#[inline(always)]
+unsafe fn enter<F: Flavour>(
+    cx: *mut Cx,
+    at: u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> F::Out {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     let enter: extern "C" fn(*mut Cx, u64) -> u64 =
         std::mem::transmute(ENTER.load(Ordering::Relaxed));
-    let next = enter(cx, u64::from(code + INNER));
+    let next = enter(cx, at);
     if next == 0 {
         return F::leave(cx, (*cx).interp.exit);
     }
@@ -109,7 +134,27 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     }
     count_exit(cx, to);
     go!(cx, to, e, hp, reds)
-});
+}
+
+/// Goes on at `pc`, where the time slice of a process begins: within a receive in machine code, if
+/// there is some.
+///
+/// # Safety
+/// As for the handler of the instruction at `pc`.
+#[inline(always)]
+pub(crate) unsafe fn begin<F: Flavour>(cx: *mut Cx, pc: *const u64) -> F::Out {
+    let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    // All other instructions that a slice begins with have an entry, or are met seldom.
+    if code::fetch(pc) == LOOP_REC
+        && (*cx).compiled
+        && !(*cx).heap.gc_wanted
+        && let Some(at) = returns::find((*cx).returns, pc as u64)
+    {
+        return enter::<F>(cx, at, e, hp, reds);
+    }
+    go!(cx, pc, e, hp, reds)
+}
+const LOOP_REC: u16 = number(Op::LoopRec, &[Form::L, Form::D]);
 
 /// The helpers, in the order of their rows (`purlin_isa::helpers`).
 ///
@@ -119,7 +164,10 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 /// rows. The arguments must be those that the row names.
 mod helper {
     use super::*;
+    use crate::messages::SEND_REDUCTIONS;
     use crate::room::collect;
+    use crate::signal::receive;
+    use crate::signal::send::deliver_small;
     use purlin_term::layout::{FUN_BITS, FunWords, Target};
 
     pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
@@ -228,6 +276,34 @@ mod helper {
     /// There must be room for four bytes at `to`.
     pub(super) unsafe extern "C" fn put_utf8(_: *mut Cx, to: u64, c: Term) -> u64 {
         crate::bits_build::put_character(to as *mut u8, c) as u64
+    }
+    /// As the instruction does it.
+    ///
+    /// # Safety
+    /// As the module says; x0 and x1 hold terms.
+    pub(super) unsafe extern "C" fn send(cx: *mut Cx, pc: *const u64) -> bool {
+        let cx = &mut *cx;
+        // What the instruction does afterwards is left to it.
+        if cx.heap.gc_wanted {
+            return false;
+        }
+        cx.bif_pc = pc;
+        let (to, msg) = (cx.x[0], cx.x[1]);
+        // As the instruction counts them.
+        cx.reds -= SEND_REDUCTIONS;
+        if !deliver_small(cx, to, msg) {
+            cx.reds += SEND_REDUCTIONS;
+            return false;
+        }
+        cx.x[0] = msg;
+        true
+    }
+    /// As the instruction does it.
+    ///
+    /// # Safety
+    /// As the module says.
+    pub(super) unsafe extern "C" fn remove_message(cx: *mut Cx) -> bool {
+        receive::remove_copied(&mut *cx)
     }
     /// See `bits_build::put_bytes`.
     ///

@@ -4,6 +4,7 @@
 //! assertions run by [`STEP`] and check each instruction against its row. With `PURLIN_STEPS=1` in
 //! the environment, other builds run by [`STEP`] too, without the check.
 
+use crate::compiled::begin;
 #[cfg(debug_assertions)]
 use crate::contract;
 use crate::cx::{Cx, Exit};
@@ -138,8 +139,7 @@ static STEPS: LazyLock<bool> =
 pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
     #[cfg(not(debug_assertions))]
     if !*STEPS {
-        let (e, hp, reds) = (cx.heap.stop, cx.heap.htop, cx.reds);
-        return Tail::go(cx, entry, e, hp, reds);
+        return begin::<Tail>(cx, entry);
     }
     run_steps(cx, entry)
 }
@@ -149,7 +149,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 /// # Safety
 /// As for [`run`].
 unsafe fn run_steps(cx: *mut Cx, pc: *const u64) -> Exit {
-    run_table(cx, pc, &STEP)
+    run_table(cx, begin::<Steps>(cx, pc), &STEP)
 }
 
 /// As [`run`], by the steps of a table.

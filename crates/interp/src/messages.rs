@@ -39,7 +39,15 @@ op!(
 /// leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
     if receive::scans((*cx).proc) {
-        return walk::<F>(cx, pc, e, hp, reds);
+        let (t, reds) = walk(cx, pc, e, reds);
+        if t != Term::NON_VALUE {
+            let rec = instr::LoopRec::at(pc);
+            // It is read where it is: see `crate::signal::receive`.
+            (*cx).heap.window = true;
+            rec.dst().set(cx, e, t);
+            go!(cx, rec.next(), e, hp, reds)
+        }
+        return loop_rec_first::<F>(cx, pc, e, hp, reds);
     }
     loop_rec_first::<F>(cx, pc, e, hp, reds)
 });
@@ -72,12 +80,18 @@ const _: () = {
     assert!(Op::IsEqExact.row().unit("fail") == fail && Op::IsEqExact.row().unit("a") == src);
 };
 
-op!(
-/// `loop_rec` of a receive that has looked at messages already. If a simple test of the message
-/// follows, which leads to the end of this loop if it fails, messages that fail it are skipped
-/// here. So are those that fail tests of a tuple's elements directly after it.
+/// The next message for the `loop_rec` at `pc`, of a receive that has looked at messages already,
+/// and the reductions that are left; no value: there is none. Where a simple test of the message
+/// follows, and leads to the end of this loop if it fails, messages that fail it are gone past
+/// here; so are those that fail tests of a tuple's elements right behind it.
+///
+/// A function of its own: a handler that has locals in memory would not end in a jump, and each
+/// message would take native stack.
+///
+/// # Safety
+/// As for the handler of the instruction at `pc`; the receive [`scans`](receive::scans).
 #[inline(never)]
-fn walk(cx, pc, e, hp, reds) {
+unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
     let rec = instr::LoopRec::at(pc);
     // The instruction after `loop_rec`, which looks at the message.
     let test = rec.next();
@@ -146,16 +160,8 @@ fn walk(cx, pc, e, hp, reds) {
         // Any other code looks at each message itself.
         _ => receive::scan(p, reds, |_| true),
     };
-    match found {
-        Some(t) => {
-            // The message is read in place: see `crate::signal::receive`.
-            (*cx).heap.window = true;
-            rec.dst().set(cx, e, t);
-            go!(cx, test, e, hp, reds)
-        }
-        None => loop_rec_first::<F>(cx, pc, e, hp, reds),
-    }
-});
+    (found.unwrap_or(Term::NON_VALUE), reds)
+}
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Fast while messages are available and the time slice lasts.
@@ -166,8 +172,8 @@ op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     loop_rec_end_first::<F>(cx, pc, e, hp, reds)
 });
 
-/// As many as in stock: about the time that sending takes, relative to a call.
-const SEND_REDUCTIONS: i64 = 4;
+/// As many as in stock: about what it takes of time, measured by that of a call.
+pub(super) const SEND_REDUCTIONS: i64 = 4;
 
 /// Sends x1 to the receiver x0; the value is in x0. May collect with x0 live; with x0 and x1 if it
 /// is to run again.

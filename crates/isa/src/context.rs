@@ -11,6 +11,8 @@ pub const KEY_HINTS: usize = 4096;
 macro_rules! for_each_field {
     ($m:ident) => {
         $m! {
+            proc = proc "the process that runs";
+            window = heap.window "a byte: a message is looked at where it lies, and what is made may point into it";
             fr = fr "the float registers";
             htop = heap.htop "first free word of the heap";
             stop = heap.stop "top of the stack: slot 0 of the topmost frame";
@@ -39,3 +41,22 @@ macro_rules! fields {
     };
 }
 for_each_field!(fields);
+
+/// What a receive of compiled code touches beside the context.
+#[derive(Clone, Copy, Debug)]
+pub struct Mail {
+    /// Bytes from the address of a process: the address of its mailbox, or 0.
+    pub mailbox: i32,
+    /// Bytes from the address of a mailbox: the link to the first message.
+    pub first: i32,
+    /// The address of the link to the current message. That link holds 0 behind the last one.
+    pub save: i32,
+    /// 0, or the top of the heap when the current message had been copied there.
+    pub copied_end: i32,
+    /// 64 bits: messages that are no terms yet.
+    pub undecoded: i32,
+    /// A byte: whether `save` was taken from a marker, and what it leads to was not looked at.
+    pub at_marker: i32,
+    /// Bytes from the address of a message, whose first word is the link to the next one: its term.
+    pub term: i32,
+}

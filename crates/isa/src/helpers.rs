@@ -66,17 +66,14 @@ macro_rules! for_each_helper {
             less(a: Term, b: Term) -> Truth [leaf] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
-            map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; a term that is no map has no keys";
-            callee(arity: Number) -> Pc [leaf] "the target of a call of the function whose module and \
-             name are in the X registers after `arity` arguments; 0 if the general case must decide";
-            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, \
-             except its environment, whose number of words is in word 3";
-            utf8(context: Term) -> Term [leaf] "the UTF-8 character at the position of the match context, \
-             which advances past it; no value if the general case must decide";
-            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four \
-             bytes; its end, or 0 if it is no character";
-            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the \
-             binary; their end, or 0 if that would be beyond the limit";
+            map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; what is no map has no keys";
+            callee(arity: Number) -> Pc [leaf] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
+            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
+            utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
+            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
+            send(pc: Pc) -> Truth [makes] "x0 ! x1 for the instruction at `pc`, where that is a copy of a small message for a process of this node; x0 is the message then, and else nothing has happened";
+            remove_message() -> Truth [leaf] "takes the current message out, where nobody is told of that and nothing of it is kept; else nothing has happened";
+            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
         }
     };
 }

@@ -463,11 +463,11 @@ macro_rules! for_each_specific_op {
             // Funs.
             MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] template makes(List 5) "dst = fun of entry with environment";
             // Messages.
-            Send send {} [collects fails yields calls] step reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
-            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] step keeps(0) "dst = current message, else jump";
-            LoopRecEnd loop_rec_end {to: Label} [yields ends] leaves keeps(0) makes(Back) "go on to the next message";
-            RemoveMessage remove_message {} [looks] step "take the current message out";
-            Wait wait {to: Label} [yields ends] leaves keeps(0) "wait for a message";
+            Send send {} [collects fails yields calls] template reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
+            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] template keeps(0) "dst = current message, else jump";
+            LoopRecEnd loop_rec_end {to: Label} [yields ends] template keeps(0) makes(Back) "go on to the next message";
+            RemoveMessage remove_message {} [looks] template "take the current message out";
+            Wait wait {to: Label} [yields ends] template keeps(0) "wait for a message";
             WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] leaves keeps(0) "wait for a message or a time";
             Timeout timeout {} [] step "the receive ends";
             RecvMarkerReserve recv_marker_reserve {dst: Dest} [] step makes(Rest) "dst = marker";

@@ -219,7 +219,14 @@ impl Asm {
     pub fn new() -> Asm {
         Asm::default()
     }
-    /// Returns the number of bytes so far.
+    /// No code, with room for so many bytes of it.
+    pub fn with_capacity(bytes: usize) -> Asm {
+        Asm {
+            bytes: Vec::with_capacity(bytes),
+            ..Asm::default()
+        }
+    }
+    /// Bytes so far.
     pub fn here(&self) -> u32 {
         self.bytes.len() as u32
     }

@@ -2,7 +2,7 @@
 //! (`purlin_isa`) give an instruction and its parts; [`operands`](crate::operands) gives the
 //! operands names.
 
-use purlin_isa::codec::{self, Value, part_operands};
+use purlin_isa::codec::{self, Operands, Value, part_operands};
 use purlin_isa::ops::{MachineCode, Op};
 
 /// An instruction, or a part of one.
@@ -11,9 +11,8 @@ pub struct Instruction<'a> {
     pub op: Op,
     /// The number of its variant in the code.
     pub variant: u16,
-    operands: [Value; codec::MOST_OPERANDS],
-    count: u8,
-    /// Its offset, in words.
+    operands: Operands,
+    /// Where it stands, in words.
     pub at: u32,
     /// Offset of the next instruction.
     pub next: u32,
@@ -24,7 +23,7 @@ pub struct Instruction<'a> {
 impl<'a> Instruction<'a> {
     /// Returns its operands, in the order of the row.
     pub fn operands(&self) -> &[Value] {
-        &self.operands[..self.count as usize]
+        &self.operands
     }
     /// Returns the offsets that its labels refer to.
     pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
@@ -43,42 +42,35 @@ impl<'a> Instruction<'a> {
         let d = i32::try_from(word as i64).ok()?;
         self.at.checked_add_signed(d)
     }
-    /// Returns the same place with another op and its operands.
-    fn with(mut self, op: Op, operands: &[Value]) -> Instruction<'a> {
-        self.operands[..operands.len()].copy_from_slice(operands);
-        self.op = op;
-        self.count = operands.len() as u8;
-        self
-    }
 }
 
 /// Decodes the instruction at word `at` as variant `variant`, whatever number the code has there.
 /// Returns `None` if there is none.
 pub fn decode(code: &[u64], at: u32, variant: u16) -> Option<Instruction<'_>> {
     let i = codec::Instruction::of(code, at as usize, variant)?;
-    let out = Instruction {
+    Some(Instruction {
         op: i.op,
         variant,
-        operands: [Value::N(0); codec::MOST_OPERANDS],
-        count: 0,
+        operands: i.operands,
         at,
         next: at + i.words as u32,
         list: i.list,
-    };
-    Some(out.with(i.op, &i.operands))
+    })
 }
 
-/// Calls `each` with the parts of an instruction in order, or with the instruction itself if it is
-/// not fused. Only the first part may require a collection, fail, or exit before it has changed
-/// anything.
-pub fn parts<'a>(i: &Instruction<'a>, mut each: impl FnMut(Instruction<'a>)) {
+/// The parts of an instruction, in their order; none if it has code of its own. Only the first part
+/// can need a collection, fail, or leave before it has changed anything.
+pub fn parts<'a>(i: &Instruction<'a>) -> impl ExactSizeIterator<Item = Instruction<'a>> {
     let row = i.op.row();
-    if row.machine_code != MachineCode::fused {
-        return each(*i);
-    }
-    for p in row.contract.parts {
-        each(i.with(p.op, &part_operands(p, i.operands())));
-    }
+    let all = match row.machine_code {
+        MachineCode::fused => row.contract.parts,
+        _ => &[],
+    };
+    all.iter().map(move |p| Instruction {
+        op: p.op,
+        operands: part_operands(p, i.operands()),
+        ..*i
+    })
 }
 
 impl std::fmt::Display for Instruction<'_> {

@@ -31,7 +31,7 @@ mod searches;
 pub mod stubs;
 mod trees;
 
-pub use purlin_isa::context::Fields;
+pub use purlin_isa::context::{Fields, Mail};
 pub use purlin_isa::helpers::Helpers;
 
 /// Addresses of the stubs: see [`stubs`].
@@ -41,6 +41,7 @@ pub struct Stubs {
     pub exit: u64,
     pub leave: u64,
     pub yields: u64,
+    pub waits: u64,
     pub helper: u64,
     pub leaf_helper: u64,
     pub local: u64,
@@ -77,6 +78,7 @@ pub use purlin_isa::natives::Template as Native;
 /// Facts about the runtime that the compiler needs.
 pub struct Env<'a> {
     pub fields: Fields,
+    pub mail: Mail,
     pub helpers: Helpers,
     pub stubs: Stubs,
     /// The step of each variant of an op.

@@ -46,6 +46,10 @@ const MAP_KEYS_MOST: usize = 8;
 /// Maximum number of instructions of a compiled function.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
+/// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
+/// fewer.
+const BYTES: usize = 48;
+
 /// A function in specific code.
 #[derive(Clone, Copy)]
 pub struct Function<'a> {
@@ -122,11 +126,11 @@ struct Gen<'a, 'e> {
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,
-    /// The instruction whose template is being made. It is another one when cold parts are made.
-    whole: Instruction<'a>,
-    /// Its current part, likewise.
-    part: Instruction<'a>,
-    /// Where the cold part of the template rejoins it.
+    /// The instruction whose template is made. Cold parts are made later, when it is another.
+    whole: &'a Instruction<'a>,
+    /// The part of it, likewise.
+    part: &'a Instruction<'a>,
+    /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
     notes: Vec<(u32, Note)>,
@@ -188,11 +192,15 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         at = i.next;
         instructions.push(i);
     }
-    let Some(&first) = instructions.first() else {
+    // The parts of those that have some, one instruction's behind the other's.
+    let mut all_parts = Vec::new();
+    instructions.iter().for_each(|i| all_parts.extend(parts(i)));
+    let Some(first) = instructions.first() else {
         return Err(Refusal::Instructions);
     };
+    let mut all_parts = &all_parts[..];
     let mut g = Gen {
-        a: Asm::new(),
+        a: Asm::with_capacity(instructions.len() * BYTES),
         f,
         env,
         labels: vec![None; (f.end - f.start) as usize + 1],
@@ -234,13 +242,12 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         g.a.jmp_abs(to);
     });
     let mut places = Vec::with_capacity(instructions.len());
-    let mut list: Vec<Instruction> = Vec::new();
     for i in &instructions {
         places.push((g.a.here(), i.at));
         if let Some(l) = g.label_at(i.at) {
             g.a.bind(l);
         }
-        g.whole = *i;
+        g.whole = i;
         let float = matches!(
             i.op,
             Op::FLoad
@@ -258,14 +265,18 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         if g.floats == 0 {
             g.by_chance();
         }
-        // Ops with a step of their own are compiled as a whole.
-        list.clear();
-        parts(i, |p| list.push(p));
+        // Ops with a step of their own are made whole.
+        let own;
+        (own, all_parts) = all_parts.split_at(parts(i).len());
+        let list = match own {
+            [] => std::slice::from_ref(i),
+            own => own,
+        };
         g.ranges.begin(i.at);
         if env.stressed {
             g.check_ranges();
         }
-        for p in &list {
+        for p in list {
             if env.annotated && list.len() > 1 {
                 g.notes.push((g.a.here(), Note::Part(p.to_string())));
             }
@@ -611,8 +622,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Runs the instruction by its handler, as [`Gen::step_of`].
     fn step(&mut self) {
-        let i = self.part;
-        self.step_of(&i);
+        self.step_of(self.part);
     }
     /// Runs an instruction by its handler. It may go on at its labels in this function, and at the
     /// next instruction.
@@ -624,14 +634,24 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(R10, pc);
         // It may have made room, or a match context, and run again.
         let mut places = vec![i.at];
-        // If an exception leads to the instruction after the call, more registers than the one of
-        // the value are live there.
-        if i.op == Op::CallBif && !self.handlers.contains(&i.next) {
-            // The interpreter runs it again.
-            self.bif_helper(f, CallBif::of(i).arity);
-            places.clear();
-        } else {
-            self.helper(f);
+        // Where an exception leads to behind the call, more registers than the value's hold something.
+        let mut result = None;
+        match i.op {
+            Op::CallBif if !self.handlers.contains(&i.next) => {
+                // It is run again by the interpreter.
+                self.bif_helper(f, CallBif::of(i).arity);
+                places.clear();
+            }
+            // No register holds anything before it, and behind it the message is all there is. In
+            // the stress mode the step has made the others hold terms, which are looked at.
+            Op::LoopRec if !self.env.stressed => {
+                self.bif_helper(f, 0);
+                result = match LoopRec::of(i).dst {
+                    Dst::X(n) if (1..IN_MEMORY).contains(&n) => Some(n),
+                    _ => None,
+                };
+            }
+            _ => self.helper(f),
         }
         places.extend(i.labels());
         places.extend(over(&self.f, i));
@@ -645,6 +665,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let flag = self.env.fields.gc_wanted;
         self.a.cmp8_mi(at(CX, flag), 0);
         self.a.jcc(Cond::Ne, wanted);
+        if let Some(n) = result {
+            self.a.load(X_REGS[n as usize], x(n));
+        }
         let targets: Vec<(u64, Label)> = places
             .into_iter()
             .filter_map(|p| Some((self.pc(p), self.label_at(p)?)))

@@ -14,6 +14,7 @@ use purlin_term::word::{Subtag, header};
 #[derive(Clone, Copy, Debug)]
 pub struct Exits {
     pub yields: u8,
+    pub waits: u8,
 }
 
 /// Length of the code between the entry for compiled callers, which counts the call, and the one
@@ -164,7 +165,17 @@ pub fn make(
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.jmp(leave);
 
-    // enter(cx, code): a C function. Returns the next bytecode instruction, or null.
+    // waits: the same of a process that waits for a message, where no X register is live.
+    a.align(16);
+    let waits = a.here_label();
+    save_tops(&mut a, f);
+    a.store(at(CX, f.interp_pc), R10);
+    a.store_i(at(CX, f.interp_live), 0);
+    a.store8_i(at(CX, f.interp_exit), exits.waits);
+    a.alu(Width::D, Alu::Xor, RAX, RAX);
+    a.jmp(leave);
+
+    // enter(cx, code, table): a C function. Gives the next instruction of bytecode, or null.
     a.align(16);
     let enter = a.here_label();
     for r in SAVED {
@@ -345,6 +356,7 @@ pub fn make(
     s.exit = of(&a, exit)?;
     s.leave = of(&a, leave)?;
     s.yields = of(&a, yields)?;
+    s.waits = of(&a, waits)?;
     s.helper = of(&a, helper)?;
     s.leaf_helper = of(&a, leaf)?;
     s.local = of(&a, local)?;

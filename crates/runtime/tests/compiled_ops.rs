@@ -13,7 +13,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use purlin_interp::STEP;
-use purlin_interp::compiled::{EXITS, FIELDS, TARGETS, helpers, steps};
+use purlin_interp::compiled::{EXITS, FIELDS, MAIL, TARGETS, helpers, steps};
 use purlin_isa::bits::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
 use purlin_isa::contract::Stack;
@@ -24,6 +24,7 @@ use purlin_runtime::code;
 use purlin_runtime::compiled::native_with_template;
 use purlin_runtime::cx::Cx;
 use purlin_runtime::process::Process;
+use purlin_runtime::signal::{Kind as SignalKind, Signal, receive};
 use purlin_term::fun::{Export, FunEntry, FunName};
 use purlin_term::layout::{FUN_WORDS, FunWords, Target};
 use purlin_term::print::{Style, format_term};
@@ -109,7 +110,7 @@ impl Area {
 /// A process with terms in its registers.
 struct World {
     cx: Box<Cx>,
-    _cell: Box<std::mem::MaybeUninit<Process>>,
+    cell: Box<std::mem::MaybeUninit<Process>>,
     /// The word that `running` writes to.
     mark: Box<u64>,
 }
@@ -162,11 +163,7 @@ impl World {
         let mut r = Random(seed);
         let mut mark = Box::new(0);
         cx.running = &raw mut *mark;
-        let mut w = World {
-            cx,
-            _cell: cell,
-            mark,
-        };
+        let mut w = World { cx, cell, mark };
         for k in 0..XS {
             let t = w.wanted(&mut r, needs);
             w.cx.x[k] = t;
@@ -183,6 +180,9 @@ impl World {
         if case.frameless {
             // SAFETY: the caller's frame.
             unsafe { w.cx.heap.stop = w.cx.heap.hend.sub(3) };
+        }
+        if case.op.row().name.starts_with("loop_rec") || case.op == Op::RemoveMessage {
+            w.receives(&mut r, case.op);
         }
         for k in 0..4 {
             w.cx.fr[k] = r.of(&[0.0, -0.0, 1.5, 1e308, -1e308, 3.0, 1e-308]);
@@ -215,6 +215,78 @@ impl World {
             Needs::Context => self.context(r),
             Needs::Map => self.map(r),
             Needs::Nothing => self.term(r),
+        }
+    }
+    /// Puts messages into the mailbox and has the receive look at some of them; at the last one
+    /// too, if the op needs a current message.
+    fn receives(&mut self, r: &mut Random, op: Op) {
+        let looked = r.below(4);
+        let wants_one = op != Op::LoopRec;
+        for _ in 0..looked + usize::from(wants_one) + r.below(3) {
+            let t = match r.below(3) {
+                0 => r.of(&[small(1), am::OK, NIL]),
+                1 => self.binary(r),
+                _ => self.wanted(r, Needs::Tuple),
+            };
+            let s = Signal::copy_of(SignalKind::Message, t);
+            // SAFETY: a process that runs nowhere else; the signal is its queue's afterwards.
+            unsafe {
+                let p = self.cell.as_mut_ptr();
+                let pushed = (*p).in_transit.push(&raw mut (*s).link, || true);
+                pushed.expect("an open queue");
+                let _ = (*p).state.wake();
+            }
+        }
+        for _ in 0..looked {
+            self.look();
+            self.step(Op::LoopRecEnd, &[Value::L(-1)], &[]);
+        }
+        match op {
+            Op::LoopRec if r.below(3) == 0 => {
+                // The receive starts again, with the messages that have been fetched.
+                self.look();
+                receive::restart(&mut self.cx);
+            }
+            Op::LoopRec => {}
+            _ => _ = self.look(),
+        }
+        // Skipping a message ends the time slice.
+        if op == Op::LoopRecEnd && r.below(4) == 0 {
+            self.cx.reds = 1;
+        }
+    }
+    /// Looks at the current message and leaves the registers as they were. Returns whether there
+    /// is one.
+    fn look(&mut self) -> bool {
+        let before = self.cx.x;
+        let mut words = packed(Op::LoopRec, &[Value::L(100), Value::X(0)]).expect("operands");
+        let behind = words.len();
+        words.extend([0; 200]);
+        // SAFETY: an instruction; no X register is live where messages are looked at, and none of
+        // what they held is used.
+        let next = unsafe { STEP[words[0] as u16 as usize](&mut *self.cx, words.as_ptr()) };
+        let found = std::ptr::eq(next, &raw const words[behind]);
+        self.cx.x = before;
+        found
+    }
+    fn cell_is_without_mailbox(&mut self) -> bool {
+        // SAFETY: zeroed, or what the process has made since.
+        unsafe { (*self.cell.as_mut_ptr()).mailbox.is_null() }
+    }
+    /// Returns the messages from the current one on, as text.
+    fn messages(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        loop {
+            let mut words = packed(Op::LoopRec, &[Value::L(100), Value::X(0)]).expect("operands");
+            let behind = words.len();
+            words.extend([0; 200]);
+            // SAFETY: as in `look`.
+            let next = unsafe { STEP[words[0] as u16 as usize](&mut *self.cx, words.as_ptr()) };
+            if !std::ptr::eq(next, &raw const words[behind]) {
+                return all;
+            }
+            all.push(format!("message {}", shown(self.cx.x[0])));
+            self.step(Op::LoopRecEnd, &[Value::L(-1)], &[]);
         }
     }
     /// Makes the term that a register must hold for an op.
@@ -345,20 +417,29 @@ impl World {
         }
     }
     /// Everything that an instruction may have changed, as text.
-    fn state(&self, case: &Case, live: usize, next: u64, failed: bool) -> Vec<String> {
+    fn state(&self, case: &Case, live: usize, next: u64, failed: bool, full: bool) -> Vec<String> {
         let c = &self.cx;
-        let mut all = vec![format!("next {next}")];
+        let mut all = vec![format!("next {next}"), format!("window {}", c.heap.window)];
         // The reductions of a collection depend on what it copies, so they differ where the two
         // ways collect different garbage: the step of `new_map` collects after it has built the
         // map, when nothing refers to the former value of the destination.
-        if case.op != Op::NewMap {
+        let alike = case.op != Op::NewMap || !full;
+        if alike {
             all.push(format!("reductions {}", c.reds));
         }
         if next == 0 {
             all.push(format!("{:?}", c.interp.exit));
             return all;
         }
-        for k in 0..live {
+        let of_op = case
+            .operands
+            .last()
+            .filter(|_| case.op == Op::LoopRec && !failed);
+        for k in 0..XS {
+            // While a message is looked at, no other register is live.
+            if k >= live && of_op != Some(&Value::X(k as u32)) {
+                continue;
+            }
             // An op that fails may have written some of its destinations.
             if failed && case.written.contains(&Value::X(k as u32)) {
                 continue;
@@ -387,7 +468,7 @@ impl World {
         let used = c.heap.htop as usize - c.heap.heap as usize;
         // Garbage on the heap is not compared. Machine code may leave more of it than the step
         // where parts of a match are built before another part fails, or are built twice.
-        if !(case.makes_before || case.op == Op::NewMap) {
+        if alike && !(case.makes_before && (failed || full)) {
             all.push(format!("heap {used}"));
         }
         all
@@ -855,6 +936,13 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
             behind = Some((native, of(name, &[src], dst)));
             vec![src, dst]
         }
+        Send => {
+            let nobody = Term::pid(r.of(&[77, 1_000_003]));
+            let to = r.of(&[nobody, nobody, nobody, am::OK, small(1)]);
+            set.push((0, What::Atom(to)));
+            vec![]
+        }
+        LoopRec => vec![fail, register(r)],
         FLoad | FConv => vec![source(r), n(8 * r.below(4) as u64)],
         PutMapAssoc | PutMapExact => {
             let mut keys = vec![key(r), key(r)];
@@ -991,6 +1079,8 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
     };
     let live = match op {
         TryCase => 3,
+        Send => 1,
+        LoopRec | LoopRecEnd | Wait => 0,
         CallFun | CallFun2 | CallFunLast | CallFun2Last => XS,
         CatchEnd | CallBif | CallBifLast | CallBifOnly => 1,
         // The arguments.
@@ -1115,6 +1205,21 @@ fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
     panic!("it runs again and again");
 }
 
+/// Exit status of a child whose op has no such jump to turn.
+const NO_SUCH_JUMP: i32 = 33;
+
+/// Inverts the condition of the `k`th conditional jump. Returns false if there is none.
+fn turn_jump(code: &mut [u8], k: usize) -> bool {
+    // All of them are near jumps: 0F 80 to 0F 8F, and the distance.
+    let is_jump = |w: &[u8]| w[0] == 0x0F && w[1] & 0xF0 == 0x80;
+    let at: Vec<usize> = (0..code.len().saturating_sub(5))
+        .filter(|&i| is_jump(&code[i..]))
+        .collect();
+    let Some(&at) = at.get(k) else { return false };
+    code[at + 1] ^= 1;
+    true
+}
+
 #[test]
 fn machine_code_does_what_steps_do() {
     purlin_runtime::natives::install();
@@ -1125,6 +1230,14 @@ fn machine_code_does_what_steps_do() {
     };
     let (seed, rounds) = (number("OPS_SEED", 1), number("OPS_ROUNDS", 150));
     let only = std::env::var("OPS_ONLY").ok();
+    let fault = std::env::var("OPS_FAULT").ok();
+    let fault = fault.map(|k| k.parse::<usize>().expect("a number"));
+    let mut turned = 0;
+    if fault.is_some() {
+        // It may run for ever.
+        // SAFETY: no handler is set.
+        unsafe { libc::alarm(8) };
+    }
     let mut area = Area::new();
     purlin_term::fun::set_uncompiled(area.stubs.local as u32);
     let (steps, helpers) = (steps(), helpers());
@@ -1151,6 +1264,7 @@ fn machine_code_does_what_steps_do() {
             let s = r.below(1 << 40) as u64;
             let env = Env {
                 fields: FIELDS,
+                mail: MAIL,
                 helpers,
                 stubs: area.stubs,
                 steps: &steps,
@@ -1177,15 +1291,29 @@ fn machine_code_does_what_steps_do() {
             let made = compile(f, &env).expect("code that is compiled");
             area.used = stubs_end;
             let to = area.next();
-            area.put(&made.code.place(to).expect("all is near"));
+            // The template's own code: from behind the part that counts a call to the next
+            // instruction's.
+            let inner = purlin_jit::stubs::INNER as usize;
+            let end = made.places.get(1).map_or(inner, |p| p.0 as usize);
+            let mut bytes = made.code.place(to).expect("all is near");
+            if let Some(k) = fault
+                && turn_jump(&mut bytes[inner..end], k)
+            {
+                turned += 1;
+            }
+            area.put(&bytes);
             let place = |at: usize| &raw const code.words[at];
             if let Some(e) = c.entry {
                 e.lead(place(code.callee));
             }
             let world = || World::new(s, &c, place(code.handler), full);
             let (mut a, mut b) = (world(), world());
-            let before = a.state(&c, XS, 1, false);
-            assert_eq!(before, b.state(&c, XS, 1, false), "two processes alike");
+            let before = a.state(&c, XS, 1, false, full);
+            assert_eq!(
+                before,
+                b.state(&c, XS, 1, false, full),
+                "two processes alike"
+            );
             let first = place(code.entry);
             let next_a = by_steps(&mut a, first);
             // SAFETY: the stub that enters machine code; the registers hold terms.
@@ -1205,14 +1333,24 @@ fn machine_code_does_what_steps_do() {
             }
             cases += 1;
             let failed = next_a == place(code.end - 9) as u64;
-            // After a call has returned or failed, its arguments are gone.
+            // After a call has returned, its arguments are gone. After it has raised, mark, class and
+            // reason are live; the raw stack trace is no term.
             let own = place(0) as u64..place(code.end) as u64;
+            let raised = next_a == place(code.handler) as u64;
             let live = match row.effects.calls && own.contains(&next_a) {
+                true if raised => 3,
                 true => 1,
                 false => c.live,
             };
-            let state = |w: &World, next| w.state(&c, live, next, failed);
-            let (sa, sb) = (state(&a, next_a), state(&b, next_b));
+            let state = |w: &World, next| w.state(&c, live, next, failed, full);
+            let (mut sa, mut sb) = (state(&a, next_a), state(&b, next_b));
+            // Which message is the current one, and which are left.
+            if !a.cell_is_without_mailbox() && next_a != 0 && next_b != 0 {
+                sa.extend(a.messages());
+                sb.extend(b.messages());
+                sa.push("all messages".into());
+                sb.push("all messages".into());
+            }
             if sa != sb {
                 let d: Vec<String> = sa
                     .iter()
@@ -1236,6 +1374,55 @@ fn machine_code_does_what_steps_do() {
             row.name
         );
     }
+    if fault.is_some() && turned == 0 {
+        std::process::exit(NO_SUCH_JUMP);
+    }
     println!("{ops} ops, {cases} instructions, {left} left to the interpreter");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Jumps that are turned round in an op's template, at most.
+const TURNED: usize = 4;
+
+/// The test above finds faults: each conditional jump of a template is turned round, one at a time,
+/// and the op's cases run in a process of their own, which must fail. Of every eighth op, or of all
+/// with `OPS_FAULTS=all`.
+#[test]
+fn turned_jumps_are_found() {
+    let all = std::env::var("OPS_FAULTS").is_ok_and(|v| v == "all");
+    let me = std::env::current_exe().expect("this executable");
+    let mut missed = Vec::new();
+    let (mut seen, mut planted) = (Vec::new(), 0);
+    for op in (0..VARIANTS as u16).filter_map(Op::of) {
+        let row = op.row();
+        let has_code = matches!(row.machine_code, MachineCode::template | MachineCode::fused);
+        if seen.contains(&op) || !has_code || NEVER.iter().any(|n| n.0 == op) {
+            continue;
+        }
+        seen.push(op);
+        if !all && seen.len() % 8 != 0 {
+            continue;
+        }
+        for k in 0..TURNED {
+            let run = std::process::Command::new(&me)
+                .args(["--exact", "machine_code_does_what_steps_do"])
+                .env("OPS_ONLY", row.name)
+                .env("OPS_FAULT", k.to_string())
+                .output()
+                .expect("it runs");
+            if run.status.code() == Some(NO_SUCH_JUMP) {
+                break;
+            }
+            planted += 1;
+            if run.status.success() && (all || !UNSEEN.contains(&(row.name, k))) {
+                missed.push(format!("{} jump {k}", row.name));
+            }
+        }
+    }
+    println!("{planted} faults, {} not found", missed.len());
+    assert!(planted > 0 && missed.is_empty(), "not found: {missed:?}");
+}
+
+/// Jumps of those ops that may be turned round unseen, by op and number: either way leads to the
+/// same end, or what they test for is not drawn.
+const UNSEEN: &[(&str, usize)] = &[("call_bif", 1), ("call_bif", 3), ("apply_last", 1)];

@@ -45,7 +45,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// never needed.
     fn is_sure(&self, o: Operation) -> bool {
         let known = self.range(o.a).is_some() && self.range(o.b).is_some();
-        known && !Self::is_odd(o.a, o.b) && self.ranges.makes(&self.part).is_some()
+        known && !Self::is_odd(o.a, o.b) && self.ranges.makes(self.part).is_some()
     }
     /// The general case of an operation, as a cold part. It rejoins the template with the result
     /// written. If the operation `is_sure` no code is made, and nothing may jump there.

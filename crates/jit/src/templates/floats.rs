@@ -48,7 +48,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later("a step of the whole", move |g| {
             g.a.bind(l);
             g.whole = i;
-            g.step_of(&i);
+            g.step_of(i);
             for n in 0..IN_VECTORS {
                 if floats & 1 << n != 0 {
                     let m = g.fr(Float(n));

@@ -17,6 +17,7 @@ mod frames;
 mod funs;
 mod lists;
 mod maps;
+mod messages;
 mod natives;
 mod registers;
 mod select;
@@ -27,9 +28,9 @@ mod type_tests;
 macro_rules! by_row {
     ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $mc:ident $($what:ident($($w:tt)*))* $doc:literal; )*) => {
         impl<'a, 'e> Gen<'a, 'e> {
-            /// Makes the machine code of an instruction, or of a part of one.
-            pub(super) fn template(&mut self, i: &Instruction<'a>) {
-                self.part = *i;
+            /// The machine code of an instruction, or of a part of one.
+            pub(super) fn template(&mut self, i: &'a Instruction<'a>) {
+                self.part = i;
                 match i.op { $(Op::$c => by_row! { @ $mc self i $c $name },)* }
             }
         }
@@ -70,7 +71,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later("a step of the whole", move |g| {
             g.a.bind(l);
             g.whole = i;
-            g.step_of(&i);
+            g.step_of(i);
             match g.label_at(i.next) {
                 Some(next) => g.a.jmp(next),
                 None => {

@@ -59,7 +59,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let i = self.part;
         let Some(n) = self.searches(export) else {
-            return self.native_returning(&i, frame, arity);
+            return self.native_returning(i, frame, arity);
         };
         let other = self.a.label();
         self.search_list(n, other);
@@ -70,7 +70,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later("no short search: the native", move |g| {
             g.whole = i;
             g.a.bind(other);
-            g.native_returning(&i, frame, arity);
+            g.native_returning(i, frame, arity);
         });
     }
     /// The step of a tail call of a native.
@@ -140,7 +140,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu_mi(Q, Cmp, at(R10, 0), 0);
         self.a.jcc(Cond::E, next);
         let arity = u64::from(self.f.arity);
-        self.returning_step(&i, None, arity, false);
+        self.returning_step(i, None, arity, false);
     }
     /// An element of a tuple in the code, as in lookup tables.
     fn element_of_constant(&mut self, index: Src, tuple: Src, dst: Dst) {

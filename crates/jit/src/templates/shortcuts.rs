@@ -10,7 +10,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Returns the label after the call of the native that the shortcut precedes, and that of the
     /// call.
     pub(super) fn shortcut(&self) -> Option<(Label, Label)> {
-        let over = over(&self.f, &self.part).and_then(|over| self.label_at(over))?;
+        let over = over(&self.f, self.part).and_then(|over| self.label_at(over))?;
         Some((over, self.label_at(self.part.next)?))
     }
     pub(super) fn fast_element(&mut self, op: FastElement) {

@@ -26,6 +26,7 @@ pub mod perf;
 pub mod permission;
 pub mod purge;
 mod purge_count;
+pub mod returns;
 pub mod sampling;
 pub mod stack;
 pub mod start;

@@ -18,7 +18,9 @@ use super::external::{External, Step, Undecoded};
 use super::queue::Link;
 use super::{HEAD_WORDS, Signal, blocks};
 use crate::keys::RefKey;
+use purlin_isa::context::Mail;
 use purlin_term::Term;
+use std::mem::offset_of;
 
 pub(crate) struct Marker {
     pub(crate) id: i64,
@@ -71,6 +73,21 @@ pub(crate) struct Markers {
     pub(crate) list: Vec<Marker>,
     /// The last number that was given to a marker.
     pub(crate) last: i64,
+}
+
+/// Where compiled code finds the current message, of a process that has the address of its mailbox
+/// at `mailbox`.
+pub const fn places(mailbox: usize) -> Mail {
+    const { assert!(offset_of!(Signal, link) == 0 && offset_of!(Link, next) == 0) };
+    Mail {
+        mailbox: mailbox as i32,
+        first: offset_of!(Mailbox, first) as i32,
+        save: offset_of!(Mailbox, save) as i32,
+        copied_end: offset_of!(Mailbox, copied_end) as i32,
+        undecoded: offset_of!(Mailbox, undecoded) as i32,
+        at_marker: offset_of!(Mailbox, at_marker) as i32,
+        term: offset_of!(Signal, term) as i32,
+    }
 }
 
 impl Mailbox {

@@ -17,6 +17,7 @@ mod dense;
 pub mod dict;
 pub mod ext;
 pub mod heap_info;
+mod named;
 pub mod registry;
 pub mod remote;
 pub mod request;

@@ -345,6 +345,40 @@ pub fn remove_message(cx: &mut Cx) {
     }
 }
 
+/// The current message was received, if nobody is told of that and nothing of its block is kept: it
+/// was copied to the heap, or is an immediate. False: nothing has happened, and [`remove_message`]
+/// does it.
+pub fn remove_copied(cx: &mut Cx) -> bool {
+    if gc::stress() {
+        return false;
+    }
+    // SAFETY: as in `loop_rec`.
+    unsafe {
+        let p = &mut *cx.proc;
+        let Some(m) = p.mailbox.as_mut() else {
+            return false;
+        };
+        let s = *m.save as *mut Signal;
+        if s.is_null() || m.watched || p.has(process::TIMER | process::SAVES) {
+            return false;
+        }
+        let untold = match (*s).sequel {
+            Sequel::None => true,
+            Sequel::Ends => !p.has(process::SEQUENTIAL),
+            Sequel::Token => false,
+        };
+        let kept = m.copied_end.is_null() && !(*s).term.is_immed();
+        if !untold || kept || !(*s).plain() {
+            return false;
+        }
+        p.flags &= !IN_RECEIVE;
+        cx.heap.window = false;
+        m.copied_end = std::ptr::null_mut();
+        Signal::free(m.unlink_current());
+    }
+    true
+}
+
 fn take_current(cx: &mut Cx) {
     // SAFETY: as in `loop_rec`.
     unsafe {

@@ -213,23 +213,8 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if cx.process().has(process::SEQUENTIAL) {
         return with_token(cx, to, alias, msg);
     }
-    // Made before the receiver is looked up: all senders write to its cell, so the time between
-    // finding it and waking it should be a few instructions.
     if let Some(signal) = small(alias, msg) {
-        // SAFETY: a fresh signal; cells are never unmapped.
-        unsafe {
-            count(cx, (*signal).words(), msg);
-            let pushed = match process::table().find(to) {
-                Some(p) => push_at(p, to, signal),
-                None => Pushed::Refused,
-            };
-            match pushed {
-                Pushed::Done => {}
-                Pushed::Behind => cx.bump(GIVE_WAY),
-                Pushed::Refused => Signal::free(signal),
-            }
-        }
-        return;
+        return hand_over(cx, to, signal, msg);
     }
     if process::table().find(to).is_none() {
         return;
@@ -255,7 +240,41 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     drop(held);
 }
 
-/// Sends `msg` to a process by an alias. If the alias has priority, so has the message.
+/// Sends `msg` where that is no more than a copy of a small message for a process of this node.
+/// False: nothing has happened, and [`deliver`] does it.
+pub fn deliver_small(cx: &mut Cx, to: Term, msg: Term) -> bool {
+    let watched = process::TRACED | process::SAVES | process::SEQUENTIAL;
+    if !to.is_local_pid() || cx.process().has(watched) {
+        return false;
+    }
+    let Some(signal) = small(None, msg) else {
+        return false;
+    };
+    hand_over(cx, to, signal, msg);
+    true
+}
+
+/// Gives a process a small message. The signal was made before the receiver is looked up: its cell,
+/// which all that send to it write to, is wanted for the few instructions between finding it and
+/// waking it.
+#[inline(always)]
+fn hand_over(cx: &mut Cx, to: Term, signal: *mut Signal, msg: Term) {
+    // SAFETY: a fresh signal; cells are never unmapped.
+    unsafe {
+        count(cx, (*signal).words(), msg);
+        let pushed = match process::table().find(to) {
+            Some(p) => push_at(p, to, signal),
+            None => Pushed::Refused,
+        };
+        match pushed {
+            Pushed::Done => {}
+            Pushed::Behind => cx.bump(GIVE_WAY),
+            Pushed::Refused => Signal::free(signal),
+        }
+    }
+}
+
+/// Sends `msg` to a process by an alias; if the alias has priority, so has the message.
 pub fn to_process_urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     if process::table().find(to).is_none() {
         return;

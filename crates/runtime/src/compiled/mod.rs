@@ -13,6 +13,8 @@ mod names;
 mod native_text;
 pub mod report;
 mod returns;
+#[cfg(test)]
+mod returns_tests;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};
 
@@ -169,7 +171,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
     let owner = OWNER.get_or_init(|| Owner {
         state: Mutex::new(State {
             memory,
-            returns: Returns::new(),
+            returns: Returns::new(returns::FIRST),
             objects: BTreeMap::new(),
             leaving: Vec::new(),
             refused: HashMap::new(),
@@ -398,6 +400,7 @@ fn function_of<'a>(m: &'a Module, f: &LoweredFunction) -> Function<'a> {
 fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     Env {
         fields: engine::FIELDS,
+        mail: engine::MAIL,
         helpers,
         stubs,
         steps,
@@ -471,28 +474,32 @@ fn callees(
         if !i.op.row().effects.calls {
             continue;
         }
-        purlin_jit::decode::parts(&i, |p| match callee(&p) {
-            Some(Callee::Local(to)) => {
-                if let Some(to) = to.0
-                    && let Some(g) = m.function_at(m.at(to))
-                    && g.entry == to
-                    && to != f.entry
-                {
-                    out.push((m.clone(), *g));
+        let parts = purlin_jit::decode::parts(&i);
+        let itself = (parts.len() == 0).then_some(i);
+        for p in parts.chain(itself) {
+            match callee(&p) {
+                Some(Callee::Local(to)) => {
+                    if let Some(to) = to.0
+                        && let Some(g) = m.function_at(m.at(to))
+                        && g.entry == to
+                        && to != f.entry
+                    {
+                        out.push((m.clone(), *g));
+                    }
                 }
-            }
-            Some(Callee::External(export)) if others => {
-                // SAFETY: as in `changes_code`.
-                let to = unsafe { &*(export as *const fun::Export) }.address();
-                if let Some(m) = code::module_at(to)
-                    && let Some(g) = m.function_at(to).copied()
-                    && m.at(g.entry) == to
-                {
-                    out.push((m, g));
+                Some(Callee::External(export)) if others => {
+                    // SAFETY: as in `changes_code`.
+                    let to = unsafe { &*(export as *const fun::Export) }.address();
+                    if let Some(m) = code::module_at(to)
+                        && let Some(g) = m.function_at(to).copied()
+                        && m.at(g.entry) == to
+                    {
+                        out.push((m, g));
+                    }
                 }
+                _ => {}
             }
-            _ => {}
-        });
+        }
     }
     out
 }

@@ -82,6 +82,7 @@ pub fn native_functions(
         (stubs.exit, "exit"),
         (stubs.leave, "leave"),
         (stubs.yields, "yield"),
+        (stubs.waits, "wait"),
         (stubs.helper, "helper"),
         (stubs.leaf_helper, "leaf_helper"),
         (stubs.local, "local"),

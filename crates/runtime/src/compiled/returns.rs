@@ -4,26 +4,44 @@
 //! word 0           number of slots minus one, a power of two less one
 //! words 1, 2 …     bytecode address (0: free) and machine code address (0: removed) of each slot
 //! ```
-//! Code that returns to a frame without a machine call looks here, without a lock. One thread at a
-//! time writes. When half of its slots are in use, a table is replaced by one with room for twice
-//! the addresses that have machine code. The old one is freed when all threads that may read it
-//! have left their time slices.
+//! Code that returns to a frame which no machine call has made looks here, without a lock, and so
+//! does a process that goes on in a receive. One thread at a time writes. A table half of whose
+//! slots are not free is replaced by one with room for twice the addresses that have machine code.
+//! The former is freed when all who may read it have left their time slices.
+//!
+//! # Orderings
+//! * The writer alone stores into the words, and reads what it has stored itself, relaxed.
+//! * A slot is filled from its end: machine code, which is written already, with release, then the
+//!   address with release. A reader ([`crate::code::returns`]) finds neither without what was
+//!   written before.
+//! * A slot's address never changes, and its machine code may become 0 and something else again.
+//!   Who has found it before may run it until the epoch has passed:
+//!   [`Epochs::since`](crate::code::epochs::Epochs::since) has the barrier between this store and
+//!   the look at who is within code.
+//! * A table is published with release when it is filled. A reader takes it once a time slice,
+//!   behind the barrier of [`enter`](crate::code::epochs::enter): it has the new one, or is waited
+//!   for.
+//!
+//! The model is `crates/models/tests/return_points.rs`.
 
 use crate::code::compiled::set_returns;
 use crate::code::epochs::{Since, epochs};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::code::returns::place;
+use crate::sync::{AtomicU64, Ordering};
 
-/// Number of slots of the first table.
-const FIRST: usize = 1 << 10;
+/// Slots of the first table.
+pub(super) const FIRST: usize = 1 << 10;
 
 type Words = Box<[AtomicU64]>;
 
 pub(super) struct Returns {
-    words: Words,
-    /// Number of slots that are not free.
+    pub(super) words: Words,
+    /// Slots of the smallest table.
+    least: usize,
+    /// Slots that are not free.
     used: usize,
-    /// Old tables, which others may read until then.
-    former: Vec<(Since, Words)>,
+    /// Former tables, which others may read until then.
+    pub(super) former: Vec<(Since, Words)>,
 }
 
 fn words(slots: usize) -> Words {
@@ -33,16 +51,13 @@ fn words(slots: usize) -> Words {
     v.into_boxed_slice()
 }
 
-/// The hash of the stub in machine code.
-fn place(pc: u64) -> usize {
-    ((pc >> 3).wrapping_mul(0x9E37_79B1_u32 as i32 as i64 as u64) >> 12) as usize
-}
-
 impl Returns {
-    pub fn new() -> Returns {
-        let words = words(FIRST);
+    /// An empty table, which is published; it and those that replace it have `least` slots, a power
+    /// of two, or more.
+    pub fn new(least: usize) -> Returns {
         let r = Returns {
-            words,
+            words: words(least),
+            least,
             used: 0,
             former: Vec::new(),
         };
@@ -57,11 +72,11 @@ impl Returns {
     pub fn tidy(&mut self) {
         self.former.retain_mut(|(since, _)| !since.passed());
     }
-    fn slots(&self) -> usize {
+    pub(super) fn slots(&self) -> usize {
         self.words.len() / 2
     }
-    /// Returns the first word of the slot of `pc`, or of a free one.
-    fn find(&self, pc: u64) -> usize {
+    /// The first word of the slot of `pc`, or of a free one.
+    pub(super) fn find(&self, pc: u64) -> usize {
         let mask = self.slots() - 1;
         let mut i = place(pc) & mask;
         loop {
@@ -99,7 +114,7 @@ impl Returns {
             .chunks(2)
             .filter(|s| s[1].load(Ordering::Relaxed) != 0)
             .count();
-        let mut slots = FIRST;
+        let mut slots = self.least;
         while slots < 4 * (live + 1) {
             slots *= 2;
         }
@@ -113,38 +128,5 @@ impl Returns {
         }
         self.publish();
         self.former.push((epochs().since(), old));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Modules get addresses that no code had before, and go: the table only grows with the present
-    /// ones.
-    #[test]
-    fn the_table_does_not_grow_with_what_has_gone() {
-        let mut r = Returns::new();
-        let address = |round: u64, i: u64| 0x1000_0000 + 8 * (round * 100 + i);
-        for round in 0..2000 {
-            for i in 0..100 {
-                r.set(address(round, i), 1 + i);
-            }
-            if round > 0 {
-                for i in 0..100 {
-                    r.remove(address(round - 1, i));
-                }
-            }
-            r.tidy();
-            assert!(r.slots() <= 2 * FIRST, "{} slots", r.slots());
-            // No thread runs code here.
-            assert!(r.former.is_empty());
-        }
-        for i in 0..100 {
-            let at = r.find(address(1999, i));
-            assert_eq!(r.words[at + 1].load(Ordering::Relaxed), 1 + i);
-            let gone = r.find(address(1998, i));
-            assert_eq!(r.words[gone + 1].load(Ordering::Relaxed), 0);
-        }
     }
 }

@@ -1,0 +1,174 @@
+//! Names and those who have them, as words. [`registry`](super::registry) has the system's, as
+//! terms.
+//!
+//! # Orderings
+//! * The maps and the list of who was given a name stand under one lock.
+//! * A name that another process gives stands against the end of who gets it. `given` is raised
+//!   before that process is asked whether it lives ([`Registry::give`]), and its end reads `given`
+//!   behind the mark that it ends ([`Registry::ends`]). Between the two on either side is a
+//!   sequentially consistent fence: in `Table::is_alive`, and in `lifecycle/exit.rs` behind
+//!   `begin_exit`. So one of both sees the other: the giver the mark, or the end a `given` that is
+//!   not 0, and then the lock shows it the name.
+//! * `given` is lowered under the lock, or where nothing was entered: an end that reads 0 has
+//!   nothing to look for.
+//!
+//! The model is `crates/models/tests/registry.rs`.
+
+use crate::hashing::Hashing;
+use crate::sync::{AtomicUsize, Ordering, RwLock};
+use std::collections::{BTreeMap, HashMap};
+
+/// The names that are taken.
+#[derive(Default)]
+pub(crate) struct Maps {
+    /// By name: who has it.
+    names: HashMap<u64, u64, Hashing>,
+    /// By process: its name.
+    of: HashMap<u64, u64, Hashing>,
+}
+
+impl Maps {
+    fn enter(&mut self, name: u64, who: Who) -> Result<(), Refused> {
+        if self.of.contains_key(&who.word) {
+            return Err(Refused::HasName);
+        }
+        if self.names.contains_key(&name) {
+            return Err(Refused::Taken);
+        }
+        self.names.insert(name, who.word);
+        if who.one_name {
+            self.of.insert(who.word, name);
+        }
+        Ok(())
+    }
+    fn has(&self, name: u64, who: u64) -> bool {
+        self.names.get(&name) == Some(&who)
+    }
+    /// False: it has no such name.
+    fn take(&mut self, name: u64, who: u64) -> bool {
+        let has = self.has(name, who);
+        if has {
+            self.names.remove(&name);
+            self.of.remove(&who);
+        }
+        has
+    }
+}
+
+/// What stands under the lock.
+pub(crate) struct Names {
+    /// None until there is a name.
+    pub(crate) maps: Option<Maps>,
+    /// Who was given which name and has not noted that yet, and how many times.
+    pub(crate) given: BTreeMap<(u64, u64), usize>,
+}
+
+/// Why somebody doesn't get a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The process has ended.
+    Ended,
+    /// The process has one.
+    HasName,
+    Taken,
+}
+
+/// Who is to get a name.
+#[derive(Clone, Copy)]
+pub(crate) struct Who {
+    pub(crate) word: u64,
+    /// It may have one name only: it is a process.
+    pub(crate) one_name: bool,
+}
+
+/// See the module head.
+pub(crate) struct Registry {
+    pub(crate) names: RwLock<Names>,
+    /// Names that are given, or about to be.
+    pub(crate) given: AtomicUsize,
+}
+
+impl Registry {
+    /// Gives `who` the name: a port, or the process that runs.
+    pub(crate) fn register(&self, name: u64, who: Who) -> Result<(), Refused> {
+        let mut n = self.names.write();
+        n.maps.get_or_insert_default().enter(name, who)
+    }
+    /// Gives another process a name, which that is to note ([`Registry::noted`]).
+    pub(crate) fn give(
+        &self,
+        name: u64,
+        who: Who,
+        alive: impl FnOnce() -> bool,
+    ) -> Result<(), Refused> {
+        self.given.fetch_add(1, Ordering::SeqCst);
+        let mut n = self.names.write();
+        let entered = match alive() {
+            true => n.maps.get_or_insert_default().enter(name, who),
+            false => Err(Refused::Ended),
+        };
+        match entered {
+            Ok(()) => {
+                *n.given.entry((who.word, name)).or_insert(0) += 1;
+            }
+            Err(_) => {
+                self.given.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        entered
+    }
+    /// A process that was given a name notes it, or has ended. Whether the name is its own still.
+    pub(crate) fn noted(&self, name: u64, who: u64, ended: bool) -> bool {
+        let mut n = self.names.write();
+        let key = (who, name);
+        if let Some(times) = n.given.get_mut(&key) {
+            *times -= 1;
+            if *times == 0 {
+                n.given.remove(&key);
+            }
+            self.given.fetch_sub(1, Ordering::SeqCst);
+        }
+        let Some(m) = n.maps.as_mut() else {
+            return false;
+        };
+        match ended {
+            true => m.take(name, who),
+            false => m.has(name, who),
+        }
+    }
+    /// A process ends: the name that it was given and has not noted is nobody's any more.
+    #[inline]
+    pub(crate) fn ends(&self, who: u64) {
+        if self.given.load(Ordering::SeqCst) != 0 {
+            self.ends_given(who);
+        }
+    }
+    #[cold]
+    fn ends_given(&self, who: u64) {
+        let mut n = self.names.write();
+        let Names { maps, given } = &mut *n;
+        if let Some(m) = maps {
+            for (&(_, name), _) in given.range((who, 0)..=(who, u64::MAX)) {
+                m.take(name, who);
+            }
+        }
+    }
+    /// Takes a name away from `who`. False: it has no such name; if another has got it meanwhile it
+    /// stays theirs.
+    pub(crate) fn unregister(&self, name: u64, who: u64) -> bool {
+        let mut n = self.names.write();
+        n.maps.as_mut().is_some_and(|m| m.take(name, who))
+    }
+    /// Who has the name.
+    #[inline]
+    pub(crate) fn whereis(&self, name: u64) -> Option<u64> {
+        let n = self.names.read();
+        n.maps.as_ref()?.names.get(&name).copied()
+    }
+    /// All names.
+    pub(crate) fn all(&self) -> Vec<u64> {
+        let n = self.names.read();
+        let all = n.maps.as_ref().map(|m| m.names.keys().copied().collect());
+        all.unwrap_or_default()
+    }
+}
