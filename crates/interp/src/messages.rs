@@ -92,6 +92,11 @@ const _: () = {
 /// As for the handler of the instruction at `pc`; the receive [`scans`](receive::scans).
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
+    let p = (*cx).proc;
+    if !receive::filters(p) {
+        let (found, reds) = receive::scan(p, reds, |_| true);
+        return (found.unwrap_or(Term::NON_VALUE), reds);
+    }
     let rec = instr::LoopRec::at(pc);
     // The instruction after `loop_rec`, which looks at the message.
     let test = rec.next();
@@ -109,7 +114,6 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             && code::opcode_at(end) == LOOP_REC_END
             && instr::LoopRecEnd::at(end).to().to() == pc
     };
-    let p = (*cx).proc;
     // Tests of elements that follow a test for a tuple with that header.
     let elements = |next, header| {
         let end = instr::IsEqImmed::<X>::at(test).fail().to();
@@ -120,13 +124,13 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
         // runs again on the message that is found.
         IS_EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
-            receive::scan(p, reds, |t| t == immed)
+            receive::filter(p, reds, |t| t == immed)
         }
         IS_TAGGED_TUPLE if ends_here => {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             let rest = elements(op.next(), w);
-            receive::scan(p, reds, |t| {
+            receive::filter(p, reds, |t| {
                 t.is_boxed()
                     && (*t.ptr()).raw() == w
                     && *t.ptr().add(TUPLE_FIRST) == tag
@@ -137,7 +141,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             let op = instr::IsTupleOfArity::<X>::at(test);
             let w = op.header();
             let rest = elements(op.next(), w);
-            receive::scan(p, reds, |t| {
+            receive::filter(p, reds, |t| {
                 t.is_boxed() && (*t.ptr()).raw() == w && rest.pass(t)
             })
         }
@@ -152,7 +156,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
         {
             let c = instr::IsEqExact::<X, C>::at(test).b().get(cx, e).ptr();
             let (w, first) = ((*c).raw(), *c.add(TUPLE_FIRST));
-            receive::scan(p, reds, |t| {
+            receive::filter(p, reds, |t| {
                 let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
                 t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(TUPLE_FIRST))
             })

@@ -54,6 +54,9 @@ pub struct Mailbox {
     pub(crate) at_marker: bool,
     /// Whether a monitor is to be notified when fewer messages are left.
     pub(crate) watched: bool,
+    /// Number of messages that scans still return without applying the receive's first test: see
+    /// [`crate::signal::receive::filters`].
+    pub(crate) unfiltered: u8,
     /// `None` until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
 }
@@ -105,6 +108,7 @@ impl Mailbox {
             words: 0,
             undecoded: 0,
             at_marker: false,
+            unfiltered: 0,
             watched: false,
             markers: None,
         });

@@ -205,6 +205,45 @@ pub unsafe fn scan(
     (found, reds)
 }
 
+/// Number of messages that scans return without a test after one that the test has accepted.
+const UNFILTERED: u8 = 15;
+
+/// Whether a scan should apply the first test of the receive. Once that test has accepted a message,
+/// it probably accepts the next ones, which the tests behind it refuse; to prepare it for each of
+/// them would cost more than it saves.
+///
+/// # Safety
+/// The caller owns the process, for which [`scans`] holds.
+#[inline(always)]
+pub unsafe fn filters(p: *mut process::Process) -> bool {
+    // SAFETY: by the contract, the caller owns the process, which has a mailbox if it `scans`.
+    let m = unsafe { &mut *(*p).mailbox };
+    let left = m.unfiltered;
+    m.unfiltered = left.saturating_sub(1);
+    left == 0
+}
+
+/// As [`scan`], with a test that is worth its preparation only where it refuses messages: see
+/// [`filters`].
+///
+/// # Safety
+/// As for [`scan`].
+#[inline(always)]
+pub unsafe fn filter(
+    p: *mut process::Process,
+    reds: i64,
+    passes: impl Fn(Term) -> bool,
+) -> (Option<Term>, i64) {
+    // SAFETY: by the contract.
+    unsafe {
+        let r = scan(p, reds, passes);
+        if r.1 == reds && r.0.is_some() {
+            (*(*p).mailbox).unfiltered = UNFILTERED;
+        }
+        r
+    }
+}
+
 /// Prefetches the message behind `s` while `s` is compared, and the probable address of one a few
 /// messages later, assuming that all come from one place.
 ///
