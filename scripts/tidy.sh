@@ -33,6 +33,20 @@ for dir in $(find crates/*/src fuzz/src -type d | sort); do
   grep -qF "\`$dir\`" ARCHITECTURE.md || echo "ARCHITECTURE.md doesn't name the folder $dir" >>"$work/wrong"
 done
 
+# Scripts have a target, or CONTRIBUTING.md says which others use them. It names each model, and each property
+# of a native.
+for script in scripts/*.*; do
+  name=$(basename "$script")
+  cat Makefile bench CONTRIBUTING.md | grep -qwF "$name" ||
+    echo "neither make, sh bench nor CONTRIBUTING.md names $script" >>"$work/wrong"
+done
+{ basename -a crates/models/tests/*.rs
+  sed -n '/^pub struct Traits/,/^}/s/^ *pub \([a-z_]*\):.*/\1/p' crates/native/src/bif.rs |
+    sed 's/^touches$/reads/; s/^releases$/since/'; } | while read -r name; do
+  grep -qE "^\| .*\`$name[\`(]" CONTRIBUTING.md ||
+    echo "CONTRIBUTING.md has no row for $name" >>"$work/wrong"
+done
+
 # Rows of the table: the names in the first column.
 sed -n '/^## Dependencies/,$p' ARCHITECTURE.md | grep '^| `' | cut -d'|' -f2 | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/told"
 for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do
