@@ -24,7 +24,7 @@ use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
 use purlin_kernel::sched;
 use purlin_term::etf::VERSION;
-use purlin_term::etf::decode::{DecodeError, Decoder, Options};
+use purlin_term::etf::decode::{Decoder, Options};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist::{Gathered, IoSlice};
 use purlin_term::layout::RefView;
@@ -250,7 +250,6 @@ impl Undecoded for Left {
         let step = match d.step(to, &CodeHooks, budget) {
             Ok(None) => Step::More,
             Ok(Some(t)) => Step::Whole(t),
-            Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
             Err(_) => Step::Bad,
         };
         (step, d.used().saturating_sub(before))
@@ -318,7 +317,6 @@ fn decode<A: Alloc + ?Sized>(
         match d.step(a, &CodeHooks, usize::MAX) {
             Ok(Some(t)) => return Ok((t, at + d.used())),
             Ok(None) => {}
-            Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
             Err(_) => return Err(Bad::Data),
         }
     }

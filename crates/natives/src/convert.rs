@@ -18,12 +18,11 @@ lazy_atoms! {
     big = "big";
 }
 
-/// Returns the atom of that name. Ends the runtime if the table is full, as documented.
+/// Returns the atom of that name. `system_limit` if it is too long, or there are too many atoms.
 fn new_atom(name: &str) -> BifResult {
     match atom::try_intern(name) {
         Ok(t) => Ok(t),
-        Err(AtomError::TooLong) => Err(Fail::SystemLimit),
-        Err(AtomError::TableFull) => atom::full(),
+        Err(AtomError::TooLong | AtomError::TableFull) => Err(Fail::SystemLimit),
     }
 }
 

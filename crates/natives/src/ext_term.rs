@@ -220,7 +220,7 @@ fn from_binary(cx: &mut Env, b: Term, safe: bool, most: usize) -> Result<(Term, 
     let found = decode(bytes, cx, &CodeHooks, options);
     cx.bump(found.as_ref().map_or(bytes.len(), |f| f.1) / 64);
     found.map_err(|e| match e {
-        DecodeError::AtomTableFull => purlin_term::atom::full(),
+        DecodeError::AtomTableFull => Fail::SystemLimit,
         _ => Fail::Badarg,
     })
 }

@@ -87,13 +87,10 @@ fn decoded(bytes: &[u8], encoding: c_int) -> Option<String> {
     }
 }
 
-/// Returns the atom with that name, made if it is new. None if it is too long.
+/// Returns the atom with that name, made if it is new. None if it is too long, or there are too many
+/// atoms.
 fn make_atom(name: &str) -> Option<Term> {
-    match atom::try_intern(name) {
-        Ok(t) => Some(t),
-        Err(atom::AtomError::TableFull) => atom::full(),
-        Err(atom::AtomError::TooLong) => None,
-    }
+    atom::try_intern(name).ok()
 }
 
 /// Does the same for a name in Latin-1.

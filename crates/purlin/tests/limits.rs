@@ -262,3 +262,55 @@ fn system_calls_that_are_refused() {
         }
     }
 }
+
+/// Creates atoms until there are as many as `+t` allows. Every way to a new atom then fails by an
+/// exception or an error value, and the node goes on. (Stock ends.)
+const ATOMS: &str = r#"
+{ok, m, Code} = compile:forms([{attribute,1,module,m}, {attribute,1,export,[{f,0}]},
+    {function,1,f,0,[{clause,1,[],[],[{atom,1,zz_known}]}]}], []),
+New = binary:replace(Code, <<"zz_known">>, <<"zz_fresh">>),
+B = fun(Name) -> <<131, 119, (byte_size(Name)), Name/binary>> end,
+Fill = fun F(N) ->
+    case catch list_to_atom("atom_" ++ integer_to_list(N)) of
+        A when is_atom(A) -> F(N + 1);
+        {'EXIT', {Why, _}} -> {N > 1000, Why}
+    end
+end,
+Try = fun(F) -> try F() catch C:R -> {C, R} end end,
+First = Fill(0),
+Rest = [Try(F) || F <- [
+    fun() -> binary_to_atom(<<"new_1">>) end,
+    fun() -> binary_to_term(B(<<"new_2">>)) end,
+    fun() -> binary_to_term(B(<<"new_3">>), [safe]) end,
+    fun() -> element(1, erlang:prepare_loading(m, New)) end,
+    fun() -> element(2, erlang:prepare_loading(m, New)) end,
+    fun() -> code:load_binary(m, "m", New) end,
+    fun() -> binary_to_existing_atom(<<"new_4">>) end,
+    fun() -> binary_to_atom(<<"lists">>) end,
+    fun() -> {module, m} = code:load_binary(m, "m", Code), m:f() end,
+    fun() -> is_reference(monitor(process, spawn(fun() -> ok end))) end,
+    fun() -> element(1, catch inet:getaddr("127.0.0.1", inet)) end]],
+io:format("~p~n", [[First | Rest]]),
+halt().
+"#;
+
+#[test]
+fn too_many_atoms_are_an_exception() {
+    if !there_is_erl() {
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["erl", "+t", "60000", "-noshell", "-noinput", "-eval", ATOMS])
+        .env("ERL_CRASH_DUMP_SECONDS", "0")
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: String = text.split_whitespace().collect();
+    let limit = "{error,system_limit}";
+    let wanted = format!(
+        "[{{true,system_limit}},{limit},{limit},{{error,badarg}},error,system_limit,{limit},\
+         {{error,badarg}},lists,zz_known,true,ok]"
+    );
+    assert!(words.ends_with(&wanted), "{text}\n{output:?}");
+}

@@ -29,6 +29,8 @@ pub(crate) const DEFAULT_LIMIT: u32 = 1_048_576;
 const SEG_BITS: u32 = 12;
 const SEG: usize = 1 << SEG_BITS;
 const SEGS: usize = 1 << 15;
+/// Number of atoms that there is room for, whatever the limit.
+const CAPACITY: u32 = (SEGS * SEG) as u32;
 const SHARDS: usize = 16;
 
 /// Reason why an atom could not be made.
@@ -36,7 +38,7 @@ const SHARDS: usize = 16;
 pub enum AtomError {
     /// More than [`MAX_CHARS`] characters.
     TooLong,
-    /// The table is full: the runtime ends in this case.
+    /// There are as many atoms as there may be (`+t`): `system_limit`.
     TableFull,
 }
 
@@ -153,7 +155,7 @@ fn table() -> &'static Table {
             limit: AtomicU32::new(DEFAULT_LIMIT),
         };
         for (i, name) in purlin_isa::atoms::PRESET.iter().enumerate() {
-            let got = t.intern(name, Some(name));
+            let got = t.intern(name, Some(name), CAPACITY);
             debug_assert_eq!(got, Ok(i as u32), "preset atom {name} listed twice");
         }
         t
@@ -177,8 +179,9 @@ impl Table {
         let names: &HashSet<Name, Spread> = &names;
         names.get(name).map(|n| n.index)
     }
-    /// `kept`: the same name, if it is static.
-    fn intern(&self, s: &str, kept: Option<&'static str>) -> Result<u32, AtomError> {
+    /// `kept`: the same name, if it is static. `most`: the number of atoms that there may be
+    /// before.
+    fn intern(&self, s: &str, kept: Option<&'static str>, most: u32) -> Result<u32, AtomError> {
         let name = Name::new(s);
         if let Some(i) = self.find_name(&name) {
             return Ok(i);
@@ -192,7 +195,7 @@ impl Table {
             return Ok(n.index);
         }
         let i = self.count.fetch_add(1, Ordering::Relaxed);
-        if i >= self.limit.load(Ordering::Relaxed) || (i >> SEG_BITS) as usize >= SEGS {
+        if i >= most.min(CAPACITY) {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(AtomError::TableFull);
         }
@@ -261,20 +264,26 @@ impl Table {
 
 /// The atom with this name, made if it is new.
 pub fn try_intern(s: &str) -> Result<Term, AtomError> {
-    table().intern(s, None).map(Term::atom)
+    let t = table();
+    let most = t.limit.load(Ordering::Relaxed);
+    t.intern(s, None, most).map(Term::atom)
 }
 
 /// The same for a static name, which is not copied.
 pub fn try_intern_static(s: &'static str) -> Result<Term, AtomError> {
-    table().intern(s, Some(s)).map(Term::atom)
+    let t = table();
+    let most = t.limit.load(Ordering::Relaxed);
+    t.intern(s, Some(s), most).map(Term::atom)
 }
 
 /// The atom with this name, made if it is new.
 ///
-/// For the runtime's own names: ends the runtime if the table is full.
+/// For the runtime's own names, of which there are only so many. The limit does not hold for them:
+/// code of the runtime that first runs when the table is full gets its atoms nevertheless. Names
+/// that come from a program go to [`try_intern`].
 pub fn intern(s: &str) -> Term {
-    match try_intern(s) {
-        Ok(t) => t,
+    match table().intern(s, None, CAPACITY) {
+        Ok(i) => Term::atom(i),
         Err(AtomError::TableFull) => full(),
         Err(AtomError::TooLong) => {
             crate::say!("an atom of the runtime is too long");
@@ -285,13 +294,14 @@ pub fn intern(s: &str) -> Term {
 
 static FULL: std::sync::OnceLock<fn(String) -> !> = std::sync::OnceLock::new();
 
-/// Sets how the runtime ends when the table is full; the function gets a line that says so.
+/// Sets how the runtime ends when there is no room for an atom of its own; the function gets a line
+/// that says so.
 pub fn on_full(end: fn(String) -> !) {
     let _ = FULL.set(end);
 }
 
-/// Ends the runtime because the table is full.
-pub fn full() -> ! {
+/// Ends the runtime because there is no room for an atom of its own.
+fn full() -> ! {
     let line = format!("no more index entries in atom_tab (max={})", limit());
     if let Some(end) = FULL.get() {
         end(line)
@@ -422,9 +432,7 @@ pub fn limit() -> u32 {
 }
 /// Sets the maximum number of atoms (`+t`); called before programs run.
 pub fn set_limit(n: u32) {
-    table()
-        .limit
-        .store(n.min((SEGS * SEG) as u32), Ordering::Relaxed)
+    table().limit.store(n.min(CAPACITY), Ordering::Relaxed)
 }
 
 #[cfg(test)]

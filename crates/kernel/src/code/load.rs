@@ -123,7 +123,7 @@ fn check_attributes(file: &BeamFile) -> Result<(), LoadFailure> {
         let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
         // Release its binaries and funs, whether it decodes or not.
         drop(OwnedTerm::from_parts(NIL, f));
-        decoded.map_err(|_| LoadFailure::Attributes)?;
+        decoded.map_err(|e| LoadFailure::of(e, LoadFailure::Attributes))?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use purlin_loader::{BeamFile, BigInt, FieldDefault, GenericCode, LoadError};
 use purlin_native::bif::native;
 use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
 use purlin_native::nif::NifSlot;
+use purlin_term::atom::AtomError;
 use purlin_term::etf;
 use purlin_term::fun::FunEntry;
 use purlin_term::heap::Heap;
@@ -34,10 +35,23 @@ pub enum LoadFailure {
     Literal(u32),
     /// A record has a field twice.
     Records,
-    /// An atom is too long, or the atom table is full.
+    /// An atom is too long.
     Atom,
+    /// There are too many atoms.
+    AtomTableFull,
     /// The attributes or the compilation information do not decode.
     Attributes,
+}
+
+impl LoadFailure {
+    /// Returns the failure of a load whose term does not decode: `otherwise`, unless the table of
+    /// atoms is full.
+    pub(super) fn of(e: etf::DecodeError, otherwise: LoadFailure) -> LoadFailure {
+        match e {
+            etf::DecodeError::AtomTableFull => LoadFailure::AtomTableFull,
+            _ => otherwise,
+        }
+    }
 }
 
 impl From<LoadError> for LoadFailure {
@@ -52,7 +66,8 @@ impl fmt::Display for LoadFailure {
             LoadFailure::File(e) => write!(f, "{e}"),
             LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
             LoadFailure::Records => write!(f, "a record has a field twice"),
-            LoadFailure::Atom => write!(f, "too many or too long atoms"),
+            LoadFailure::Atom => write!(f, "an atom is too long"),
+            LoadFailure::AtomTableFull => write!(f, "there are too many atoms"),
             LoadFailure::Attributes => write!(f, "attributes do not decode"),
         }
     }
@@ -168,7 +183,7 @@ impl Names<'_> {
             .map(
                 |(i, b)| match etf::decode(b, &mut heap, &CodeHooks, etf::Options::default()) {
                     Ok((t, _)) => Ok(t),
-                    Err(_) => Err(LoadFailure::Literal(i)),
+                    Err(e) => Err(LoadFailure::of(e, LoadFailure::Literal(i))),
                 },
             )
             .collect();
@@ -364,7 +379,7 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
         let bytes = file.literal(i).unwrap_or_default();
         match etf::decode(bytes, heap, &CodeHooks, etf::Options::default()) {
             Ok((t, _)) => made.push(t),
-            Err(_) => return Err(LoadFailure::Literal(i)),
+            Err(e) => return Err(LoadFailure::of(e, LoadFailure::Literal(i))),
         }
     }
     let declared = records(file, atoms, &made, heap)?;
@@ -444,9 +459,10 @@ pub(super) fn names<'a>(
 /// Makes the atoms that a file names.
 pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
     let atoms = file.atoms.iter().map(|a| atom::try_intern(a));
-    atoms
-        .collect::<Result<_, _>>()
-        .map_err(|_| LoadFailure::Atom)
+    atoms.collect::<Result<_, _>>().map_err(|e| match e {
+        AtomError::TooLong => LoadFailure::Atom,
+        AtomError::TableFull => LoadFailure::AtomTableFull,
+    })
 }
 
 /// Generates the code of a file. Also returns the offsets of its exported functions, in the order

@@ -51,6 +51,8 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
         }
         Ok(p) => Fault::ModuleName(atom::name(p.name()).to_owned()).into(),
         Err(LoadFailure::File(e)) => e,
+        // The module is not damaged: it can be loaded once the limit is raised.
+        Err(LoadFailure::AtomTableFull) => return Ok(cx.err(am::SYSTEM_LIMIT)),
         Err(e) => {
             log(
                 cx,
