@@ -15,6 +15,7 @@ use purlin_native::bif::native;
 use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
 use purlin_native::nif::NifSlot;
 use purlin_term::atom::AtomError;
+use purlin_term::compare::eq_exact;
 use purlin_term::etf;
 use purlin_term::fun::FunEntry;
 use purlin_term::heap::Heap;
@@ -145,21 +146,24 @@ impl Names<'_> {
             old_keys.iter().copied().zip(olds).collect();
         for (i, &w) in keys.iter().enumerate() {
             let (k, v) = (self.given(w)?, Ok(i));
-            match all.iter_mut().find(|p| p.0 == k) {
+            match all.iter_mut().find(|p| eq_exact(p.0, k)) {
                 // The last of several values of a key counts.
                 Some(pair) => pair.1 = v,
                 None => all.push((k, v)),
             }
         }
-        if all.len() > FLATMAP_LIMIT || !all.iter().all(|(k, _)| k.is_immed()) {
+        if all.len() > FLATMAP_LIMIT {
             return None;
         }
         // A map from each key to its index in `all` gives both the tuple and the order.
         let names: Vec<Term> = all.iter().map(|p| p.0).collect();
         if !self.map_keys.contains_key(&names) {
             let places = (0..).map(Term::small);
-            let pairs: Vec<(Term, Term)> = names.iter().copied().zip(places).collect();
-            let mut b = self.regions.builder(2 * pairs.len() + 4);
+            let words: usize = names.iter().map(|&k| copy::size_of(k)).sum();
+            let mut b = self.regions.builder(words + 2 * names.len() + 4);
+            // Copies of the keys: a region refers to nothing outside.
+            let keys = names.iter().map(|&k| copy::copy(k, &mut b));
+            let pairs: Vec<(Term, Term)> = keys.zip(places).collect();
             let made = map::from_pairs_unique(&mut b, &pairs);
             let known = made.and_then(|m| {
                 let places = m.as_flatmap()?.1.iter();
