@@ -15,7 +15,7 @@ pub enum MemoryLimit {
     /// The control groups of the process.
     #[default]
     Groups,
-    /// That many bytes, and the groups.
+    /// This many bytes, and the groups.
     Bytes(usize),
     /// Nothing.
     Off,

@@ -509,7 +509,7 @@ fn known_failures_get_fewer() {
     const BOUNDS: &[(&str, usize)] = &[
         ("tests/elixir/known-failures.txt", 9),
         ("tests/otp/known-failures-compiler.txt", 1),
-        ("tests/otp/known-failures-emulator.txt", 55),
+        ("tests/otp/known-failures-emulator.txt", 50),
         ("tests/otp/known-failures-kernel.txt", 5),
         ("tests/otp/known-failures-stdlib.txt", 10),
         ("tests/programs/known_failures.txt", 0),
