@@ -2,7 +2,7 @@
 # A line with `##` is what `make help` shows of a target.
 .PHONY: all dist install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt storms selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications \
-  costs
+  costs containers
 all: ## builds a release without a profile
 	cargo build --release
 
@@ -127,6 +127,10 @@ costs: setup ## what operations cost among very many entries, on both runtimes
 # For SECONDS (60); ONLY="sockets timers" names some, ON=stock has stock run them. SEED=N MODES="S2,delays7" make storms runs one again.
 storms: setup ## processes that share sockets, timers, ports, tables, names and files: nothing is lost, doubled or late
 	@sh scripts/storms.sh $(or $(SECONDS),60)
+
+# In a virtual machine, with control groups of v2: containers.sh, memory_limit.sh and quota.sh.
+containers: setup ## limits of memory and processors in control groups (takes minutes)
+	@sh scripts/containers_vm.sh
 
 cluster: setup ## one cluster of Purlin and stock of several releases
 	@sh scripts/cluster.sh

@@ -1,7 +1,8 @@
 #!/bin/sh
-# What the prose says of the tree is so: each file that ARCHITECTURE.md, CONTRIBUTING.md and docs name exists, each folder of
-# sources is named in ARCHITECTURE.md, each dependency of a Cargo.toml is in its table, and each constant that docs give a number
-# of is in the file that they name. Prints what isn't so; status 1 then.
+# Checks the documents against the tree: each file that ARCHITECTURE.md, CONTRIBUTING.md and docs name
+# exists, each folder of sources is named in ARCHITECTURE.md, each dependency of a Cargo.toml is in its
+# table, each constant that docs give a number of is in the file that they name, and no line of a
+# document is longer than 100 columns. Prints what is wrong; the status is then 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
@@ -22,8 +23,28 @@ for doc in ARCHITECTURE.md CONTRIBUTING.md README.md docs/*.md; do
   done
 done >"$work/wrong"
 
+# Code blocks may show wide output.
+for doc in *.md docs/*.md $(find tests benches examples packaging training -name README.md); do
+  LC_ALL=C.UTF-8 grep -nE '^.{101,}' "$doc" | grep -vE '^[0-9]+:    ' | cut -d: -f1 |
+    sed "s|.*|$doc:&: more than 100 columns|"
+done >>"$work/wrong"
+
 for dir in $(find crates/*/src fuzz/src -type d | sort); do
   grep -qF "\`$dir\`" ARCHITECTURE.md || echo "ARCHITECTURE.md doesn't name the folder $dir" >>"$work/wrong"
+done
+
+# Scripts have a target, or CONTRIBUTING.md says which others use them. It names each model, and each property
+# of a native.
+for script in scripts/*.*; do
+  name=$(basename "$script")
+  cat Makefile bench CONTRIBUTING.md | grep -qwF "$name" ||
+    echo "neither make, sh bench nor CONTRIBUTING.md names $script" >>"$work/wrong"
+done
+{ basename -a crates/models/tests/*.rs
+  sed -n '/^pub struct Traits/,/^}/s/^ *pub \([a-z_]*\):.*/\1/p' crates/native/src/bif.rs |
+    sed 's/^touches$/reads/; s/^releases$/since/'; } | while read -r name; do
+  grep -qE "^\| .*\`$name[\`(]" CONTRIBUTING.md ||
+    echo "CONTRIBUTING.md has no row for $name" >>"$work/wrong"
 done
 
 # Rows of the table: the names in the first column.
