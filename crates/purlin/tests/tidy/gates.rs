@@ -81,7 +81,7 @@ fn comments_have_short_lines() {
     only_falls("lines of comments over 100 columns", &found, 0);
 }
 
-/// Indented code may show wide output.
+/// Rows of tables may be longer, and indented code may show wide output.
 #[test]
 fn documents_have_short_lines() {
     let mut found = Vec::new();
@@ -89,12 +89,12 @@ fn documents_have_short_lines() {
         let long = text
             .lines()
             .enumerate()
-            .filter(|(_, l)| is_too_long(l) && !l.starts_with("    "));
+            .filter(|(_, l)| is_too_long(l) && !["    ", "|"].iter().any(|s| l.starts_with(s)));
         found.extend(long.map(|(n, _)| format!("{file}:{}", n + 1)));
     }
     only_falls("lines of documents over 100 columns", &found, LONG_LINES);
 }
-const LONG_LINES: usize = 1570;
+const LONG_LINES: usize = 0;
 
 /// The documentation of an item begins with a noun or a verb.
 #[test]
@@ -319,11 +319,11 @@ const SAME_NAMES: usize = 34;
 #[test]
 fn words_that_get_rarer() {
     const WORDS: &[(&str, usize)] = &[
-        ("told", 76),
-        ("tells of", 5),
-        ("whoever", 12),
-        ("somebody", 35),
-        ("nobody", 207),
+        ("told", 33),
+        ("tells of", 2),
+        ("whoever", 8),
+        ("somebody", 33),
+        ("nobody", 196),
         ("reckon", 0),
         ("reckoned", 0),
         ("by lot", 0),
@@ -332,11 +332,11 @@ fn words_that_get_rarer() {
         ("left away", 0),
         ("thereby", 0),
         ("what it is for", 0),
-        ("held against", 13),
-        ("hangs on", 2),
-        ("goes on with", 10),
+        ("held against", 7),
+        ("hangs on", 1),
+        ("goes on with", 9),
         ("comes by", 0),
-        ("anew", 33),
+        ("anew", 21),
     ];
     let mut prose: Vec<(String, String)> = documents();
     prose.retain(|d| !d.0.ends_with("docs/words.md"));
@@ -467,7 +467,7 @@ fn contributing_names_each_file_of_models() {
     let names = all.iter().filter_map(|f| f.0.rsplit('/').next());
     let missing = names.filter(|n| !text.contains(&format!("`{n}`")));
     let found: Vec<String> = missing.map(str::to_string).collect();
-    only_falls("models that CONTRIBUTING.md does not name", &found, 5);
+    only_falls("models that CONTRIBUTING.md does not name", &found, 0);
 }
 
 /// Each script is run by a target of make, by one of the scripts `test`, `bench` and `demo`, or by
@@ -500,7 +500,7 @@ fn each_script_has_a_way_to_be_run() {
         }
     }
     let found: Vec<String> = left.keys().map(|s| s.to_string()).collect();
-    only_falls("scripts that nothing runs", &found, 4);
+    only_falls("scripts that nothing runs", &found, 0);
 }
 
 /// Cases of OTP's and Elixir's suites that fail here and not on stock. Each line has a reason.
