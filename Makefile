@@ -63,7 +63,7 @@ test-modes: setup ## programs in all modes of memory (takes long)
 test-release: setup ## programs of tests/programs on another release, compared with its stock
 	@sh scripts/release_tests.sh $(or $(ROOT),otp29) $(NAMES)
 
-# NAMES names some, or all: make test-aarch64 NAMES="e_maps d_nodes"
+# NAMES names some, or all: make test-aarch64 NAMES="map_operations two_nodes"
 test-aarch64: setup ## a sample of the programs on aarch64, by qemu-user
 	@sh scripts/aarch64.sh $(NAMES)
 

@@ -70,9 +70,12 @@ fi
 
 # One program or two of each kind: memory, the order of what threads see, bits, natives in C, ports, files, sockets, signals of the
 # system, nodes, tools.
-sample="e_bignum e_maps e_regex e_zlib j_floats j_natives e_fused e_parts p_purge_race n_basics n_drivers n_threads shared_places
-  m_garbage p_deep d_nodes f_files f_signals n_forker c_atomics p_messages p_timers p_monitors c_crypto f_sockets f_prim_socket
-  e_ets_resize s_trace_messages x_genserver t_terminal t_crash"
+sample="large_integers map_operations regular_expressions regex_ zlib_and_archives compiled_floats
+  compiled_natives fused_instructions matched_bit_string_parts purge_during_fun_calls nif_basics
+  drivers_in_c nif_threads shared_places garbage_of_loops waiting_with_deep_stack two_nodes
+  files_and_directories operating_system_signals forker_port shared_counters_and_terms
+  message_contents process_timers process_monitors crypto_digests socket_modes socket_natives
+  ets_resizing message_traces elixir_servers_and_tasks terminal_shell crash_and_dump"
 case "${*:-}" in
   "") names=$sample ;;
   all) names="" ;;

@@ -1,4 +1,5 @@
-//! The command line of `erl`. Input: arguments, each ended by a zero; a first line goes to `ERL_FLAGS`.
+//! The command line of `erl`. Input: arguments, each ended by a zero; a first line goes to
+//! `ERL_FLAGS`.
 
 use purlin_runtime::options::erlexec::Environment;
 use purlin_runtime::options::{CpuCounts, OtpInstall, parse_erl};

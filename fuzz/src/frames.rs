@@ -9,8 +9,9 @@ use std::sync::Arc;
 /// Bytes that no process waits for are taken back from a connection by this many packets at a time.
 const TAKEN: usize = 64;
 
-/// Input: what both nodes are capable of, as the bits of a byte, then frames, each behind its length in two bytes. All come
-/// on one connection, until it is to be killed. By bit 3 those that a connection has a place for come in pieces.
+/// Input: a byte whose bits are the capabilities of both nodes, then frames, each behind its length
+/// in two bytes. All arrive on one connection, until a frame has it killed. With bit 3, frames that
+/// a connection reads straight to their destination arrive in pieces.
 pub fn run(data: &[u8]) {
     let Some((&capable, mut rest)) = data.split_first() else {
         return;
@@ -59,7 +60,8 @@ pub fn run(data: &[u8]) {
     n.down(id, am::NORMAL);
 }
 
-/// Gives a frame as a port does that reads it straight to its place: whether it is good; None: there is none for it.
+/// Delivers a frame like a port that reads it straight to its destination. Returns whether it is
+/// good; None if it has no such destination.
 fn in_pieces(n: &Arc<Node>, id: u32, frame: &[u8]) -> Option<bool> {
     let known = frame.len().checked_sub(1)?.min(18 + frame.len() % 7);
     let (front, mut rest) = frame.split_at(known);

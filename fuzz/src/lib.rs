@@ -1,8 +1,9 @@
-//! Targets for hostile input: each takes any bytes and must return. A panic, a crash, or a run without end is a fault.
+//! Targets for hostile input: each takes any bytes and must return. A panic, a crash, or a run
+//! without end is a fault.
 //!
-//! Inputs that once reached something new are kept in `corpus/TARGET`, one file each (see [`pack`]);
-//! `tests/corpora.rs` replays them with every `cargo test`. `scripts/fuzz.sh` goes on from them: it builds the fuzzer with
-//! coverage and keeps what it finds.
+//! Inputs that once reached new code are kept in `corpus/TARGET`, one file for each target (see
+//! [`pack`]). `tests/corpora.rs` replays them with every `cargo test`. `scripts/fuzz.sh` starts
+//! from them: it builds the fuzzer with coverage and keeps the inputs that it finds.
 
 mod arguments;
 mod external;
@@ -65,7 +66,8 @@ pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// A corpus as it is kept: the inputs, the shortest first, each behind its length in four bytes, the highest first.
+/// Packs a corpus into one file: the inputs, the shortest first, each behind its length as a
+/// big-endian number of four bytes.
 pub fn pack(mut inputs: Vec<Vec<u8>>) -> Vec<u8> {
     inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
     let mut kept = Vec::new();

@@ -4,8 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
-/// Counts the places that C libraries come by. gcc calls this from each basic block of what is compiled with
-/// `-fsanitize-coverage=trace-pc`, which libFuzzer has a section of additional counters for.
+/// Counts the basic blocks that C libraries execute. Code compiled by gcc with
+/// `-fsanitize-coverage=trace-pc` calls this from each basic block; libFuzzer has a section of
+/// additional counters for it.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod c_coverage {
     use std::arch::global_asm;

@@ -1,5 +1,5 @@
-//! Modules: taken apart, shown, loaded, and run. What is run are exported functions without arguments, of modules that
-//! call nothing but themselves and natives that only compute.
+//! Modules: parsed, disassembled, loaded, and run. Only exported functions without arguments are
+//! run, of modules that call nothing but themselves and natives that only compute.
 
 use crate::world::World;
 use purlin_isa::genops;
@@ -40,7 +40,8 @@ const COMPUTE: [&str; 27] = [
     "throw",
     "tuple_to_list",
 ];
-/// Instructions that need a process that others know, or that call what is only known when they run.
+/// Instructions that need a process other processes can reach, or whose callee is known only at run
+/// time.
 const NOT_RUN: [&str; 14] = [
     "send",
     "loop_rec",
@@ -128,8 +129,9 @@ fn only_computes(file: &BeamFile, generic: &GenericCode) -> bool {
         && !trusts(generic)
 }
 
-/// Whether parts are taken out of what isn't known to be a cons or a large enough tuple by a test just before, or bits out of
-/// what may be no match context. Types are the compiler's business, and nobody checks them.
+/// Whether code takes parts of a term that no test just before has shown to be a cons cell or a
+/// large enough tuple, or bits of a term that may be no match context. The loader trusts the
+/// compiler with these types.
 fn trusts(generic: &GenericCode) -> bool {
     let name = |k: usize| genops::name(generic.instrs[k].op);
     let arg = |k: usize, n: usize| {
@@ -162,7 +164,8 @@ fn trusts(generic: &GenericCode) -> bool {
                 !tested || arg(k, 1) != of || !large
             }),
             "update_record" | "set_tuple_element" => true,
-            // That a register has a match context, and of which position, isn't seen from one instruction.
+            // One instruction does not show whether a register holds a match context, nor its
+            // position.
             "bs_match" | "bs_match_string" | "bs_set_position" => true,
             n => ["bs_get_", "bs_skip_", "bs_test_", "bs_restore", "bs_save"]
                 .iter()
@@ -171,8 +174,8 @@ fn trusts(generic: &GenericCode) -> bool {
     })
 }
 
-/// Whether an instruction that is no call leads to one before it, which no compiler makes but for receives: that may go on
-/// for ever, and takes no reductions.
+/// Whether an instruction other than a call leads to an earlier one. A compiler emits that only for
+/// receives. Such a loop may run forever, and takes no reductions.
 fn goes_back(generic: &GenericCode) -> bool {
     let back = |to: Operand, at: usize| match to {
         // Where no clause fits, the function ends.

@@ -1,5 +1,5 @@
-//! Module `re`. Input: two bytes of options for compiling, one for running, the pattern behind its length, the subject.
-//! A last option takes the pattern for one that is compiled and stored.
+//! Module `re`. Input: two bytes of options for compiling, one for running, the pattern behind its
+//! length, the subject. A last option treats the pattern as one that has been compiled and stored.
 
 use crate::Input;
 use crate::world::World;

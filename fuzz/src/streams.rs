@@ -1,4 +1,4 @@
-//! Module `zlib`. Input: a program of calls on one stream, one byte each with its arguments behind it.
+//! Module `zlib`. Input: a program of calls on one stream, each a byte followed by its arguments.
 
 use crate::Input;
 use crate::world::World;

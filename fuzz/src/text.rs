@@ -1,5 +1,5 @@
-//! Module `unicode`. Input: what to call, then the data as a small program that builds nested lists of binaries,
-//! unaligned binaries and integers.
+//! Module `unicode`. Input: the function to call, then its data as a small program that builds
+//! nested lists of binaries, unaligned binaries and integers.
 
 use crate::Input;
 use crate::world::World;

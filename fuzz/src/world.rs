@@ -46,7 +46,8 @@ impl World {
         purlin_term::region::init();
         let mut cx = Cx::boxed(0);
         let mut process: Box<MaybeUninit<Process>> = Box::new(MaybeUninit::zeroed());
-        // SAFETY: of the process only the identifier is used, and state that zeros are right for; the heap is empty.
+        // SAFETY: only the identifier of the process is used, and state for which zeros are valid;
+        // the heap is empty.
         unsafe {
             (*process.as_mut_ptr())
                 .id
@@ -60,8 +61,8 @@ impl World {
         }
     }
 
-    /// Calls `module:function(args)` under the interpreter, for at most so many time slices of 4000 reductions. The heap
-    /// is collected in between, and verified at the end.
+    /// Calls `module:function(args)` under the interpreter, for at most `slices` time slices of
+    /// 4000 reductions. The heap is collected in between, and verified at the end.
     pub fn apply(&mut self, module: &str, function: &str, args: &[Term], slices: usize) -> Outcome {
         let (m, f) = (atom::intern(module), atom::intern(function));
         self.call(m, f, args, slices)
@@ -73,8 +74,8 @@ impl World {
         let cx = &mut *self.cx;
         let l = cx.list(args);
         cx.x[0] = l;
-        // SAFETY: the registers that are said to be live hold terms of this heap; after a collection its block has room for
-        // the bottom of the stack, since that is asked for.
+        // SAFETY: the live registers hold terms of this heap. The collections reserve room for the
+        // bottom of the stack in its block.
         unsafe {
             let mut roots = [l];
             cx.heap.stop = cx.heap.hend;

@@ -1,6 +1,6 @@
 /*
  * A native library that asks the interface for nearly everything that doesn't take a thread or a descriptor. The program
- * `n_basics` calls it on stock and on Purlin, which must agree.
+ * `nif_basics` calls it on stock and on Purlin, which must agree.
  */
 #include <erl_nif.h>
 #include <string.h>
@@ -450,4 +450,4 @@ static ErlNifFunc functions[] = {
     {"bad_flags", 0, bad_flags}, {"through_env", 1, through_env}, {"times", 0, times}, {"short_binaries", 1, short_binaries},
 };
 
-ERL_NIF_INIT(n_basics, functions, load, NULL, NULL, unload)
+ERL_NIF_INIT(nif_basics, functions, load, NULL, NULL, unload)

@@ -37,4 +37,4 @@ static ErlNifFunc functions[] = {
     {"wait_for", 1, wait_for, ERL_NIF_DIRTY_JOB_IO_BOUND},
 };
 
-ERL_NIF_INIT(n_children, functions, NULL, NULL, NULL, NULL)
+ERL_NIF_INIT(nif_child_processes, functions, NULL, NULL, NULL, NULL)

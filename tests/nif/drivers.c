@@ -1,4 +1,4 @@
-/* A driver of which the program `n_drivers` asks what the interface of drivers has. What is written to a port is a letter and what
+/* A driver of which the program `drivers_in_c` asks what the interface of drivers has. What is written to a port is a letter and what
  * the letter's case takes. */
 #include <erl_driver.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * Resources that are made where the module of their library has gone already: by destructors of others, and as the library is
- * unloaded. The program `n_endings` loads it; what it tells goes to the process of that name.
+ * unloaded. The program `nif_destructors` loads it; what it tells goes to the process of that name.
  */
 #include <erl_nif.h>
 
@@ -54,7 +54,7 @@ static void third(ErlNifEnv *env, void *obj)
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    if (!enif_whereis_pid(env, enif_make_atom(env, "n_endings"), &boss))
+    if (!enif_whereis_pid(env, enif_make_atom(env, "nif_destructors"), &boss))
         return 1;
     types[0] = enif_open_resource_type(env, NULL, "first", first, ERL_NIF_RT_CREATE, NULL);
     types[1] = enif_open_resource_type(env, NULL, "second", second, ERL_NIF_RT_CREATE, NULL);

@@ -1,4 +1,4 @@
-/* Functions that end the emulator by a fault. The program `n_faults` calls them in emulators of their own. */
+/* Functions that end the emulator by a fault. The program `nif_faults` calls them in emulators of their own. */
 #include <erl_nif.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,4 +39,4 @@ static ErlNifFunc functions[] = {
     {"store", 1, store}, {"give_up", 1, give_up}, {"sent", 1, sent}, {"ignored", 1, ignored}, {"store_dirty", 1, store, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"store_later", 1, store_later}};
 
-ERL_NIF_INIT(n_faults, functions, NULL, NULL, NULL, NULL)
+ERL_NIF_INIT(nif_faults, functions, NULL, NULL, NULL, NULL)

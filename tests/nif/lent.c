@@ -83,4 +83,4 @@ static ErlNifFunc functions[] = {
     {"ends", 0, ends},
 };
 
-ERL_NIF_INIT(n_lent, functions, load, NULL, NULL, NULL)
+ERL_NIF_INIT(signals_during_dirty_nifs, functions, load, NULL, NULL, NULL)

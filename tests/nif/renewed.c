@@ -1,6 +1,6 @@
 /*
  * A library that is taken over from again and again, by copies of its own file, while calls of it are under way. The program
- * `n_upgrade` loads it. What it tells goes to the process of that name.
+ * `nif_upgrade_under_load` loads it. What it tells goes to the process of that name.
  */
 #include <erl_nif.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void own_dtor(ErlNifEnv *env, void *obj)
 static int open_types(ErlNifEnv *env)
 {
     char name[20];
-    if (!enif_whereis_pid(env, enif_make_atom(env, "n_upgrade"), &boss))
+    if (!enif_whereis_pid(env, enif_make_atom(env, "nif_upgrade_under_load"), &boss))
         return 1;
     taken = enif_open_resource_type(env, NULL, "taken", taken_dtor, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
     snprintf(name, sizeof name, "own%d", mine);

@@ -1,4 +1,4 @@
-/* Threads, locks, descriptors and queues: what takes more than one thread, or time. The program `n_threads` calls it. */
+/* Threads, locks, descriptors and queues: what takes more than one thread, or time. The program `nif_threads` calls it. */
 #include <erl_nif.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -290,4 +290,4 @@ static ErlNifFunc functions[] = {
     {"outlives", 1, outlives, ERL_NIF_DIRTY_JOB_IO_BOUND}, {"outlived", 0, outlived},
 };
 
-ERL_NIF_INIT(n_threads, functions, load, NULL, NULL, NULL)
+ERL_NIF_INIT(nif_threads, functions, load, NULL, NULL, NULL)

@@ -1,5 +1,5 @@
 /*
- * Tracer modules, for the program `n_tracers`: which one this is, is known by the name of the file that it was copied to. The state of
+ * Tracer modules, for the program `tracer_modules`: which one this is, is known by the name of the file that it was copied to. The state of
  * a tracer is `{Answers, To, Anything}`: a map from tags to what is answered, and who gets the events.
  */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* A library that counts its versions: loaded, taken over, given up. The program `n_code` loads it. */
+/* A library that counts its versions: loaded, taken over, given up. The program `nif_upgrade_and_purge` loads it. */
 #include <erl_nif.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void tell(const char *what, int n)
 {
     ErlNifEnv *env = enif_alloc_env();
     ErlNifPid pid;
-    if (enif_whereis_pid(env, enif_make_atom(env, "n_code"), &pid))
+    if (enif_whereis_pid(env, enif_make_atom(env, "nif_upgrade_and_purge"), &pid))
         enif_send(NULL, &pid, env, enif_make_tuple2(env, enif_make_atom(env, what), enif_make_int(env, n)));
     enif_free_env(env);
 }

@@ -1,4 +1,4 @@
-%% A lock for which processes ask again and again: whoever holds it is stopped or late, and has its turn all the same.
+%% A spin lock: its holder may be preempted or late, and releases it all the same.
 -module(spin_right).
 -export([main/0]).
 

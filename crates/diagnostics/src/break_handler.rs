@@ -2,6 +2,10 @@
 //!
 //! While the menu is open, ports neither read from nor write to the terminal, and since OTP 26 the
 //! terminal driver does not read either. A second Ctrl-C ends the emulator.
+//!
+//! # Orderings
+//! `OPEN` says whether the menu is open, and protects no other memory. Only its exchange has to be
+//! atomic.
 
 use crate::ets::{self, WriteConcurrency};
 use crate::natives::process::process_info;

@@ -4,7 +4,6 @@
 //! # Invariant
 //! Diagnostics read, and change nothing in the program. The runtime knows this crate only as
 //! [`purlin_runtime::diagnostics::Diagnostics`].
-#![warn(unsafe_op_in_unsafe_fn)]
 
 mod break_handler;
 mod crash_dump;

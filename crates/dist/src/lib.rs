@@ -7,7 +7,6 @@
 //! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`,
 //! `dist_util`, `inet_tcp_dist`). The code here begins where that code calls `erlang:setnode/3`.
 //! `docs/nodes.md` gives the reasons for the design.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod control;
 pub mod flags;

@@ -20,7 +20,6 @@
 //! still holds, or finds null. `alive`, `protection`, `owner` and `name` are released under that
 //! lock and acquired without it; each may be out of date as soon as it is read, and the store's own
 //! lock decides ([`Gone`]).
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod fixation;
 pub mod hash;

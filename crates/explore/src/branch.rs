@@ -89,7 +89,7 @@ impl Ground {
     }
 }
 
-/// What happens at a point.
+/// Result of reaching a point.
 pub(crate) enum Reached {
     Nothing,
     /// All schedules have left the trunk.

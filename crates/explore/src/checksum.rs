@@ -1,5 +1,5 @@
-//! The checksum of texts and bytes (FNV-1a, 64 bits). It distinguishes a changed text from an unchanged
-//! one; it is no protection against somebody who wants to deceive.
+//! The checksum of texts and bytes (FNV-1a, 64 bits). It detects accidental changes; it does not
+//! protect against deliberate ones.
 
 /// The checksum of nothing.
 const EMPTY: u64 = 0xCBF2_9CE4_8422_2325;

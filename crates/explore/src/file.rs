@@ -37,7 +37,7 @@ pub struct Replay {
     pub steps: Vec<Step>,
     /// Whether the replay writes its operations at the end.
     pub narrates: bool,
-    /// What came from outside, if that was recorded and is to be given again.
+    /// The recorded input from outside, which the replay is given again.
     pub outside: Option<Recording>,
     /// The environment variables that were read, as they were when the run began.
     pub variables: Vec<Variable>,

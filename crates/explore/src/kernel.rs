@@ -114,7 +114,7 @@ pub enum Forked {
     Child,
 }
 
-/// What the operating system, and the parts of the emulator that know terms, do for a search.
+/// The operating system, and the parts of the emulator that know terms, as a search uses them.
 pub trait System: Sync {
     /// Makes a file in memory.
     fn memory_file(&self) -> std::io::Result<File>;

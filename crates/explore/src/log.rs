@@ -3,7 +3,8 @@
 //! # Invariants
 //! * Each entry is one line of text without blanks in its parts, so a log can be cut off after any
 //!   line.
-//! * A replay asks the same questions in the same order, or it ends with a message about the difference.
+//! * A replay asks the same questions in the same order, or it ends with a message about the
+//!   difference.
 
 use crate::checksum::Checksum;
 use std::collections::VecDeque;
@@ -270,7 +271,7 @@ pub fn plain_text(text: &str) -> Option<String> {
 /// A question does not match the log: the description of the difference.
 pub type Mismatch = String;
 
-/// What a poll of a replay finds.
+/// Result of a poll in a replay.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Poll {
     /// These registrations, each with its events.

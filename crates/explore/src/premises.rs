@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What samplers know of the base.
+/// The base, as samplers know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Things that one process alone touched.

@@ -1,4 +1,4 @@
-//! What a replay file keeps of the outside of a run: the replay log, environment variables, and the
+//! The outside of a run, as a replay file keeps it: the replay log, environment variables, and the
 //! atoms and the program path that the run began with.
 //!
 //! The order of the keys of some maps follows from the order in which atoms were made. Runs of a

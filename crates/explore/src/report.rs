@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Number of lines of output that are shown.
 const MOST_OUTPUT: usize = 40;
 
-/// What has been tried.
+/// Totals of the runs so far.
 #[derive(Default)]
 pub(crate) struct Tried {
     pub schedules: usize,

@@ -1,4 +1,4 @@
-//! What a search is asked for.
+//! The parameters of a search.
 
 use crate::deviation::Schedule;
 use crate::kernel::Function;

@@ -32,7 +32,7 @@ pub struct Run {
     pub took: i64,
     /// Number of deviations that were taken.
     pub taken: u32,
-    /// What the program did that no seed decides, if the run counted that.
+    /// Operations of the program that no seed decides, if the run counted them.
     pub outside: Account,
     /// The longest virtual time without progress.
     pub quiet: i64,
@@ -70,7 +70,7 @@ impl Run {
     }
 }
 
-/// What has come of a schedule.
+/// Result of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Ended(Run),

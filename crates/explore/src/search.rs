@@ -2,12 +2,12 @@
 //!
 //! The process that is started is the root: it runs nothing itself. It forks a run of the base,
 //! which profiles its operations. The [plan](crate::plan) makes schedules from the profile, and
-//! trunks run them (`branch`). A schedule that fails is run again by itself, shrunk, and narrated: its
-//! story is written.
+//! trunks run them (`branch`). A schedule that fails is run again by itself, shrunk, and narrated:
+//! its story is written.
 //!
 //! # Invariants
-//! * What is reported has failed in a run by itself: a failure that depends on runs beside it is only
-//!   counted.
+//! * A reported schedule has failed in a run by itself: a failure that depends on runs beside it is
+//!   only counted.
 //! * A function that returns None does so in a forked run, which then goes on to run the program.
 
 use crate::base::Base;
@@ -495,8 +495,8 @@ impl Explorer {
         Some(found)
     }
 
-    /// Runs a schedule by itself that has failed beside others. If it fails again it is shrunk and
-    /// reported. `wanted`: fingerprints of which the report must have one. None: this process is one
+    /// Runs a schedule by itself that has failed beside others. If it fails again, it is shrunk and
+    /// reported. The report must have one of the fingerprints `wanted`. None: this process is one
     /// of the runs.
     fn confirm(
         &mut self,
@@ -733,7 +733,7 @@ impl Explorer {
     }
 }
 
-/// What all schedules of a search have in common.
+/// Data that all schedules of a search share.
 struct Context {
     ground: Ground,
     premises: Premises,

@@ -41,14 +41,14 @@ pub enum First<'a> {
     /// The location of the instruction, a call, and the address to which it would have returned, as
     /// in stock.
     Call(*const u64),
-    /// That native with those arguments, before the location of the instruction.
+    /// The native with its arguments, before the location of the instruction.
     Native(Term, Term, &'a [Term]),
     /// The location of the instruction, which has called a native that only raises its argument. If
     /// the instruction is null: the caller of the function that it stands for.
     Caller,
     /// The location of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
     Construct(Term),
-    /// That function with those arguments, at the location of the instruction.
+    /// The function with its arguments, at the location of the instruction.
     Function(Term, Term, &'a [Term]),
     /// The same for a native library, which has no location.
     Library(Term, Term, &'a [Term]),

@@ -37,7 +37,7 @@ enum Wrong {
     Record(Term),
     /// A record of that definition has no such field.
     Field(Term),
-    /// That field has no value.
+    /// The field has no value.
     Value(Term),
 }
 

@@ -38,7 +38,7 @@ const TAGGED: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form:
 /// The test of an element.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// That word.
+    /// This word.
     Word(Term),
     /// A reference with those words.
     Reference([u64; 3]),

@@ -12,11 +12,11 @@
 //!   (descriptors, bytes).
 //!
 //! # Orderings
-//! `THREADS` only bounds a number, so it is relaxed. `OUTSIDE` of `os::exploring` is raised before the
-//! thread is spawned and lowered after its result is stored and its process is woken. The release
-//! half of that decrement pairs with the acquiring load in the race finder: when it reads zero, it
-//! also sees every result and every wake-up that those threads left. A result itself passes through
-//! the mutex in `Pending`.
+//! `THREADS` only bounds a number, so it is relaxed. `OUTSIDE` of `os::exploring` is raised before
+//! the thread is spawned and lowered after its result is stored and its process is woken. The
+//! release half of that decrement pairs with the acquiring load in the race finder: when it reads
+//! zero, it also sees every result and every wake-up that those threads left. A result itself
+//! passes through the mutex in `Pending`.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::signal::send;

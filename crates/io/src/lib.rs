@@ -3,7 +3,6 @@
 //!
 //! This crate knows no natives on data and no tables. Of tracing it knows only the events that it
 //! reports.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod blocking;
 pub mod embedded;

@@ -42,7 +42,7 @@ macro_rules! fields {
 }
 for_each_field!(fields);
 
-/// What a receive of compiled code touches beside the context.
+/// Words outside the context that the compiled code of a receive reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Mail {
     /// Bytes from the address of a process: the address of its mailbox, or 0.

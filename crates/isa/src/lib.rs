@@ -1,7 +1,6 @@
 //! The contract between the loader, the engines and the tools, as tables: generic instructions, ops
 //! with their contracts and encoding, the fields and helpers that machine code uses, preset atoms,
 //! and the differences between releases of OTP.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod atoms;
 pub mod bits;

@@ -634,7 +634,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(R10, pc);
         // It may have made room, or a match context, and run again.
         let mut places = vec![i.at];
-        // Where an exception leads to behind the call, more registers than the value's hold something.
+        // Behind the call, an exception leaves more live registers than a value does.
         let mut result = None;
         match i.op {
             Op::CallBif if !self.handlers.contains(&i.next) => {

@@ -2,6 +2,11 @@
 //!
 //! `timeout` and service managers know only that process. It passes signals on and keeps running,
 //! so that it can report its measurements.
+//!
+//! # Orderings
+//! The process has one thread, which the handler interrupts: it runs as a whole between two
+//! operations of that thread. So it either sees the program in `CHILD`, or [`Relay::wait`], which
+//! stores `CHILD` first, sees its store to `EARLY`. `SeqCst` keeps these operations in order.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 

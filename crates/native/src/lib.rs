@@ -2,7 +2,6 @@
 //! how they fail, their rows, and the exports by which code finds them.
 //!
 //! This crate knows no process and no loaded code.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod bif;
 #[cfg(debug_assertions)]

@@ -3,6 +3,10 @@
 //! A counter of `counters` with `write_concurrency` has several parts, each in cache lines of its
 //! own. A thread adds to its part, and reading sums the parts up. So parts are only changed by
 //! addition, and `put` adds the difference to one part.
+//!
+//! # Orderings
+//! Operations of `atomics` are `SeqCst`, since OTP documents that they are mutually ordered.
+//! `counters` with `write_concurrency` promises no order, so its operations are `Relaxed`.
 
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::RefView;

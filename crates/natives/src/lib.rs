@@ -1,7 +1,6 @@
 //! Natives that only compute: on terms, bytes, numbers and values behind magic references.
 //!
 //! This crate knows no process, no loaded code, no port and no table.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod atomics;
 pub mod binary;

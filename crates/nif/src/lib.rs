@@ -21,7 +21,6 @@
 //! This crate knows how to make requests to processes, ports and files. It does not know how code
 //! runs.
 #![allow(clippy::missing_safety_doc)]
-#![deny(unsafe_op_in_unsafe_fn)]
 
 /// Defines functions that native libraries call, and a list of them that keeps them in the
 /// executable.

@@ -1,7 +1,7 @@
 //! The amount of memory that the process may use: that of the machine, or the limit of its control
 //! groups (v1 and v2); and the amount in use.
 //!
-//! Of nested groups the one with the least memory left decides. The used amount is the group's
+//! Among nested groups, the one with the least memory left decides. The used amount is the group's
 //! charge without the file pages that the system can drop at any time. `PURLIN_MEMORY_GROUP` names
 //! a directory to read instead of the groups, for tests on systems where no group can be made.
 
@@ -15,7 +15,7 @@ pub enum MemoryLimit {
     /// The control groups of the process.
     #[default]
     Groups,
-    /// That many bytes, and the groups.
+    /// This many bytes, and the groups.
     Bytes(usize),
     /// Nothing.
     Off,

@@ -1,10 +1,10 @@
-//! Strips from executables what only debuggers read.
+//! Strips from executables the parts that only debuggers read.
 //!
-//! What a program needs to run is loaded from the front of its file: segments, which the program
-//! headers name. Tables of symbols and lines follow, which are four fifths of a Purlin built with
-//! them. [`stripped`] leaves those out, as `strip` does: the loaded part stays byte for byte, so
-//! exported functions are found as before, and the section headers are rewritten for the remaining
-//! sections.
+//! The parts that a program needs to run are loaded from the front of its file: segments, which the
+//! program headers name. Tables of symbols and lines follow, which are four fifths of a Purlin
+//! built with them. [`stripped`] leaves those out, as `strip` does: the loaded part stays byte for
+//! byte, so exported functions are found as before, and the section headers are rewritten for the
+//! remaining sections.
 
 /// Offsets and sizes in the 64-bit format, from the specification of ELF.
 const HEADER: usize = 64;

@@ -1,4 +1,5 @@
-//! `purlin schedules` finds races in the programs of `tests/schedules`, repeats them, and finds none in their twins.
+//! `purlin schedules` finds races in the programs of `tests/schedules`, repeats them, and finds
+//! none in the corrected versions.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,8 @@ fn found(program: &str, line: &str) {
     assert!(!html.contains("<0.") && !html.contains("http"), "{html}");
 }
 
-/// A file that was cut off, changed in one place, or whose run is another one's, is no file of a schedule, or its replay says where.
+/// A replay file that was cut off, changed in one place, or belongs to another run is refused, or
+/// its replay reports where it differs.
 #[test]
 fn a_damaged_file_is_told() {
     let file = File::new("damaged");
@@ -117,8 +119,8 @@ fn a_damaged_file_is_told() {
     }
 }
 
-/// A file of another format is refused in one line, which names the build that wrote it. A file of another
-/// build is replayed, with a warning.
+/// A file of another format is refused in one line, which names the build that wrote it. A file of
+/// another build is replayed, with a warning.
 #[test]
 fn files_of_other_builds() {
     let file = File::new("builds");
@@ -268,7 +270,8 @@ fn a_value_that_stands_for_a_moment() {
     none("env_right");
 }
 
-/// What a sampler has found is told by a schedule that nothing is drawn for, if one fails; if not, it fails again as it has.
+/// A failure that a sampler has found is reported as a fixed schedule if one fails in the same way,
+/// else as the sampler's own run. Either fails again on replay.
 #[test]
 fn what_a_sampler_finds_fails_again() {
     for sampler in ["pos", "surw", "pct:3", "random"] {
@@ -283,7 +286,8 @@ fn what_a_sampler_finds_fails_again() {
     }
 }
 
-/// Numbers out of range, and a command that starts no emulator, are told in a line; so is what cannot be written, of which nothing is left.
+/// Numbers out of range, and a command that starts no emulator, are reported in one line. So is a
+/// file that cannot be written, and no part of it is left.
 #[test]
 fn what_cannot_be_done_is_told() {
     let program = ["--", "run", "gone_race.erl"];
@@ -350,7 +354,8 @@ fn what_cannot_be_done_is_told() {
     );
 }
 
-/// A message that is held back arrives after that of another process; those of one sender stay in order, and come before its end.
+/// A message that is held back arrives after one of another process. Messages of one sender stay in
+/// order, and arrive before the signals of its exit.
 #[test]
 fn a_message_that_arrives_late() {
     let any = ["--delivery", "any", "--seed", "1", "--seeds", "300"];
@@ -379,13 +384,14 @@ fn a_message_that_arrives_late() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
 }
 
-/// Whoever asks again and again for what a stopped process is to do does not keep it from going on.
+/// Processes that spin for a lock do not keep its preempted holder from running.
 #[test]
 fn a_lock_that_is_asked_for_again_and_again() {
     none("spin_right");
 }
 
-/// Failures of two kinds, each with a file; a search that begins with one of them finds it at once, with the command of its file.
+/// A search finds failures of two kinds and writes a file for each. A search that begins with such
+/// a file finds its failure at once, with the command that the file records.
 #[test]
 fn a_search_goes_on_after_a_failure() {
     let file = File::new("two");
@@ -462,7 +468,7 @@ fn a_search_begins_at_a_function() {
     }
 }
 
-/// Files that the program itself reads are no matter of the seed; those of which its code is loaded are not counted.
+/// `--strict` accepts a program that reads files only to load its code.
 #[test]
 fn strictly_under_control() {
     let strict = |expression: &str| {
@@ -484,8 +490,8 @@ fn strictly_under_control() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
 }
 
-/// What no seed decides is told by its kind, by whoever of OTP's servers it is done; what code is loaded from is not. What is
-/// recorded where a schedule fails is nothing to be strict about.
+/// Operations that no seed decides are reported by kind, also where a server of OTP performs them;
+/// reads of code are not. `--strict` accepts operations that a failing schedule records.
 #[test]
 fn what_no_seed_decides_is_told() {
     let dir = std::env::temp_dir().join(format!("purlin-outside-{}", std::process::id()));
@@ -532,7 +538,8 @@ fn what_no_seed_decides_is_told() {
     std::fs::remove_dir_all(&dir).expect("removes");
 }
 
-/// What runs have in common is not forked where they would share files; in folders as new they do not meet.
+/// Runs do not share a forked prefix that has files open, as they would share those files. With
+/// `--fresh-dir` each run has a folder of its own, so they do not meet.
 #[test]
 fn schedules_do_not_meet_through_files() {
     let left = "Schedules may meet files that others have left";
@@ -552,7 +559,8 @@ fn schedules_do_not_meet_through_files() {
     assert!(!programs().join("left.txt").exists());
 }
 
-/// The story at the end of the documentation is what the tool prints, numbers and blanks aside: they differ between releases.
+/// The story at the end of the documentation is what the tool prints. Numbers and blanks are left
+/// out of the comparison, since they differ between releases.
 #[test]
 fn the_documentation_shows_what_is_printed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -602,7 +610,7 @@ fn the_documentation_shows_what_is_printed() {
     assert_eq!(shown, told(&printed), "{printed}");
 }
 
-/// What a sampler has found is cut down to deviations, and repeated from these.
+/// A failure that a sampler has found is shrunk to deviations, and repeated from these.
 #[test]
 fn each_strategy_finds_a_lost_update() {
     for strategy in ["pos", "surw", "random", "flips", "delays:1"] {
@@ -630,7 +638,8 @@ fn each_strategy_finds_a_lost_update() {
     }
 }
 
-/// Where it is deviated from how a program is compiled, runs that are forked have files open: each at its own place.
+/// With deviations while a program is being compiled, forked runs have files open; each run has its
+/// own position in them.
 #[test]
 fn a_program_that_is_right_is_not_reported() {
     let words = ["schedules", "--seed", "3", "--strategy", "flips"];
@@ -645,8 +654,9 @@ fn a_program_that_is_right_is_not_reported() {
     assert!(t.contains("none failed") && !t.contains("not told"), "{t}");
 }
 
-/// A replay is the same where somebody has added comments, functions, and output that is no visible operation; and where the environment is
-/// another, of which it gets what its run has asked for. What it wrote it writes again, or that is told.
+/// A replay is the same after comments, functions, and output that is no visible operation have
+/// been added to the program. It is the same in another environment: it gets the variables that its
+/// run has asked for. It writes what the run wrote, or reports that it does not.
 #[test]
 fn a_replay_of_a_program_that_was_added_to() {
     let dir = std::env::temp_dir().join(format!("purlin-added-{}", std::process::id()));
@@ -717,7 +727,8 @@ fn a_status_is_that_of_the_system() {
     }
 }
 
-/// The time of `--for` ends whatever is run: schedules, and what is done to cut one down; and where not even the base ends in it, that is said.
+/// The time of `--for` ends the search, whether it runs schedules or shrinks one. If not even the
+/// base ends in it, a message says so.
 #[test]
 fn the_time_of_a_search_ends_it() {
     let file = File::new("slow");
@@ -764,8 +775,9 @@ fn a_stall_is_no_longer_than_allowed() {
     assert!(stall.is_some_and(|ns| ns <= 110_000_000), "{stall:?}");
 }
 
-/// A process that goes on by its timer does not keep a hang of the others from being told, with who waits where; and it is repeated. Who does
-/// nothing else for hours, and then ends, is right.
+/// A process that its timer keeps going does not hide a hang of the others. The report says which
+/// process waits where, and a replay repeats it. A program that only waits for timers for hours,
+/// and then ends, is correct.
 #[test]
 fn a_hang_beside_a_timer_is_told() {
     let file = File::new("beat");
@@ -813,7 +825,7 @@ fn project(name: &str) -> Option<std::path::PathBuf> {
     Some(dir)
 }
 
-/// A race with a process that the application has started is found as one with a process that the test starts.
+/// A race with a process of the application is found like one with a process that the test starts.
 #[test]
 fn what_the_application_has_started_races() {
     let Some(dir) = project("app") else { return };
@@ -876,7 +888,8 @@ end
     std::fs::remove_dir_all(&dir).expect("removes");
 }
 
-/// The story says who the processes are, when one ends and who hears of it, what timers do, and how much virtual time passes.
+/// The story names the processes, says when one ends and which others are notified, what timers do,
+/// and how much virtual time passes.
 #[test]
 fn a_story_tells_of_ends_and_timers() {
     let told = |program: &str| {

@@ -1,5 +1,6 @@
-//! What came from outside in a run that failed is in the file of its schedule: a replay needs no program, no file and no server, and
-//! says where it goes another way. The programs are those of `tests/schedules`.
+//! A replay file records what a failing run got from outside. Its replay needs no other program, no
+//! file and no server, and reports where it departs from the run. The programs are those of
+//! `tests/schedules`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -183,8 +184,8 @@ fn sockets_of_its_own() {
     p.repeats(&output);
 }
 
-/// A file without a recording is replayed with what comes from outside now. One whose events are changed is
-/// no replay file.
+/// A file without a recording is replayed with what comes from outside now. A file whose recorded
+/// events have been changed is refused.
 #[test]
 fn files_without_a_recording_and_damaged_ones() {
     let p = Place::new("file_race");

@@ -1,5 +1,4 @@
 //! The whole runtime: start, tracing, natives about the system, and the list of all natives.
-#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod backtrace;
 pub mod compiled;

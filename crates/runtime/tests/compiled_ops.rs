@@ -1333,8 +1333,8 @@ fn machine_code_does_what_steps_do() {
             }
             cases += 1;
             let failed = next_a == place(code.end - 9) as u64;
-            // After a call has returned, its arguments are gone. After it has raised, mark, class and
-            // reason are live; the raw stack trace is no term.
+            // After a call has returned, its arguments are dead. After it has raised, mark, class
+            // and reason are live; the raw stack trace is no term.
             let own = place(0) as u64..place(code.end) as u64;
             let raised = next_a == place(code.handler) as u64;
             let live = match row.effects.calls && own.contains(&next_a) {

@@ -4,7 +4,6 @@
 //! This crate is one of the walls behind which `unsafe` lives. Its contract with other crates is in
 //! [`word`] (what holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who
 //! may collect).
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
 pub mod am;

@@ -97,6 +97,9 @@ fn show_all(roots: &[Term], h: &Heap) -> String {
 }
 
 /// Makes a random object of terms in `pool`.
+///
+/// # Safety
+/// The terms in `pool` are in `h` or immediate.
 unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &Arc<()>) -> Term {
     let pick = |r: &mut Rng| match pool.len() {
         0 => NIL,
@@ -142,20 +145,25 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
             let v: Vec<Term> = (0..n).map(|_| pick(r)).collect();
             let p = h.alloc(layout::FUN_WORDS + n);
             let w = p as *mut u64;
-            w.write(header(Subtag::Fun, layout::FUN_WORDS - 1 + n));
-            w.add(1).write(e as *const FunEntry as u64);
-            w.add(3).write(1 | (n as u64) << 8);
-            p.add(4).write(Term::pid(5));
-            for (i, t) in v.into_iter().enumerate() {
-                p.add(5 + i).write(t);
-            }
             e.retain();
-            h.off_heap().link(p);
-            Term::boxed_at(p)
+            // SAFETY: the block has the words of a fun and of its environment, and all are written
+            // but the one that `link` writes.
+            unsafe {
+                w.write(header(Subtag::Fun, layout::FUN_WORDS - 1 + n));
+                w.add(1).write(e as *const FunEntry as u64);
+                w.add(3).write(1 | (n as u64) << 8);
+                p.add(4).write(Term::pid(5));
+                for (i, t) in v.into_iter().enumerate() {
+                    p.add(5 + i).write(t);
+                }
+                h.off_heap().link(p);
+                Term::boxed_at(p)
+            }
         }
         12 => {
             let m = MagicRef::new([1, 2, r.next(1000) as u32], Box::new(owned.clone()));
-            h.magic_ref(m)
+            // SAFETY: it has just been made, and nothing has freed it.
+            unsafe { h.magic_ref(m) }
         }
         // A list of immediates in front of something, sometimes with something else among them.
         13 => {
@@ -176,12 +184,15 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
                     let (base, len) = b.unwrap_or((0, 0));
                     let p = h.alloc(layout::MATCH_CONTEXT_WORDS);
                     let w = p as *mut u64;
-                    w.write(header(Subtag::MatchContext, 4));
-                    p.add(1).write(t);
-                    w.add(2).write(base);
-                    w.add(3).write(len / 2);
-                    w.add(4).write(len);
-                    Term::boxed_at(p)
+                    // SAFETY: the block has the words of a match context, and all are written.
+                    unsafe {
+                        w.write(header(Subtag::MatchContext, 4));
+                        p.add(1).write(t);
+                        w.add(2).write(base);
+                        w.add(3).write(len / 2);
+                        w.add(4).write(len);
+                        Term::boxed_at(p)
+                    }
                 }
                 _ => Term::small(3),
             }
@@ -355,7 +366,7 @@ enum Step {
 }
 
 /// A received message: a block of its own, with binaries in it.
-unsafe fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
+fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
     let mut f = purlin_term::frag::Fragment::with_capacity(400);
     let mut all = Vec::new();
     for i in 0..8 {
@@ -370,6 +381,9 @@ unsafe fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
 
 /// Looks at a message, does `steps`, receives or refuses it, does `after`, and compares everything
 /// that was made.
+///
+/// # Safety
+/// `roots` are all the terms of `h` that are in use.
 unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], after: &[Step]) {
     let (mut f, parts) = message(r);
     let area: Vec<(usize, usize)> = f
@@ -382,12 +396,15 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
         if k == steps.len() {
             h.window = false;
             h.frag_words += f.used_words();
-            h.off_heap.append(&mut f.off_heap);
+            // SAFETY: the heap takes the fragment over in the next statement.
+            unsafe { h.off_heap.append(&mut f.off_heap) };
             h.frags.push(std::mem::take(&mut f));
         }
         let extra: &[(usize, usize)] = if h.window { &area } else { &[] };
         let what = format!("{steps:?}, {after:?}, step {k}");
-        verify_with(h, &[roots], Some(extra)).unwrap_or_else(|e| panic!("{what}, before: {e}"));
+        // SAFETY: the roots are all terms in use.
+        let sound = unsafe { verify_with(h, &[roots], Some(extra)) };
+        sound.unwrap_or_else(|e| panic!("{what}, before: {e}"));
         let (before, count, old) = (show_all(roots, h), h.collections, h.old_words());
         match s {
             Step::Make => {
@@ -408,12 +425,16 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
                             (Some(Subtag::HeapBin | Subtag::RefcBin), Some(b)) => {
                                 let p = h.alloc(layout::MATCH_CONTEXT_WORDS);
                                 let w = p as *mut u64;
-                                w.write(header(Subtag::MatchContext, 4));
-                                p.add(1).write(x);
-                                w.add(2).write(b.base as u64);
-                                w.add(3).write(8);
-                                w.add(4).write(b.bit_len as u64);
-                                Term::boxed_at(p)
+                                // SAFETY: the block has the words of a match context, and all are
+                                // written.
+                                unsafe {
+                                    w.write(header(Subtag::MatchContext, 4));
+                                    p.add(1).write(x);
+                                    w.add(2).write(b.base as u64);
+                                    w.add(3).write(8);
+                                    w.add(4).write(b.bit_len as u64);
+                                    Term::boxed_at(p)
+                                }
                             }
                             _ => h.cons(y, x),
                         },
@@ -423,10 +444,14 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
                 }
                 continue;
             }
-            Step::Minor => gc::collect(h, 20, &mut [roots], false),
-            Step::Full => gc::collect(h, 20, &mut [roots], true),
-            Step::Shrink => gc::shrink_to_fit(h, &mut [roots]),
-            Step::Grow => gc::collect(h, h.block_words() + 100, &mut [roots], false),
+            // SAFETY: the roots are all terms in use, here and in the other kinds of collection.
+            Step::Minor => unsafe { gc::collect(h, 20, &mut [roots], false) },
+            // SAFETY: as above.
+            Step::Full => unsafe { gc::collect(h, 20, &mut [roots], true) },
+            // SAFETY: as above.
+            Step::Shrink => unsafe { gc::shrink_to_fit(h, &mut [roots]) },
+            // SAFETY: as above.
+            Step::Grow => unsafe { gc::collect(h, h.block_words() + 100, &mut [roots], false) },
         };
         assert_ne!(h.collections, count, "{what}: not counted");
         if h.window {
@@ -438,7 +463,9 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
             assert!(h.high_water == h.htop || h.high_water == h.heap);
         }
         let extra: &[(usize, usize)] = if h.window { &area } else { &[] };
-        verify_with(h, &[roots], Some(extra)).unwrap_or_else(|e| panic!("{what}, after: {e}"));
+        // SAFETY: the roots are all terms in use.
+        let sound = unsafe { verify_with(h, &[roots], Some(extra)) };
+        sound.unwrap_or_else(|e| panic!("{what}, after: {e}"));
         assert!(before == show_all(roots, h), "{what}: changed");
     }
 }

@@ -1,4 +1,5 @@
-//! `corpus pack DIRECTORY FILE` and `corpus unpack FILE DIRECTORY`: a corpus as the fuzzer has it and as it is kept.
+//! `corpus pack DIRECTORY FILE` and `corpus unpack FILE DIRECTORY`: converts a corpus between the
+//! fuzzer's directory and the file in the repository.
 
 use purlin_fuzz::{pack, unpack};
 use std::io::{Error, Result};

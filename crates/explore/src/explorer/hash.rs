@@ -13,9 +13,9 @@ const END: u64 = 0xE4D;
 /// The hashes, and the number of operations.
 #[derive(Default)]
 pub struct Hashes {
-    /// Of all operations in order.
+    /// Hash of all operations in order.
     pub all: u64,
-    /// Of the program's own operations in order.
+    /// Hash of the program's own operations in order.
     pub own: u64,
     pub operations: u64,
     /// Whether the program's code has come to an operation.

@@ -76,7 +76,7 @@ struct Course {
     /// Upper bound on the number of processes that wait for an operation of another one.
     awaits: usize,
     sampling: Option<ActiveSampler>,
-    /// What samplers know of the base.
+    /// The base, as samplers know it.
     shown: Shown,
 }
 
@@ -88,7 +88,7 @@ struct Vain {
     seen: HashSet<(u64, Touch)>,
 }
 
-/// What the root of a search keeps.
+/// State of the root of a search.
 #[derive(Default)]
 pub(crate) struct Root {
     /// The file in which the next narrated run records what comes from outside.
@@ -396,7 +396,7 @@ impl Explorer {
         // A process in which the program's code has not run yet is no program's in the account,
         // whatever becomes of it later.
         let account = self.notes.counts() || replays;
-        // A run that is held against another one looks where that one, which was narrated, has looked.
+        // The run that this one is compared with was narrated, so it looked at operations too.
         let looks = self.course.sampling.is_some() || account || self.notes.steps.are_expected();
         let (mut own, mut code) = (false, false);
         if looks || self.turns.programs.contains(&path) {
@@ -779,8 +779,8 @@ impl Explorer {
         }
     }
 
-    /// Adds an event of a process of the program to the story. `line` makes its line from the path of the
-    /// process.
+    /// Adds an event of a process of the program to the story. `line` makes its line from the path
+    /// of the process.
     pub fn event(&mut self, process: u32, line: impl FnOnce(u64) -> Line) {
         if !self.notes.narrates() {
             return;

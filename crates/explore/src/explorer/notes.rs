@@ -1,4 +1,4 @@
-//! What a run notes of itself: the profile of the base, the story, the steps, the account.
+//! The notes of a run: the profile of the base, the story, the steps, the account.
 //!
 //! # Invariant
 //! Notes never decide which process runs. A narrated run takes the same course as one of the

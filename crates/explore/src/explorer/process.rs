@@ -1,4 +1,4 @@
-//! What the explorer knows of a process.
+//! The explorer's record of a process.
 //!
 //! # Invariant
 //! The path of a process and the ordinals of its operations depend on the process and its ancestors
@@ -35,7 +35,7 @@ pub struct Counts {
     pub own_code: bool,
 }
 
-/// Whose process it is.
+/// Whether a process belongs to the program.
 #[derive(Clone, Copy, Default)]
 pub struct Owner {
     /// Whether the program's code runs in it, or made it.

@@ -1,9 +1,10 @@
 //! Messages: sending, and the receive loop.
 //!
-//! What is usual has code here: a small message for a process of this node, the next message of a
-//! receive that has looked at one, a message that was copied to the heap or is an immediate. All
-//! else is a step: signals in transit, the first message, which is copied to the heap, messages of
-//! other nodes, and whatever somebody is told of. Who chooses schedules runs no machine code.
+//! The usual cases have code here: a small message for a process of this node, the next message of
+//! a receive that has looked at one, a message that was copied to the heap or is an immediate. All
+//! other cases are steps: signals in transit, the first message, which is copied to the heap,
+//! messages of other nodes, and events that a tracer or monitor receives. The race finder runs no
+//! machine code.
 
 use super::*;
 

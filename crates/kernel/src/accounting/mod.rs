@@ -5,7 +5,6 @@
 //! # Invariant
 //! Measuring does not change what runs. Counters that are always on cost a few instructions;
 //! everything else is off until someone turns it on.
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod accounts;
 pub mod msacc;

@@ -7,7 +7,6 @@
 //!   who may refer to the literals of purged modules, and when they are freed.
 //! * An `Arc` of a module keeps its code in memory for those who read it. A purge finds the
 //!   processes that run it.
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod breakpoint;
 pub mod compiled;

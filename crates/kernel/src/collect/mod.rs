@@ -20,7 +20,6 @@
 //! the heap.
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod compact;
 

@@ -6,7 +6,6 @@
 //!   there is anything to look at. An untraced process pays for nothing else.
 //! * An event that nobody asks for costs a look at a flag here. Only behind the flag is the
 //!   [`Sink`] called, which knows the receivers and the form of the event.
-#![deny(unsafe_op_in_unsafe_fn)]
 
 use crate::cx::Cx;
 use crate::message::token::Token;

@@ -2,7 +2,7 @@
 //! arguments.
 //!
 //! # Invariant
-//! What is said of a native stands in its row ([`Traits`]); here are only the places of its
+//! The properties of a native are in its row ([`Traits`]); here are only the positions of its
 //! arguments.
 
 use crate::code;

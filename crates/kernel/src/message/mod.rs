@@ -7,8 +7,6 @@
 //! transit, and no longer use it. The receiver takes the whole queue, moves messages into its
 //! mailbox as they are (the block is the message) and handles the others.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 pub mod blocks;
 pub mod external;
 pub mod keys;

@@ -3,7 +3,6 @@
 //!
 //! # Invariant
 //! Nothing here knows of processes.
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod affinity;
 pub mod clock;

@@ -24,8 +24,6 @@
 //! waiting itself happens under the lock of [`RELEASED`], under which `HELD` is lowered, so no
 //! notification is lost.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 use crate::msacc::{self, State};
 use crate::os::{replay_log, thread};
 use crate::sync::{Condvar, Mutex, MutexGuard};

@@ -11,8 +11,6 @@
 //! Everything else belongs to the owner: the thread that set `RUNNING` in the state word, or that
 //! holds the cell before it is published.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 mod dense;
 pub mod dict;
 pub mod ext;

@@ -55,11 +55,11 @@ impl Maps {
     }
 }
 
-/// What stands under the lock.
+/// The state that the lock protects.
 pub(crate) struct Names {
     /// None until there is a name.
     pub(crate) maps: Option<Maps>,
-    /// Who was given which name and has not noted that yet, and how many times.
+    /// Names that a process or port was given and has not recorded yet, with the number of times.
     pub(crate) given: BTreeMap<(u64, u64), usize>,
 }
 
@@ -73,7 +73,7 @@ pub enum Refused {
     Taken,
 }
 
-/// Who is to get a name.
+/// The process or port that is to get a name.
 #[derive(Clone, Copy)]
 pub(crate) struct Who {
     pub(crate) word: u64,
@@ -159,7 +159,7 @@ impl Registry {
         let mut n = self.names.write();
         n.maps.as_mut().is_some_and(|m| m.take(name, who))
     }
-    /// Who has the name.
+    /// Returns the process or port that has the name.
     #[inline]
     pub(crate) fn whereis(&self, name: u64) -> Option<u64> {
         let n = self.names.read();

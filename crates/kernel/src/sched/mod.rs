@@ -17,8 +17,6 @@
 //!   it. A thread that queues the process later, or takes it from a queue, has synchronised with
 //!   the owner through the state word or the queue's lock, and so sees the binding.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 pub mod binding;
 pub mod later;
 pub mod multi_scheduling;

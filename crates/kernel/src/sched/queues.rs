@@ -491,9 +491,9 @@ impl<H: Hooks> RunQueues<H> {
         me != 0 && self.schedulers[me - 1].used.load(Ordering::Relaxed)
     }
 
-    /// Queues a process of normal priority in the middle of its long turn on scheduler `me` (counted
-    /// from 1). It runs before all but woken processes. If it is stolen meanwhile, its next turn is
-    /// there.
+    /// Queues a process of normal priority in the middle of its long time slice on scheduler `me`
+    /// (counted from 1). It runs before all but woken processes. If it is stolen meanwhile, its
+    /// next time slice is there.
     #[inline]
     pub(crate) fn go_on(&self, cell: u32, me: usize) {
         if me == 0 || me > self.online() {

@@ -2,10 +2,10 @@
 //! down to a kibibyte.
 //!
 //! A term below the threshold of [`super::share`] is copied. If it has at least a kibibyte, its
-//! parts are recorded ([`purlin_term::sent_terms`]): the term, and what lies behind small terms around
-//! it. When a part is found recorded, it is put into a region, which the sender remembers, and the
-//! message refers to that; the small terms are copied with the message. The third time, only these
-//! are measured and copied.
+//! parts are recorded ([`purlin_term::sent_terms`]): the term, and the terms that it contains
+//! behind small ones. When a part is found recorded, it is put into a region, which the sender
+//! remembers, and the message refers to that; the small terms are copied with the message. The
+//! third time, only these are measured and copied.
 //!
 //! Recording must not cost noticeably more than the copy: a few parts are examined before the term
 //! is measured, and more afterwards, in proportion to its size.

@@ -2,8 +2,6 @@
 //! compiles the files that use these with loom's in their place, and runs them through all
 //! interleavings.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 pub(crate) mod barrier;
 pub(crate) mod lend;
 mod spin;

@@ -1,7 +1,6 @@
 //! The emulator as a whole: how it ends (`halt.rs`), its reports about itself (`report.rs`), its
 //! behaviour near the memory limit (`memory.rs`), and the interface from processes to ports, tables
 //! and nodes (`outside.rs`).
-#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod halt;
 pub mod memory;

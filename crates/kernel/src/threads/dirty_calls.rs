@@ -12,8 +12,8 @@
 //! A native of this runtime that sees no process, and only builds terms on its heap, need not hold
 //! anything: the process is divided for the call ([`open`]). The native keeps its context, with one
 //! half of the heap, and the watcher works in another context, with the other half
-//! (`purlin_term::heap_halves`). If the process has ended, the native finds out by itself and stops early
-//! (`purlin_term::ending`).
+//! (`purlin_term::heap_halves`). If the process has ended, the native finds out by itself and stops
+//! early (`purlin_term::ending`).
 //!
 //! # Orderings
 //! A dirty thread stores `cx`, `divided` and `process` of its [`Slot`] before it lends the slot,

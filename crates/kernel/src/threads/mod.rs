@@ -1,8 +1,6 @@
 //! The threads that run processes: schedulers, dirty threads, threads of single processes, and
 //! upkeep. [`crate::sched`] decides which process runs where.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 pub mod dirty_calls;
 pub mod single;
 pub mod slice;

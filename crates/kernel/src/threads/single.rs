@@ -1,9 +1,9 @@
 //! One thread that does everything: it runs processes, fires timers and polls descriptors. The mode
 //! of [`crate::explore`].
 //!
-//! What other threads do in the usual mode is done here between two time slices, or at once where
-//! it is due. Virtual time advances with the reductions that processes use, and jumps to the next
-//! timer when no process can run.
+//! The work that other threads do in the usual mode is done here between two time slices, or at
+//! once where it is due. Virtual time advances with the reductions that processes use, and jumps to
+//! the next timer when no process can run.
 //!
 //! # Invariant
 //! Real time passes only while something from outside is awaited.

@@ -35,8 +35,6 @@
 //! with `Release` by its scheduler and loaded with `Acquire` in [`is_held`]: a thread that sees a
 //! new count also sees what the scheduler's process did before. `SeqCst` only occurs in tests.
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 mod alarm;
 pub mod message;
 mod shard;

@@ -161,7 +161,9 @@ impl Dump {
         all.extend(body);
         let _ = self.file.write_all(&all);
     }
+    /// Writes a function. Names in the dump have no `$` in front, as in stock.
     fn code(&mut self, at: u64, bytes: &[u8], name: &str) {
+        let name = name.strip_prefix('$').unwrap_or(name);
         let pid = std::process::id();
         // SAFETY: a system call without arguments.
         let tid = unsafe { libc::gettid() } as u32;

@@ -8,6 +8,12 @@
 //!
 //! Each process lists its own, in a task among its signals. The list of a connection has those of
 //! all processes that go over it, as seen from the other end.
+//!
+//! # Orderings
+//! `left` counts the processes that have not answered. Each adds its rows under the lock and then
+//! decrements with `AcqRel`, so the last decrement follows all rows. The native loads with
+//! `Acquire` and takes the rows once it sees 0. The last one wakes it, and a wake-up that comes
+//! before it waits is kept in its state word.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::Target;

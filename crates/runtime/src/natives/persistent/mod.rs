@@ -14,6 +14,13 @@
 //! that retired it has ended its time slice; from then on its size is reported to its holders.
 //! Later values of a key are counted even if small (up to [`MANY_REGIONS`]), so that a key costs at
 //! most one retired value.
+//!
+//! # Orderings
+//! The word of an entry's value is exchanged with `AcqRel` and loaded with `Acquire`: a reader that
+//! sees a value sees the contents of its region, and the writer that releases the old value sees
+//! those of its region. The count of a region is raised from the word only under the lock of the
+//! shard, and the exchange is under that lock too, so no reader raises a count that was released.
+//! Sizes and addresses of an entry belong to writers and are `Relaxed`.
 
 mod slots;
 

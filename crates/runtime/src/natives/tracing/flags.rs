@@ -3,6 +3,11 @@
 //! # Invariant
 //! Each process changes its own flags, asked by a task; the native returns when those that were
 //! asked have done so, except those in native code, which do it on return.
+//!
+//! # Orderings
+//! `left` counts the processes that have not answered. One that refuses stores `refused` before it
+//! decrements with `AcqRel`; the native loads `left` with `Acquire`, so once it sees 0 it sees each
+//! refusal.
 
 use super::trace_sessions::{own_tracer, session_of};
 use crate::cx::{BifResult, Cx, Fail};

@@ -1,0 +1,14 @@
+%% A process that waits again and again under a stack that grows: what is done when it begins to wait must not walk all of it.
+-module(waiting_with_deep_stack).
+-export([main/0, level/1]).
+
+main() ->
+    {P, R} = spawn_monitor(fun() -> exit({sum, ?MODULE:level(200000)}) end),
+    receive {'DOWN', R, process, P, Why} -> io:format("~p~n", [Why]) end.
+
+level(0) -> 0;
+level(N) ->
+    Me = self(),
+    spawn(fun() -> Me ! {N, one} end),
+    receive {N, one} -> ok end,
+    1 + ?MODULE:level(N - 1).

@@ -1,0 +1,23 @@
+%% The kind of packets of an active socket is changed in the midst of a packet: what comes of it is as long as its own
+%% length says, and too short for a packet of the new kind.
+-module(packet_type_changes).
+-export([main/0]).
+
+main() ->
+    [io:format("~p~n", [switched(From, Head, To, Rest)])
+     || {From, Head, To, Rest} <- [{1, <<1>>, fcgi, <<7>>}, {1, <<3>>, fcgi, <<1, 2, 3>>}, {1, <<1>>, cdr, <<7>>},
+                                   {2, <<0, 2>>, fcgi, <<1, 2>>}]].
+
+switched(From, Head, To, Rest) ->
+    {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(L),
+    {ok, C} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {nodelay, true}]),
+    {ok, S} = gen_tcp:accept(L),
+    ok = inet:setopts(S, [{packet, From}, {active, true}]),
+    ok = gen_tcp:send(C, Head),
+    timer:sleep(100),
+    ok = inet:setopts(S, [{packet, To}]),
+    ok = gen_tcp:send(C, Rest),
+    Got = receive {tcp, S, Data} -> Data after 5000 -> nothing end,
+    [gen_tcp:close(X) || X <- [C, S, L]],
+    Got.
