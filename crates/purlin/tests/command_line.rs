@@ -1220,7 +1220,7 @@ fn exec_tells_of_releases_with_another_emulator() {
     let (status, _, said) = essence(&output);
     assert_eq!(status, Some(0), "{output:?}");
     assert!(
-        said.contains("_build/default/rel/app has stock's emulator"),
+        said.contains("_build/default/rel/app contains stock's emulator"),
         "{said}"
     );
     let output = purlin(&["exec", "--", "true"], &env, &scratch.0.join("_build"));

@@ -388,7 +388,7 @@ fn bad_input_is_one_line_and_a_status() {
     let own = std::process::id().to_string();
     let (status, line) = said(&[&own]);
     assert_eq!(status, Some(68));
-    assert!(line.contains("is no Purlin of this user"), "{line}");
+    assert!(line.contains("is not a Purlin of this user"), "{line}");
     let (status, line) = said(&["4194000"]);
     assert_eq!(
         (status, line.as_str()),
