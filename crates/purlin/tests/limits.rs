@@ -290,7 +290,8 @@ Rest = [Try(F) || F <- [
     fun() -> {module, m} = code:load_binary(m, "m", Code), m:f() end,
     fun() -> is_reference(monitor(process, spawn(fun() -> ok end))) end,
     fun() -> element(1, catch inet:getaddr("127.0.0.1", inet)) end]],
-io:format("~p~n", [[First | Rest]]),
+%% Modules that are not loaded yet have atoms of their own.
+erlang:display([First | Rest]),
 halt().
 "#;
 
