@@ -16,6 +16,21 @@ const RANGE: usize = 64 << 20;
 const ALIGN: usize = 32;
 const PAGE: usize = 4096;
 
+/// Returns a new mapping of the range if it lies below 2^31, else unmaps it. `MAP_32BIT` is a wish
+/// that some systems ignore, such as emulators of x86-64 on other processors.
+///
+/// # Errors
+/// It lies elsewhere.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn low(at: *mut libc::c_void) -> io::Result<*mut libc::c_void> {
+    if at as usize + RANGE <= 1 << 31 {
+        return Ok(at);
+    }
+    // SAFETY: a mapping that was just made, of this size, which nobody uses.
+    unsafe { libc::munmap(at, RANGE) };
+    Err(io::Error::other("no memory below 2^31"))
+}
+
 /// The range, and its free parts.
 pub(super) struct Memory {
     /// Addresses of the executable and the writable mapping: equal if the range is mapped once.
@@ -94,6 +109,7 @@ impl Memory {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        let at = low(at)?;
         let m = Memory {
             execute: at.cast(),
             write: at.cast(),
@@ -147,6 +163,7 @@ impl Memory {
             if execute == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
             }
+            let execute = low(execute)?;
             let write = libc::mmap(
                 none,
                 RANGE,
@@ -265,4 +282,26 @@ fn shadow_stack() -> bool {
     // SAFETY: `rdsspq` reads the address of the shadow stack; if there is none, it does nothing.
     unsafe { std::arch::asm!("rdsspq {0}", inout(reg) 0u64 => at, options(nomem, nostack)) };
     at != 0
+}
+
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_above_the_low_addresses_is_refused() {
+        let map = |flags: i32| {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags;
+            // SAFETY: a new mapping at an address that the system chooses.
+            let at =
+                unsafe { libc::mmap(std::ptr::null_mut(), RANGE, libc::PROT_NONE, flags, -1, 0) };
+            assert_ne!(at, libc::MAP_FAILED);
+            at
+        };
+        assert!(low(map(0)).is_err());
+        let at = map(libc::MAP_32BIT);
+        assert_eq!(low(at).ok(), Some(at));
+        // SAFETY: mapped above, and used by nobody.
+        unsafe { libc::munmap(at, RANGE) };
+    }
 }
