@@ -313,7 +313,7 @@ fn names_of_files_are_few_times_the_same() {
         .collect();
     only_falls("names that three files have", &found, SAME_NAMES);
 }
-const SAME_NAMES: usize = 34;
+const SAME_NAMES: usize = 10;
 
 /// Words that the glossary (`docs/words.md`) has better ones for, in comments and documents.
 #[test]
