@@ -6,13 +6,13 @@
 //! from them: it builds the fuzzer with coverage and keeps the inputs that it finds.
 
 mod arguments;
+mod distribution_frames;
 mod external;
-mod frames;
-mod modules;
+mod loaded_modules;
 mod packets;
 mod patterns;
 mod streams;
-mod text;
+mod unicode_text;
 pub mod world;
 
 /// A target: its name, which its corpus has too, and what runs on an input.
@@ -37,11 +37,11 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "frames",
-        run: frames::run,
+        run: distribution_frames::run,
     },
     Target {
         name: "loader",
-        run: modules::run,
+        run: loaded_modules::run,
     },
     Target {
         name: "match_spec",
@@ -53,7 +53,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "unicode",
-        run: text::run,
+        run: unicode_text::run,
     },
     Target {
         name: "zlib",

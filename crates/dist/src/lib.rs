@@ -1,7 +1,7 @@
 //! Connections to other nodes: the table of nodes, the protocol, and the natives of both.
 //!
 //! ```text
-//!   process ── signals.rs ──> Node (table.rs) ── queue.rs ──> port, or controlling process
+//!   process ── signals.rs ──> Node (table.rs) ── send_queue.rs ──> port, or controlling process
 //!   process <── ties ── input.rs <── frame.rs <────────────── port, or controlling process
 //! ```
 //! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`,
@@ -9,12 +9,12 @@
 //! `docs/nodes.md` gives the reasons for the design.
 
 pub mod control;
+pub mod distribution_natives;
 pub mod flags;
 pub mod frame;
 pub mod input;
-pub mod natives;
 pub mod observers;
-pub mod queue;
+pub mod send_queue;
 mod share;
 pub mod signals;
 pub mod table;
@@ -25,4 +25,4 @@ use purlin_native::bif::Bif;
 use purlin_native::{bifs, exports, ids, lazy_atoms};
 
 /// The tables of natives in this crate.
-pub const TABLES: &[&[Bif]] = &[natives::BIFS];
+pub const TABLES: &[&[Bif]] = &[distribution_natives::BIFS];

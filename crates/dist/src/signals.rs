@@ -840,6 +840,6 @@ pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
         }
     }
     if ties.controls {
-        super::natives::controller_ended(me, reason);
+        super::distribution_natives::controller_ended(me, reason);
     }
 }

@@ -93,8 +93,8 @@ mod tables {
     use crate::operands::{C, X, Y};
     use crate::{
         apply::*, arith::*, bits::*, bits_build::*, call::*, catch::*, compiled::op_enter_compiled,
-        fast::*, floats::*, funs::*, libraries::*, lines::*, maps::*, marks::*, messages::*,
-        natives::*, records::*, shortcuts::*, start::*, traced::*,
+        fast::*, floats::*, funs::*, hibernation::*, libraries::*, lines::*, maps::*, marks::*,
+        messages::*, natives::*, records::*, shortcuts::*, traced::*,
     };
 
     #[cfg(not(debug_assertions))]
@@ -161,7 +161,7 @@ pub(crate) unsafe fn run_table(cx: *mut Cx, mut pc: *const u64, table: &[Step; V
         let number = code::fetch(pc);
         #[cfg(debug_assertions)]
         let before = {
-            purlin_native::coverage::op(number);
+            purlin_native::coverage_counts::op(number);
             (*cx).interp.raised = false;
             contract::Before::of(&*cx, pc)
         };

@@ -57,6 +57,7 @@ mod fast;
 mod floats;
 mod funs;
 mod handler;
+mod hibernation;
 mod instr;
 mod libraries;
 mod lines;
@@ -71,7 +72,6 @@ mod records;
 mod room;
 mod shortcuts;
 mod skip;
-mod start;
 mod traced;
 
 pub use crate::cx::{Exit, State};

@@ -6,7 +6,7 @@
 //! terms and addresses are words that are never followed. For words that no packer wrote the result
 //! is `None` or a nonsensical instruction; nothing here panics on them.
 
-use crate::bits::{Command, SEGMENT_WORDS, Segment};
+use crate::bit_fields::{Command, SEGMENT_WORDS, Segment};
 use crate::contract::{Part, PartArg};
 use crate::ops::{Form, Kind, List, OPS, Op, SpecOp, VARIANTS};
 pub use crate::value::{Value, dest, source};

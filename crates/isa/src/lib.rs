@@ -3,7 +3,7 @@
 //! and the differences between releases of OTP.
 
 pub mod atoms;
-pub mod bits;
+pub mod bit_fields;
 pub mod codec;
 pub mod context;
 pub mod contract;

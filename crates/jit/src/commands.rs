@@ -1,7 +1,7 @@
 //! The commands of a `bs_match` that have machine code.
 
 use crate::operands::Dst;
-use purlin_isa::bits::flags::{LITTLE, NATIVE, SIGNED};
+use purlin_isa::bit_fields::flags::{LITTLE, NATIVE, SIGNED};
 use purlin_term::word::{SMALL_SHIFT, is_small_word};
 
 /// A command of `bs_match`.

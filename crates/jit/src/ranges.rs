@@ -9,7 +9,7 @@
 use crate::commands::Command;
 use crate::decode::Instruction;
 use crate::operands::*;
-use purlin_isa::bits::flags::SIGNED;
+use purlin_isa::bit_fields::flags::SIGNED;
 use purlin_isa::codec::Value;
 use purlin_isa::contract::{Stack, Xs};
 use purlin_isa::ops::{List, Op, Role};

@@ -10,12 +10,12 @@
 //! * A quantity that could not be measured is `None`, never zero.
 
 pub mod energy;
+pub mod measured_run;
 pub mod relay;
-pub mod run;
 pub mod statistics;
 
+pub use measured_run::{Command, Failed, Run};
 pub use relay::Relay;
-pub use run::{Command, Failed, Run};
 
 /// The quantities measured in each run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -208,7 +208,7 @@ macro_rules! bifs {
                     #[cfg(debug_assertions)]
                     {
                         static SEEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-                        $crate::coverage::note(&SEEN, format_args!("bif {}:{}/{}", $m, $n, $a));
+                        $crate::coverage_counts::note(&SEEN, format_args!("bif {}:{}/{}", $m, $n, $a));
                     }
                     // SAFETY: by the contract of `Call`.
                     unsafe {
@@ -261,7 +261,7 @@ static NATIVES: OnceLock<Natives> = OnceLock::new();
 /// nothing.
 pub fn install(tables: &[&'static [Bif]]) {
     #[cfg(debug_assertions)]
-    crate::coverage::natives(
+    crate::coverage_counts::natives(
         tables
             .iter()
             .flat_map(|t| t.iter())

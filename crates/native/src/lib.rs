@@ -5,7 +5,7 @@
 
 pub mod bif;
 #[cfg(debug_assertions)]
-pub mod coverage;
+pub mod coverage_counts;
 pub mod cx;
 pub mod errors;
 pub mod exports;

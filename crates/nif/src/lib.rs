@@ -62,7 +62,7 @@ pub mod fault;
 mod ioq;
 mod library;
 mod load;
-mod maps;
+mod map_functions;
 mod resource;
 mod select;
 mod send;
@@ -95,7 +95,7 @@ pub fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
 }
 
 /// The tables of natives of this crate.
-pub const TABLES: &[&[Bif]] = &[load::BIFS, driver::natives::BIFS];
+pub const TABLES: &[&[Bif]] = &[load::BIFS, driver::driver_natives::BIFS];
 
 /// The address of a function that libraries find by name.
 struct Exported(#[allow(dead_code)] *const ());
@@ -111,7 +111,7 @@ pub(crate) fn all_exported() -> usize {
         env::EXPORTED,
         ioq::EXPORTED,
         library::EXPORTED,
-        maps::EXPORTED,
+        map_functions::EXPORTED,
         system::EXPORTED,
         resource::EXPORTED,
         select::EXPORTED,

@@ -17,12 +17,12 @@ mod descendants;
 mod elf;
 mod explain;
 mod failure;
+mod file_watch;
 mod find_otp;
 mod linker;
 mod observe;
 mod shims;
 mod temporary;
-mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

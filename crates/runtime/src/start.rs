@@ -128,8 +128,8 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     natives::install();
     purlin_kernel::outside::set_outside(&World);
     purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
-    purlin_dist::input::set_options(natives::process::spawn::wanted_elsewhere);
-    purlin_dist::natives::set_alive(natives::signals::monitors::is_alive);
+    purlin_dist::input::set_options(natives::process::spawning::wanted_elsewhere);
+    purlin_dist::distribution_natives::set_alive(natives::signals::monitors::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();

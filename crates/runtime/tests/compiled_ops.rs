@@ -14,7 +14,7 @@
 
 use purlin_interp::STEP;
 use purlin_interp::compiled::{EXITS, FIELDS, MAIL, TARGETS, helpers, steps};
-use purlin_isa::bits::{cmd, flags, seg};
+use purlin_isa::bit_fields::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
 use purlin_isa::contract::Stack;
 use purlin_isa::ops::{COMPARISONS, Kind, List, MachineCode, Op, VARIANTS};

@@ -6,7 +6,7 @@
 //! the schedulers (see [`crate::process::state`]), so that nothing else runs it; one that is
 //! running at that time is shown without its heap. The emulator exits after the dump.
 
-mod terms;
+mod dumped_terms;
 
 use crate::cx::Cx;
 use crate::ets::WriteConcurrency;
@@ -15,6 +15,7 @@ use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{code, osenv, port, sched};
+use dumped_terms::Objects;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -25,7 +26,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
-use terms::Objects;
 
 /// Time to wait for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_secs(1);

@@ -25,7 +25,7 @@ impl Thing {
         match self {
             Thing::Samples => purlin_kernel::profile::stop(),
             Thing::Calls => super::calls::time_is_over(),
-            Thing::Processes => super::processes::forget(),
+            Thing::Processes => super::process_list::forget(),
         }
     }
 }

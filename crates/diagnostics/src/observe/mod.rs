@@ -16,7 +16,7 @@ mod flame;
 mod lease;
 mod overview;
 mod process;
-mod processes;
+mod process_list;
 mod query;
 mod regions;
 mod resources;
@@ -47,7 +47,7 @@ static VIEWS: &[View] = &[
         keys: &[
             "sort", "order", "filter", "offset", "limit", "phase", "also",
         ],
-        answer: processes::processes,
+        answer: process_list::processes,
     },
     View {
         name: "process",

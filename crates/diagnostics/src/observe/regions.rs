@@ -4,7 +4,7 @@
 //! asked process refers to is held by a table, a message, a persistent term, another region, or a
 //! process that was not asked.
 
-use super::processes::chosen;
+use super::process_list::chosen;
 use super::query::Query;
 use crate::explain::{names, survey};
 use crate::json::Json;

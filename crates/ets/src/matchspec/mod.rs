@@ -9,12 +9,12 @@
 //! Neither compiling nor running recurses: terms may be nested as deeply as memory allows.
 
 pub mod compile;
+pub mod execution;
 mod functions;
-pub mod run;
 
 pub use compile::{Clause, Compiled, compile, lint};
+pub use execution::{Host, Runner, Subject};
 pub use functions::Function;
-pub use run::{Host, Runner, Subject};
 
 use purlin_native::lazy_atoms;
 use purlin_term::frag::Fragment;

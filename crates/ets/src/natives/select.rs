@@ -16,7 +16,7 @@ use crate::code::stack;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{HashTable, Verdict, Visitor};
 use crate::matchspec::compile::pattern_spec;
-use crate::matchspec::run::NoHost;
+use crate::matchspec::execution::NoHost;
 use crate::matchspec::{
     self, Action, Clause, Dialect, Host, Program, Runner, Shape, Subject, cmp_prefix, keeps_key,
     lint, reaches_beyond, variable,

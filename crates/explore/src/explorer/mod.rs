@@ -11,9 +11,9 @@
 //! * What a run does follows from its schedule, its premises and the kernel's answers alone: no
 //!   addresses, no hash keys, no real time.
 
-mod hash;
 mod notes;
-mod process;
+mod process_record;
+mod run_hash;
 #[cfg(test)]
 mod tests;
 
@@ -29,9 +29,9 @@ use crate::run::{Outcome, Run, Runs, Stuck};
 use crate::sampling::ActiveSampler;
 use crate::steps::{self, Step, Steps};
 use crate::story::{self, Line};
-use hash::{Hashes, mix};
 use notes::Notes;
-use process::{Counts, Hold, OWN, Owner, Process, Resumes, Stop, WAKE};
+use process_record::{Counts, Hold, OWN, Owner, Process, Resumes, Stop, WAKE};
+use run_hash::{Hashes, mix};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::Write;

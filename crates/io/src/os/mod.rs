@@ -5,12 +5,12 @@
 //! The calls go to libc rather than to a safe wrapper. Programs choose levels, options and control
 //! messages by number, and the kernel's reply to an unknown one is the answer.
 
-pub(crate) mod addr;
 pub(crate) mod child;
 pub mod descriptor;
 pub(crate) mod interfaces;
 pub mod signals;
 pub(crate) mod sock;
+pub(crate) mod sockaddr;
 pub mod terminal;
 
 use crate::posix::{errno_of, last_errno};

@@ -1,7 +1,7 @@
 //! System calls on sockets. Each returns the kernel's result or an error number.
 
-use super::addr::SockAddr;
 use super::descriptor::slices;
+use super::sockaddr::SockAddr;
 use super::{bytes, retry, unit};
 use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
 use std::ffi::CStr;
@@ -97,7 +97,7 @@ fn shown(a: &SockAddr) -> String {
             format!("[{ip}]:{}", u16::from_be(a.sin6_port))
         }
         _ => {
-            let path = a.as_bytes().get(super::addr::PATH_AT..);
+            let path = a.as_bytes().get(super::sockaddr::PATH_AT..);
             String::from_utf8_lossy(path.unwrap_or_default()).into_owned()
         }
     }

@@ -976,7 +976,7 @@ pub fn info(port: &Port) -> Option<Info> {
 /// The addresses of a port that is a socket: its own and its peer's.
 pub fn addresses(port: &Port) -> (Option<String>, Option<String>) {
     let ends = |fd| {
-        let text = |a: Result<crate::os::addr::SockAddr, i32>| a.ok().map(|a| a.text());
+        let text = |a: Result<crate::os::sockaddr::SockAddr, i32>| a.ok().map(|a| a.text());
         let own = text(crate::os::sock::sock_name(fd));
         (own, text(crate::os::sock::peer_name(fd)))
     };

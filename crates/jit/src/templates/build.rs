@@ -3,8 +3,8 @@
 //! the last one is written; anything that is not simple runs as a step.
 
 use super::*;
-use purlin_isa::bits::flags::{LITTLE, NATIVE};
-use purlin_isa::bits::seg;
+use purlin_isa::bit_fields::flags::{LITTLE, NATIVE};
+use purlin_isa::bit_fields::seg;
 use purlin_term::am;
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{

@@ -12,10 +12,10 @@ pub mod breakpoint;
 pub mod compiled;
 pub mod coverage;
 pub mod debugger;
-mod disasm;
 pub mod entries;
 pub mod epochs;
 pub mod image;
+mod listing;
 pub mod literal_areas;
 pub(crate) mod load;
 pub mod memory;
@@ -33,7 +33,7 @@ mod versions;
 
 pub use entries::{fetch, opcode_at};
 
-pub use disasm::{disasm_at, disasm_specific, instruction_text, prepared_module};
+pub use listing::{disasm_at, disasm_specific, instruction_text, prepared_module};
 pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};
 pub(crate) use versions::was_loaded;
 pub use versions::{

@@ -809,7 +809,7 @@ impl<const W: usize> Walk<'_, W> {
             // The bitstring is taken from the reserved words.
             g::BS_CONTEXT_TO_BINARY => s.room = 0,
             g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND => s.building = true,
-            op if super::bits::is_put(op) && !s.building => {
+            op if super::bit_ops::is_put(op) && !s.building => {
                 return bad("no bit string is being built");
             }
             g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,

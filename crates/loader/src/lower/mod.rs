@@ -4,9 +4,9 @@
 //! entries) comes from an [`Env`]. The result needs no relocation: it has absolute words and
 //! relative jumps.
 
-mod bits;
+mod bit_ops;
 mod branches;
-mod calls;
+mod call_ops;
 mod chain;
 mod control;
 mod data;
@@ -15,7 +15,7 @@ mod flow;
 mod fuse;
 mod interface;
 mod lowering;
-mod records;
+mod record_ops;
 mod words;
 
 use crate::error::{Fault, LoadError};
@@ -329,19 +329,19 @@ impl Lower<'_> {
             // The slot is at the entry of the function, wherever in the function this is.
             g::NIF_START => {}
             g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND
-                if let Some(n) = bits::sequence(self, instrs, i) =>
+                if let Some(n) = bit_ops::sequence(self, instrs, i) =>
             {
                 return Ok(n);
             }
             _ if let Some(n) = self.call(instrs, i) => return Ok(n),
             _ if let Some(n) = self.data(instrs, i)? => return Ok(n),
-            op if self.control(op, a) || self.branch(op, a) || bits::lower(self, op, a) => {}
+            op if self.control(op, a) || self.branch(op, a) || bit_ops::lower(self, op, a) => {}
             g::IS_ANY_NATIVE_RECORD
             | g::IS_NATIVE_RECORD
             | g::IS_RECORD_ACCESSIBLE
             | g::GET_RECORD_ELEMENTS
             | g::GET_RECORD_FIELD
-            | g::PUT_RECORD => records::lower(self, ins.op, a)?,
+            | g::PUT_RECORD => record_ops::lower(self, ins.op, a)?,
             op => return Err(Fault::UnknownOpcode(op).into()),
         }
         Ok(1)

@@ -2,8 +2,8 @@
 
 use super::abi::{Block, Data, Event, Handle, IoVec};
 use super::block::Part;
+use super::io_queue::Queue;
 use super::port::{CPort, of_handle};
-use super::queue::Queue;
 use crate::abi::Monitor;
 use purlin_io::port::End;
 use purlin_kernel::posix;

@@ -11,7 +11,7 @@
 use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};
 use super::code::Code;
-use super::queue::Queue;
+use super::io_queue::Queue;
 use super::shared::Shared;
 use crate::abi::Monitor;
 use purlin_io::gather::Gather;

@@ -8,7 +8,7 @@ use super::become_program_named;
 use crate::context::Context;
 use crate::descendants::Marks;
 use crate::failure::{Failure, NOT_FOUND, USAGE, say};
-use crate::watch;
+use crate::file_watch;
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let args = match args {
@@ -39,11 +39,18 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             warn_of_release(&path);
             let name = name_for(&path, program, &otp.root);
             let emulators = [otp.bindir.join("beam.smp")];
-            if watch::is_strict() {
-                return watch::run_strict(&path, name, args, &environment.0, &marks, &emulators);
+            if file_watch::is_strict() {
+                return file_watch::run_strict(
+                    &path,
+                    name,
+                    args,
+                    &environment.0,
+                    &marks,
+                    &emulators,
+                );
             }
-            if !watch::is_quiet() {
-                watch::beside(&marks, &emulators);
+            if !file_watch::is_quiet() {
+                file_watch::beside(&marks, &emulators);
             }
             Err(become_program_named(&path, name, args, &environment.0))
         }

@@ -14,7 +14,7 @@ use purlin_measure::Relay;
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
-use crate::explain::{check, profile, text, variables};
+use crate::explain::{check, profile_report, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
 use crate::temporary::{self, Folder};
 
@@ -307,9 +307,9 @@ fn show(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
     let text = match options.form {
         Form::Text => text::shown(answer, options.top).into_bytes(),
         Form::Json => format!("{answer}\n").into_bytes(),
-        Form::Collapsed => profile::collapsed(answer).into_bytes(),
-        Form::Speedscope => format!("{}\n", profile::speedscope(answer)).into_bytes(),
-        Form::Pprof => profile::pprof(answer),
+        Form::Collapsed => profile_report::collapsed(answer).into_bytes(),
+        Form::Speedscope => format!("{}\n", profile_report::speedscope(answer)).into_bytes(),
+        Form::Pprof => profile_report::pprof(answer),
     };
     match &options.to {
         Some(file) => std::fs::write(file, text).map_err(|e| {

@@ -4,7 +4,7 @@
 
 pub mod check;
 pub mod machine_code;
-pub mod profile;
+pub mod profile_report;
 pub mod text;
 pub mod time;
 pub mod variables;

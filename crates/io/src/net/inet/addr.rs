@@ -4,8 +4,8 @@
 //! significant first, and the address; for local sockets one byte of length, and the name.
 
 use crate::lazy_atoms;
-use crate::os::addr::PATH_ROOM;
-pub(crate) use crate::os::addr::SockAddr as Addr;
+use crate::os::sockaddr::PATH_ROOM;
+pub(crate) use crate::os::sockaddr::SockAddr as Addr;
 use purlin_term::{Alloc, Term, am};
 
 lazy_atoms! {

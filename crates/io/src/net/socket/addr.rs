@@ -2,8 +2,8 @@
 
 use super::base::{domain_code, domain_term, family, inet, inet6, int, path_atom, uint, unspec};
 use crate::lazy_atoms;
-pub(crate) use crate::os::addr::SockAddr;
-use crate::os::addr::{FAMILY_BYTES, PATH_ROOM};
+pub(crate) use crate::os::sockaddr::SockAddr;
+use crate::os::sockaddr::{FAMILY_BYTES, PATH_ROOM};
 use purlin_term::{Alloc, Term, am, atom, map};
 use std::mem::size_of;
 

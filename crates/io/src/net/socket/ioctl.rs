@@ -6,7 +6,7 @@ use super::message;
 use super::state::sock;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-use crate::os::addr::bytes_of;
+use crate::os::sockaddr::bytes_of;
 use crate::os::unit;
 use crate::posix::last_errno;
 use purlin_term::release::{self, MORE_OF_SOCKETS};

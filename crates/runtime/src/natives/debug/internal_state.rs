@@ -110,7 +110,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
     match item.as_tuple() {
         Some(&[k, name]) if word(k) == "dist_ctrl" => {
-            Ok(purlin_dist::natives::controller_of(name).unwrap_or(am::UNDEFINED))
+            Ok(purlin_dist::distribution_natives::controller_of(name).unwrap_or(am::UNDEFINED))
         }
         Some(&[k, whose]) if word(k) == "link_list" => link_lists::list(cx, What::Links, whose),
         Some(&[k, whose]) if word(k) == "monitor_list" => {
@@ -121,7 +121,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
             Ok(Term::small(slot as i64))
         }
         Some(&[k, name]) if word(k) == "connection_id" => {
-            let id = purlin_dist::natives::connection_of(name);
+            let id = purlin_dist::distribution_natives::connection_of(name);
             Ok(id.map_or(am::FALSE, |id| Term::small(id.into())))
         }
         Some(&[k, pid]) if word(k) == "process_status" && pid.is_local_pid() => {
@@ -330,7 +330,9 @@ fn set_system_state(cx: &mut Cx, item: Term, value: Term) -> BifResult {
             purlin_dist::table::set_delay(u64::try_from(ms).ok());
             Ok(am::OK)
         }
-        ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
+        ("kill_dist_connection", _) => Ok(Term::bool(
+            purlin_dist::distribution_natives::kill_connection(value),
+        )),
         // `{Name, Count}`: that many atoms which, as table names, share the lock of `Name`.
         ("colliding_names", _) => {
             let Some(&[name, count]) = value.as_tuple() else {

@@ -9,7 +9,7 @@ pub mod names;
 pub mod option_terms;
 pub mod process_flag;
 pub mod process_info;
-pub mod spawn;
+pub mod spawning;
 pub mod suspension;
 pub mod tasks;
 
@@ -24,7 +24,7 @@ pub const TABLES: &[&[Bif]] = &[
     names::BIFS,
     process_flag::BIFS,
     process_info::BIFS,
-    spawn::BIFS,
+    spawning::BIFS,
     suspension::BIFS,
     tasks::BIFS,
 ];

@@ -157,7 +157,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .as_tuple()
             .is_some_and(|t| t.len() == 2 && t[0] == a_monitor_nodes())
     {
-        return purlin_dist::natives::monitor_nodes(cx, flag, value);
+        return purlin_dist::distribution_natives::monitor_nodes(cx, flag, value);
     }
     Err(cx.badarg_cause(am::BADOPT))
 }

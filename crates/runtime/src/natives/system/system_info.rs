@@ -490,7 +490,7 @@ items! {
     "procs": "The processes of a crash dump." => |cx, _| dump_text(cx, |d, to| d.processes(to));
     "loaded": "Modules and bytes of their code, as text." => |cx, _| loaded(cx);
     "dist": "Connections, as text." => |cx, _| dist(cx);
-    "dist_ctrl": "Controllers of connections." => |cx, _| purlin_dist::natives::controllers(cx);
+    "dist_ctrl": "Controllers of connections." => |cx, _| purlin_dist::distribution_natives::controllers(cx);
     "allocator": "Allocators and their settings." => |cx, _| memory::allocator(cx);
     "alloc_util_allocators": "Names of allocators." => |cx, _| memory::names(cx);
     "allocated_areas": "Bytes of areas of memory." => |cx, _| memory::areas(cx);

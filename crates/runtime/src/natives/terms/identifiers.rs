@@ -4,7 +4,7 @@
 //! and there must be a connection, from which the node's creation is known.
 
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_dist::natives::connected_by_number;
+use purlin_dist::distribution_natives::connected_by_number;
 use purlin_natives::identifiers::numbers;
 use purlin_term::node::{self, Node};
 use purlin_term::unassigned_ids;

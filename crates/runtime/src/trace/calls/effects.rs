@@ -5,7 +5,7 @@ use super::spec::Spec;
 use crate::code;
 use crate::code::breakpoint::*;
 use crate::cx::Cx;
-use crate::ets::matchspec::{Action, Host, Runner, Subject, run};
+use crate::ets::matchspec::{Action, Host, Runner, Subject, execution};
 use crate::events::flag;
 use crate::process;
 use crate::process::session::Session;
@@ -266,5 +266,5 @@ pub(crate) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
     };
     let tuple = cx.tuple(args);
     let list = cx.list(args);
-    run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
+    execution::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
 }

@@ -71,7 +71,11 @@ impl<'a, 'e> Gen<'a, 'e> {
                 (src, fail)
             }
             Op::IsEqExact => match IsEqExact::of(&test) {
-                IsEqExact { a, b, fail } if matches!(b, Src::C(w) if !is_immediate(w)) => (a, fail),
+                IsEqExact {
+                    a,
+                    b: Src::C(w),
+                    fail,
+                } if !is_immediate(w) => (a, fail),
                 _ => return false,
             },
             _ => return false,

@@ -5,7 +5,7 @@
 
 use super::load::{LoadFailure, prepare};
 use super::{Module, opcode_at};
-use purlin_isa::bits::{Command, Segment};
+use purlin_isa::bit_fields::{Command, Segment};
 use purlin_isa::codec::{Instruction, Members, Value};
 use purlin_isa::ops::Kind;
 use purlin_term::fun::{Export, FunEntry};

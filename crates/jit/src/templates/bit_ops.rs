@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::commands::{Command, run_at};
-use purlin_isa::bits::flags::{LITTLE, SIGNED};
+use purlin_isa::bit_fields::flags::{LITTLE, SIGNED};
 use purlin_term::am;
 use purlin_term::layout::MATCH_BYTES;
 
