@@ -95,7 +95,13 @@ mod tests {
         assert!(is_admitted(&stream));
         drop(client);
         if std::path::Path::new("/proc/net/tcp").exists() {
-            assert!(!is_admitted(&stream));
+            // A child that another test has just forked may hold the connection until it executes
+            // its program.
+            let gone = (0..500).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                !is_admitted(&stream)
+            });
+            assert!(gone);
         }
         assert!(may_ask(0) && !may_ask(u32::MAX));
     }
