@@ -87,8 +87,8 @@ fn decoded(bytes: &[u8], encoding: c_int) -> Option<String> {
     }
 }
 
-/// Returns the atom with that name, made if it is new. None if it is too long, or there are too many
-/// atoms.
+/// Returns the atom with that name, made if it is new. None if it is too long, or there are too
+/// many atoms.
 fn make_atom(name: &str) -> Option<Term> {
     atom::try_intern(name).ok()
 }

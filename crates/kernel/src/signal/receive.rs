@@ -208,9 +208,9 @@ pub unsafe fn scan(
 /// Number of messages that scans return without a test after one that the test has accepted.
 const UNFILTERED: u8 = 15;
 
-/// Whether a scan should apply the first test of the receive. Once that test has accepted a message,
-/// it probably accepts the next ones, which the tests behind it refuse; to prepare it for each of
-/// them would cost more than it saves.
+/// Whether a scan should apply the first test of the receive. Once that test has accepted a
+/// message, it probably accepts the next ones too, which the tests behind it refuse. To prepare it
+/// for each of them would cost more than it saves.
 ///
 /// # Safety
 /// The caller owns the process, for which [`scans`] holds.

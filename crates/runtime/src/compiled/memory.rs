@@ -26,7 +26,7 @@ fn low(at: *mut libc::c_void) -> io::Result<*mut libc::c_void> {
     if at as usize + RANGE <= 1 << 31 {
         return Ok(at);
     }
-    // SAFETY: a mapping that was just made, of this size, which nobody uses.
+    // SAFETY: a mapping of this size that was just made and is not in use.
     unsafe { libc::munmap(at, RANGE) };
     Err(io::Error::other("no memory below 2^31"))
 }
@@ -301,7 +301,7 @@ mod tests {
         assert!(low(map(0)).is_err());
         let at = map(libc::MAP_32BIT);
         assert_eq!(low(at).ok(), Some(at));
-        // SAFETY: mapped above, and used by nobody.
+        // SAFETY: mapped above, and not in use.
         unsafe { libc::munmap(at, RANGE) };
     }
 }
