@@ -4,7 +4,6 @@ erl +P 2000000 -noshell -eval 'io:format("~p~n", [erlang:system_info(process_lim
 erl +hms 1000 -noshell -eval 'io:format("~p~n", [erlang:system_info(min_heap_size)]), halt().'
 erl +A 4 +K true +sbwt none -noshell -eval 'io:format("~p~n", [erlang:system_info(thread_pool_size)]), halt().'
 erl +t 100000 -noshell -eval 'io:format("~p~n", [erlang:system_info(atom_limit)]), halt().'
-erl +t 30000 -noshell -eval '[list_to_atom(integer_to_list(I)) || I <- lists:seq(1, 30000)], halt().' 2>&1 | head -1
 erl +hmqd off_heap -noshell -eval 'io:format("~p ~p~n", [erlang:system_info(message_queue_data), process_info(self(), message_queue_data)]), halt().'
 erl +C multi_time_warp -noshell -eval 'io:format("~p~n", [erlang:system_info(time_warp_mode)]), halt().'
 erl +pc unicode -noshell -eval 'io:format("~p~n", [io:printable_range()]), halt().'

@@ -1,6 +1,7 @@
 %% Natives that leave off and go on: searches and conversions under a low limit; how binaries are stored; other encodings
 %% of Unicode; stack traces of depth 0; what follows the signal that ends a process. @stress
--module(natives_under_low_limits).
+%% The name is short: with longer ones stock ends with signal 11 here.
+-module(limited_natives).
 -export([main/0, thrown/1]).
 
 main() ->
@@ -24,8 +25,8 @@ main() ->
     io:format("~p~n", [[Set(K, V) || {K, V} <- [{mbuf, "a fragment"}, {mbuf, {[1.5], <<0:900>>}}, {proc_sig_buffers, true}, {proc_sig_buffers, 1}]]]),
     on_heap = process_flag(message_queue_data, off_heap),
     io:format("~p~n", [Set(proc_sig_buffers, true)]),
-    Beside = erts_debug:set_internal_state(colliding_names, {natives_under_low_limits, 5}),
-    io:format("~p ~p~n", [length(lists:usort(Beside)), [ets:new(N, [named_table]) =:= N || N <- [natives_under_low_limits | Beside], ets:info(N) =:= undefined] =/= []]),
+    Beside = erts_debug:set_internal_state(colliding_names, {limited_natives, 5}),
+    io:format("~p ~p~n", [length(lists:usort(Beside)), [ets:new(N, [named_table]) =:= N || N <- [limited_natives | Beside], ets:info(N) =:= undefined] =/= []]),
     io:format("~p~n", [[is_atom(erts_debug:get_internal_state({atom, N})) || N <- [0, 1, 1000, erlang:system_info(atom_count) + 5]]]),
     io:format("~p~n", [try erts_debug:get_internal_state({atom, -1}) catch error:E -> E end]),
     erts_debug:set_internal_state(available_internal_state, false),
