@@ -313,5 +313,6 @@ fn too_many_atoms_are_an_exception() {
         "[{{true,system_limit}},{limit},{limit},{{error,badarg}},error,system_limit,{limit},\
          {{error,badarg}},lists,zz_known,true,ok]"
     );
-    assert!(words.ends_with(&wanted), "{text}\n{output:?}");
+    // The logger, which cannot load the code of its formatter, may add a line of its own.
+    assert!(words.contains(&wanted), "{text}\n{output:?}");
 }

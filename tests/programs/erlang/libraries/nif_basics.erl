@@ -43,7 +43,7 @@ short_binaries(_) -> erlang:nif_error(undef).
 
 show(What, F) ->
     R = try F() catch C:E:T -> {C, E, T} end,
-    io:format("~p: ~p~n", [What, R]).
+    io:format("~0p: ~0p~n", [What, R]).
 
 main() ->
     Big = binary:copy(<<"0123456789">>, 20),
