@@ -1,5 +1,5 @@
-//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, and the answers to `purlin
-//! explain` and `purlin observe`.
+//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, metrics, and the answers to
+//! `purlin explain` and `purlin observe`.
 //!
 //! # Invariant
 //! Diagnostics read, and change nothing in the program. The runtime knows this crate only as
@@ -8,14 +8,16 @@
 mod break_handler;
 mod crash_dump;
 pub mod explain;
+pub mod http;
 pub mod json;
+mod metrics;
 mod observe;
 
 use purlin_ets as ets;
 use purlin_io::port;
 use purlin_kernel::{
-    accounts, clock, code, cx, halt, message, options, osenv, process, report, sched, signal,
-    timer, waits,
+    accounting::mailboxes, accounts, clock, code, cx, halt, message, msacc, options, osenv,
+    process, report, sched, signal, timer, waits,
 };
 use purlin_runtime::diagnostics::{Diagnostics, Text};
 use purlin_runtime::{compiled, natives, trace};
@@ -34,6 +36,10 @@ impl Diagnostics for All {
     fn start(&self, options: &options::EmulatorOptions) {
         observe::start();
         explain::start(&options.flags.purlin);
+        metrics::start(options).unwrap_or_else(|why| {
+            purlin_term::say!("purlin: {why}");
+            std::process::exit(1)
+        });
     }
     fn takes_variable(&self, name: &OsStr) -> bool {
         explain::takes(name)

@@ -272,6 +272,18 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
+    main(
+        "Fmetrics",
+        "ADDRESS",
+        "Purlin: serve metrics at IP:PORT, or at a Unix socket by its absolute path",
+        |p, v| {
+            let place = word(MetricsPlace::from_word, v, || {
+                format!("bad address of metrics {v}: IP:PORT or /PATH is expected")
+            })?;
+            p.flags.purlin.metrics = Some(place);
+            Ok(())
+        },
+    ),
     // Before the row whose name is a prefix of its own.
     main(
         "Fjitmem",

@@ -25,6 +25,9 @@ mod values;
 
 use purlin_isa::release;
 use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 pub use cpus::CpuCounts;
@@ -382,6 +385,43 @@ pub struct CrashDumpFlags {
     pub nice: Option<i32>,
 }
 
+/// A place where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetricsPlace {
+    /// An address and port of this machine.
+    Tcp(SocketAddr),
+    /// A Unix socket, by its absolute path.
+    Unix(PathBuf),
+}
+
+impl MetricsPlace {
+    /// Returns the place for a value of `+Fmetrics`: `127.0.0.1:9568`, `[::1]:9568`, or an absolute
+    /// path. A port without an address is none, so that nobody serves other machines by mistake.
+    pub fn from_word(word: &str) -> Option<Self> {
+        if word.starts_with('/') {
+            return Some(Self::Unix(word.into()));
+        }
+        word.parse().ok().map(Self::Tcp)
+    }
+
+    /// Whether only this machine can connect.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(a) => a.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for MetricsPlace {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Tcp(a) => a.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// Purlin's own settings (`+F…`); `None` means the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurlinFlags {
@@ -400,6 +440,8 @@ pub struct PurlinFlags {
     pub idle_compaction_ms: Option<u64>,
     /// `+Fexplain false`: no accounts are kept, and `purlin explain` gets no answer.
     pub no_explain: bool,
+    /// `+Fmetrics`: where metrics are served.
+    pub metrics: Option<MetricsPlace>,
     /// `+Fjit`: which functions get machine code.
     pub machine_code: Option<MachineCode>,
     /// `+Fjitmem`: maximum size of machine code in MiB.

@@ -173,6 +173,12 @@ fn flags_reach_their_fields() {
         ("+Frefc 128", "refc_binary_bytes: Some(128)"),
         ("+Fiov 16", "iovec_entries: Some(16)"),
         ("+Fcompact 0", "idle_compaction_ms: Some(0)"),
+        (
+            "+Fmetrics 127.0.0.1:9568",
+            "metrics: Some(Tcp(127.0.0.1:9568))",
+        ),
+        ("+Fmetrics [::1]:0", "metrics: Some(Tcp([::1]:0))"),
+        ("+Fmetrics /run/m", "metrics: Some(Unix(\"/run/m\"))"),
         ("-env ERL_CRASH_DUMP /dump", "file: Some(\"/dump\")"),
         ("-env ERL_CRASH_DUMP_SECONDS -1", "seconds: Some(-1)"),
         ("-env ERL_CRASH_DUMP_BYTES 10", "bytes: Some(10)"),

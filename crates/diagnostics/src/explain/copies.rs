@@ -13,7 +13,7 @@ const STACK: usize = 8;
 /// Average size in bytes above which a message or an argument is worth a change.
 const LARGE_BYTES: u64 = 4096;
 
-pub(super) fn word(kind: Kind) -> &'static str {
+pub(crate) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Message => "message",
         Kind::Spawn => "spawn",

@@ -15,7 +15,7 @@ mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub mod private;
-mod resident;
+pub(crate) mod resident;
 mod retention;
 pub mod socket;
 pub(crate) mod survey;
@@ -60,6 +60,8 @@ const fn topic(
 ) -> Topic {
     Topic { name, doc, answer }
 }
+
+pub(crate) use copies::word;
 
 pub static TOPICS: &[Topic] = &[
     topic(

@@ -136,13 +136,19 @@ fn may_hold_arena(m: &Mapping) -> bool {
     m.access.starts_with("rw") && m.from.next_multiple_of(ARENA) < m.to
 }
 
-/// A table of known and resident memory, and the sums of both. Null if the system does not report
-/// it.
-pub fn parts() -> Json {
+/// Memory of one use, in bytes.
+pub struct Row {
+    pub what: &'static str,
+    /// As the runtime or the allocator counts it.
+    pub known: usize,
+    /// As the system counts it. All rows add up to what is resident.
+    pub resident: usize,
+}
+
+/// Known and resident memory by use; `None` if the system does not report it.
+pub fn rows() -> Option<Vec<Row>> {
     let all = mappings();
-    let Some(allocator) = allocator().filter(|_| !all.is_empty()) else {
-        return Json::Null;
-    };
+    let allocator = allocator().filter(|_| !all.is_empty())?;
     let Allocator { small, mapped, .. } = allocator;
     let areas = sys::areas();
     let sum_of = |what: &str, and: fn(&Mapping) -> bool| -> usize {
@@ -201,18 +207,32 @@ pub fn parts() -> Json {
         // Only the touched part of an allocation takes memory.
         ("other_large_blocks", mapped.min(rest), rest),
     ];
-    let known: usize = rows.iter().map(|r| r.1).sum();
-    let resident: usize = all.iter().map(|m| m.resident).sum();
+    let rows = rows.map(|(what, known, resident)| Row {
+        what,
+        known,
+        resident,
+    });
+    Some(rows.into())
+}
+
+/// A table of known and resident memory, and the sums of both. Null if the system does not report
+/// it.
+pub fn parts() -> Json {
+    let Some(rows) = rows() else {
+        return Json::Null;
+    };
+    let known: usize = rows.iter().map(|r| r.known).sum();
+    let resident: usize = rows.iter().map(|r| r.resident).sum();
     let apart = 100.0 * (known as f64 - resident as f64) / resident.max(1) as f64;
-    let list = rows.map(|(what, known, resident)| {
+    let list = rows.iter().map(|r| {
         Json::object([
-            ("what", what.into()),
-            ("known_bytes", known.into()),
-            ("resident_bytes", resident.into()),
+            ("what", r.what.into()),
+            ("known_bytes", r.known.into()),
+            ("resident_bytes", r.resident.into()),
         ])
     });
     Json::object([
-        ("rows", Json::List(list.into())),
+        ("rows", Json::List(list.collect())),
         ("known_bytes", known.into()),
         ("resident_bytes", resident.into()),
         ("difference_percent", apart.into()),

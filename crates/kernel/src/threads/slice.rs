@@ -1,6 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
+use crate::accounting::mailboxes;
 use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
@@ -57,6 +58,9 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         match slice {
             After::Gone => {}
             After::Requeue => {
+                if mailboxes::on() {
+                    mailboxes::count((*p).mailbox);
+                }
                 // It is packed, and this thread's until it is queued. A process that yields early
                 // lets others go first.
                 let words = if cx.reds <= 0 {
@@ -559,6 +563,9 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
         }
         events::waits(&mut *p);
         waits::waits(&mut *p);
+        if mailboxes::on() {
+            mailboxes::count((*p).mailbox);
+        }
         match (*p).state.try_wait(grew) {
             Wait::Waiting => return Some(After::Gone),
             Wait::Awake => {}

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use purlin_diagnostics::http::{self, Answer, Request};
 use purlin_diagnostics::json::Json;
 
 use super::guard::{Guard, secret};
-use super::http::{self, Answer, Request};
 use super::peer;
 use super::target::{NoAnswer, Target, Wanted};
 

@@ -259,7 +259,8 @@ pub fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
 /// Processors at the last request for `update_cpu_info`; `None`: as at start.
 static CPUS: purlin_term::sync::Mutex<Option<CpuCounts>> = purlin_term::sync::Mutex::new(None);
 
-fn cpus(at_start: CpuCounts) -> CpuCounts {
+/// The processors that are known now, from those at the start.
+pub fn cpus(at_start: CpuCounts) -> CpuCounts {
     let known = CPUS.lock();
     known.unwrap_or(at_start)
 }

@@ -1,5 +1,5 @@
-//! The part of HTTP/1.1 that the page needs: one request without a body per connection, and its
-//! response.
+//! The part of HTTP/1.1 that pages and metrics need: one request without a body per connection, and
+//! its response.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -118,6 +118,12 @@ impl Answer {
             kind: "application/json",
             body,
             policy: None,
+        }
+    }
+    pub fn text(status: u16, body: String) -> Answer {
+        Answer {
+            kind: "text/plain",
+            ..Answer::json(status, body)
         }
     }
     /// Writes the response, after which the connection is closed.
