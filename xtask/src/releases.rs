@@ -491,6 +491,8 @@ fn mix_foreground(
         let _ = child.wait();
         return Ok(());
     };
+    // It catches the signal from the beginning, and stops in order once the kernel application runs.
+    pause(3);
     let _ = Command::new("kill").args(["-TERM", &pid]).status();
     let status = child.wait().map_or(1, status_number);
     let why = format!("status {status}");

@@ -24,7 +24,9 @@ fn run(seconds: u32, settings: &[(&str, &str)]) -> (i32, String) {
     all.set("PURLIN", env!("CARGO_BIN_EXE_purlin"));
     all.set("RELEASES", "machine");
     all.set("DELAYS", "always");
-    settings.iter().for_each(|(name, value)| all.set(name, value));
+    settings
+        .iter()
+        .for_each(|(name, value)| all.set(name, value));
     let output = Mutex::new(Vec::new());
     let status = storm(&all, &[seconds.to_string()], &output).expect("storms run");
     let output = output.into_inner().expect("no panic");
