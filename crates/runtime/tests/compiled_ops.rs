@@ -81,7 +81,7 @@ impl Area {
             stubs: Stubs::default(),
         };
         let (bytes, stubs) =
-            purlin_jit::stubs::make(at as u64, &FIELDS, &helpers(), EXITS, TARGETS)
+            purlin_jit::stubs::make(at as u64, &FIELDS, &helpers(), EXITS)
                 .expect("stubs are near each other");
         a.put(&bytes);
         a.stubs = stubs;

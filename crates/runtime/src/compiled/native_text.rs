@@ -65,7 +65,7 @@ pub fn native_functions(
     }
     let helpers = engine::helpers();
     let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
-    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits, targets);
+    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits);
     let Some((_, stubs)) = made else {
         return Ok(None);
     };
