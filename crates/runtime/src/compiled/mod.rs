@@ -139,7 +139,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
     };
     let helpers = engine::helpers();
     let make = |at: u64| {
-        let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
+        let (fields, exits) = (&engine::FIELDS, engine::EXITS);
         purlin_jit::stubs::make(at, fields, &helpers, exits)
     };
     // Their size does not depend on their address.
