@@ -30,7 +30,7 @@ image: setup ## makes an image of a container
 
 # Each step of their scripts, on several OTPs: make releases RELEASES="machine otp27 otp29"
 releases: setup ## makes and runs releases of mix and relx
-	@sh scripts/releases.sh $(or $(RELEASES),machine)
+	@cargo xtask releases $(or $(RELEASES),machine)
 
 # FIGURES names groups: make figures FIGURES="ladder image"
 figures: setup ## holds figures in README and docs against what commands print
@@ -90,7 +90,7 @@ bench-%: ## another measurement; `sh bench` lists them
 
 # SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup ## OTP's and Elixir's own test suites on both runtimes
-	@sh scripts/conformance.sh $(SUITES)
+	@cargo xtask conformance $(SUITES)
 
 tables: setup ## tests/otp/natives.md: native functions that are there and that are missing
 	@sh scripts/compatibility.sh
@@ -118,7 +118,7 @@ soak: setup ## a mixed load that ends with nothing lost, stuck or left behind
 
 # For SECONDS (60), in modes at random. SEED=N MODES="release,S1" make hunt runs one again.
 hunt: setup ## random programs about memory
-	@sh scripts/hunt.sh $(or $(SECONDS),60)
+	@cargo xtask hunt $(or $(SECONDS),60)
 
 # COSTS names kinds: make costs COSTS="suspensions links"
 costs: setup ## what operations cost among very many entries, on both runtimes
@@ -126,7 +126,7 @@ costs: setup ## what operations cost among very many entries, on both runtimes
 
 # For SECONDS (60); ONLY="sockets timers" names some, ON=stock has stock run them. SEED=N MODES="S2,delays7" make storms runs one again.
 storms: setup ## processes that share sockets, timers, ports, tables, names and files: nothing is lost, doubled or late
-	@sh scripts/storms.sh $(or $(SECONDS),60)
+	@cargo xtask storms $(or $(SECONDS),60)
 
 # In a virtual machine, with control groups of v2: containers.sh, memory_limit.sh and quota.sh.
 containers: setup ## limits of memory and processors in control groups (takes minutes)
@@ -149,4 +149,4 @@ rabbitmq: setup ## RabbitMQ as Debian packages it, on both runtimes
 
 # NAMES names some, APPS folders with checkouts, RELEASES releases: make applications NAMES="jason plug" APPS=~/src RELEASES="27 29"
 applications: setup ## test suites of other people's libraries, on both runtimes
-	@RELEASES="$(or $(RELEASES),27 29)" APPS="$(APPS)" sh scripts/applications.sh $(NAMES)
+	@RELEASES="$(or $(RELEASES),27 29)" APPS="$(APPS)" cargo xtask applications $(NAMES)

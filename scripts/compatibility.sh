@@ -4,7 +4,7 @@
 #   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
 #                                               modules load as native functions) against the tables of this runtime
 #   scripts/compatibility.sh releases           the same for the roots that scripts/roots.sh has made (ROOTS), a row for each
-#   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of scripts/conformance.sh, with
+#   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of `cargo xtask conformance`, with
 #                                               today's date and the versions; rows of suites that RESULTS doesn't name
 #                                               stay. Totals by application go to README.md. MEASURED: what stands in
 #                                               place of date and versions, of results that come from elsewhere

@@ -1,5 +1,6 @@
-# Read by `bench.sh` and `profile.sh`: compiles the programs of benches/programs into the folder `dir`, and sets `modules`, theirs; those in
-# Elixir are among them where it is installed, and ERL_LIBS has its libraries then.
+# Sourced by `bench.sh`: compiles the programs of benches/programs into the folder `dir`, and sets
+# `modules` to the names of their modules. Where Elixir is installed, those in Elixir are among them,
+# and ERL_LIBS has its libraries.
 erlc -o "$dir" benches/programs/*.erl || exit 1
 modules="sequential ordinary idioms toolchain pieces processes sharing again"
 libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)

@@ -11,6 +11,7 @@ mod external;
 mod loaded_modules;
 mod packets;
 mod patterns;
+mod replay_files;
 mod streams;
 mod unicode_text;
 pub mod world;
@@ -50,6 +51,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "re",
         run: patterns::run,
+    },
+    Target {
+        name: "schedule",
+        run: replay_files::run,
     },
     Target {
         name: "unicode",

@@ -40,4 +40,4 @@ macro_rules! replays {
     };
 }
 
-replays! { command_line decode_packet external_term frames loader match_spec re unicode zlib }
+replays! { command_line decode_packet external_term frames loader match_spec re schedule unicode zlib }

@@ -1,4 +1,4 @@
-%% Runs rounds of a storm for a given time, and tells what went wrong. Started by scripts/storms.sh:
+%% Runs rounds of a storm for a given time, and tells what went wrong. Started by `cargo xtask storms`:
 %%
 %%   erl -noshell -pa DIRECTORY -run storm main storm_timers SEED MILLISECONDS
 %%

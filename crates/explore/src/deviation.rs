@@ -10,7 +10,7 @@ pub enum Kind {
     /// It stops for that many nanoseconds of virtual time: a stall.
     Stall(i64),
     /// It stops until the process of that path has done that operation, or no other process can
-    /// run. Then it has the next turn.
+    /// run. Then it has the next turn. It does not stop if the operation was done before.
     After(u64, u32),
     /// From here on a sampler picks the process to run, with random numbers from that seed.
     Sample(Sampling, u64),

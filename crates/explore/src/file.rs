@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// The version of the format. It changes whenever an older Purlin could misread a file, or a newer
 /// one an older file.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The first line, before the version.
 const HEAD: &str = "purlin schedule ";
@@ -276,11 +276,11 @@ mod tests {
             &whole.replacen("status 3", "status 4", 1),
             "",
             "purlin schedule x\n",
-            "purlin schedule 4\n",
+            "purlin schedule 5\n",
         ] {
             assert_eq!(read(bad).err(), Some(Unreadable::NoReplayFile), "{bad}");
         }
-        let other = whole.replacen("schedule 4", "schedule 5", 1);
+        let other = whole.replacen("schedule 5", "schedule 6", 1);
         let by = Some("Purlin 1.2.3 (abc)".to_owned());
         assert_eq!(read(&other).err(), Some(Unreadable::OtherFormat(5, by)));
         assert_eq!(build("\"a\\u001bb\"").as_deref(), Some("ab"));

@@ -40,10 +40,10 @@ pub(crate) fn account(s: &Search, outside: &Account, had_input: bool) -> String 
         false => format!("Seed {seed} decides all of it but {}.\n", all.join(", ")),
     };
     if had_input {
-        text.push_str("Standard input is empty for the program, whatever the command is given.\n");
+        text.push_str("The program's standard input is empty.\n");
     }
     if outside.writes_files() && !fresh_dir::any() {
-        text.push_str("Schedules may meet files that others have left: --fresh-dir gives each a folder as new.\n");
+        text.push_str("A schedule may find files that another has left: --fresh-dir gives each its own folder.\n");
     }
     text
 }
@@ -52,9 +52,11 @@ pub(crate) fn account(s: &Search, outside: &Account, had_input: bool) -> String 
 fn unrepeated(tried: &Tried) -> String {
     match tried.unrepeated {
         0 => String::new(),
-        1 => "1 schedule failed, and did not when it was run again by itself: not told.\n".into(),
+        1 => {
+            "1 schedule failed, but passed when it was run again by itself: not reported.\n".into()
+        }
         n => format!(
-            "{n} schedules failed, and did not when each was run again by itself: not told.\n"
+            "{n} schedules failed, but each passed when it was run again by itself: not reported.\n"
         ),
     }
 }
@@ -261,7 +263,7 @@ impl Failure {
             let _ = writeln!(text, "Not recorded: {}.", open.join(", "));
         }
         if let Some(why) = cut {
-            let _ = writeln!(text, "From some place on nothing is recorded: {why}.");
+            let _ = writeln!(text, "The recording ends early: {why}.");
         }
         text
     }
@@ -320,9 +322,7 @@ impl Failure {
         text.push_str(&account(s, &run.outside, had_input));
         text.push_str(&self.recorded());
         if run.status != failed.run.status && failed.run.status >= 0 {
-            text.push_str(
-                "The schedule that was cut down ends otherwise than the one that was found.\n",
-            );
+            text.push_str("The shrunk schedule ends differently from the one that was found.\n");
         }
         text.push('\n');
         let story = story::relevant(&self.story);

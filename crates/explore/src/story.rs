@@ -120,14 +120,16 @@ pub fn rendered<S: AsRef<str>>(all: &[Vec<S>]) -> String {
     let mut text = String::new();
     let mut last = String::new();
     let mut before: Option<i64> = None;
-    for f in all {
+    for (n, f) in all.iter().enumerate() {
         let get = |i: usize| f.get(i).map_or("", |s| s.as_ref());
         let (pid, call, place, stop) = (get(3), get(4), get(5), get(6).trim());
         let stopped = match Kind::parse(stop) {
             None => None,
-            Some(Kind::Last) => Some(format!("stops before {call}, until nobody else can run")),
+            Some(Kind::Last) => Some(format!(
+                "stops before {call}, until no other process can run"
+            )),
             Some(Kind::Back) => Some(format!(
-                "does {call}, which is held back until another has sent there"
+                "does {call}, whose message waits until another process has sent to the receiver"
             )),
             Some(Kind::Stall(ns)) => Some(format!(
                 "is late by {:.1} ms, before {call}",
@@ -139,14 +141,17 @@ pub fn rendered<S: AsRef<str>>(all: &[Vec<S>]) -> String {
                     let g = |i: usize| g.get(i).map_or("", |s| s.as_ref());
                     g(0) == path && g(1) == op && g(6).trim().is_empty()
                 };
-                let until = all.iter().find(does).map_or_else(
-                    || "another has gone on".to_owned(),
-                    |g| format!("{} has done {}", g[3].as_ref(), g[4].as_ref()),
+                let done = all.iter().position(|g| does(&g));
+                let until = done.map_or_else(
+                    || "another process has run".to_owned(),
+                    |at| format!("{} has done {}", all[at][3].as_ref(), all[at][4].as_ref()),
                 );
-                Some(format!("stops before {call}, until {until}"))
+                // It does not wait for what was done before.
+                let waits = done.is_none_or(|at| at > n);
+                waits.then(|| format!("stops before {call}, until {until}"))
             }
             Some(Kind::Sample(s, _)) => Some(format!(
-                "comes to {call}; from here on turns are drawn ({})",
+                "reaches {call}; from here on turns are random ({})",
                 s.name()
             )),
         };
@@ -198,7 +203,7 @@ mod tests {
         assert_eq!(story.len(), 3);
         let text = rendered(&story);
         assert!(
-            text.contains("stops before call 2, until nobody else can run"),
+            text.contains("stops before call 2, until no other process can run"),
             "{text}"
         );
         assert!(text.contains("4.0 ms later"), "{text}");

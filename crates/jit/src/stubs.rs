@@ -85,36 +85,91 @@ const MOST_RETURNED: i32 = 4;
 const NOTHING: i32 = 0x0DEA_D000;
 
 /// Makes all stubs for address `base`, and returns their bytes and addresses.
-pub fn make(
-    base: u64,
-    f: &Fields,
-    helpers: &Helpers,
-    exits: Exits,
-    t: Targets,
-) -> Option<(Vec<u8>, Stubs)> {
+pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(Vec<u8>, Stubs)> {
     let mut a = Asm::new();
-    let mut s = Stubs::default();
-
-    // out: back to C. RSP is its value at entry, RAX the next instruction, or null.
+    let out = out(&mut a);
+    let leave = leave(&mut a, f, out);
+    let exit = exit(&mut a, f, leave);
+    let function = function(&mut a, f, leave);
+    let yields = yields(&mut a, f, exits.yields, leave);
+    let waits = waits(&mut a, f, exits.waits, leave);
+    let (enter, base_at) = enter(&mut a, f, out);
+    let resume = resume(&mut a, f, base_at, leave);
+    let helper = helper(&mut a, f);
+    let leaf = leaf_helper(&mut a);
+    let local = local(&mut a, function, yields);
+    let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(&mut a, n)).collect();
+    let chance = count_chance(&mut a, f);
+    let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(&mut a, f, n)).collect();
+    // context: R10 is a term. It becomes a match context for it, or 0 if it is no bitstring or
+    // there is no room. Uses RCX, R11 and R12.
     a.align(16);
-    let out = a.here_label();
+    let context = a.here_label();
+    make_context(&mut a);
+    let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
+    let less = numbers::less(&mut a, leaf);
+    let part = parts::part(&mut a);
+    let tree = trees::look_up(&mut a, leaf, helpers.map_get);
+    let (find_key, member) = (searches::find_key(&mut a), searches::member(&mut a));
+
+    let of = |l| a.offset(l).map(|o| base + u64::from(o));
+    let mut s = Stubs {
+        enter: of(enter)?,
+        exit: of(exit)?,
+        leave: of(leave)?,
+        yields: of(yields)?,
+        waits: of(waits)?,
+        helper: of(helper)?,
+        leaf_helper: of(leaf)?,
+        local: of(local)?,
+        resume: of(resume)?,
+        context: of(context)?,
+        less: of(less)?,
+        tree: of(tree)?,
+        find_key: of(find_key)?,
+        member: of(member)?,
+        part: of(part)?,
+        base: of(base_at)?,
+        chance: of(chance)?,
+        ..Stubs::default()
+    };
+    let fill = |to: &mut [u64], labels: &[Label]| {
+        let mut pairs = to.iter_mut().zip(labels);
+        pairs.try_for_each(|(to, l)| of(*l).map(|at| *to = at))
+    };
+    fill(&mut s.floats, &floats)?;
+    fill(&mut s.bif, &natives)?;
+    fill(&mut s.fun, &funs)?;
+    let bytes = a.finish()?.place(base)?;
+    Some((bytes, s))
+}
+
+/// The stub `out`: back to C. RSP is its value at entry, RAX the next instruction, or null.
+fn out(a: &mut Asm) -> Label {
+    a.align(16);
+    let l = a.here_label();
     a.pop(RCX);
     for r in SAVED.into_iter().rev() {
         a.pop(r);
     }
     a.ret();
+    l
+}
 
-    // leave: all registers are stored, and RAX is the next instruction, or null. Drops the
-    // machine's stack down to the entry. The processor predicts the target of a `ret` from the
-    // calls that it has seen. If a frame were dropped without a `ret`, it would mispredict all
-    // later returns of C functions. So each frame is left by a return: the outermost one to `base`,
-    // which sees the mark and goes out, the others to `rets`. Each of those is one misprediction,
-    // so if there are many frames they are dropped after all.
+/// The stub `leave`: all registers are stored, and RAX is the next instruction, or null. It drops
+/// the machine's stack down to the entry.
+///
+/// The processor predicts the target of a `ret` from the calls that it has seen. If a frame were
+/// dropped without a `ret`, it would mispredict all later returns of C functions. So each frame is
+/// left by a return: the outermost one to `base`, which sees the mark and goes out, the others to
+/// `rets`. Each of those is one misprediction, so if there are many frames they are dropped after
+/// all.
+fn leave(a: &mut Asm, f: &Fields, out: Label) -> Label {
     a.align(16);
     let rets = a.here_label();
     a.ret();
     a.align(16);
-    let leave = a.here_label();
+    let l = a.here_label();
     let (drop, go) = (a.label(), a.label());
     a.load(RCX, at(CX, f.machine_base));
     a.mov(RDX, RCX);
@@ -136,48 +191,67 @@ pub fn make(
     a.bind(drop);
     a.mov(RSP, RCX);
     a.jmp(out);
+    l
+}
 
-    // exit: R10 is the bytecode instruction to run, and nothing is stored. Bit 0 marks it.
+/// The stub `exit`: R10 is the bytecode instruction to run, and nothing is stored. Bit 0 marks it.
+fn exit(a: &mut Asm, f: &Fields, leave: Label) -> Label {
     a.align(16);
-    let exit = a.here_label();
-    save_x(&mut a);
-    save_tops(&mut a, f);
+    let l = a.here_label();
+    save_x(a);
+    save_tops(a, f);
     a.lea(RAX, at(R10, 1));
     a.jmp(leave);
+    l
+}
 
-    // function: to the function whose code is at R10. The same without the mark, since it may have
-    // machine code by now.
+/// The stub `function`: to the function whose code is at R10. It sets no mark, since the function
+/// may have machine code by now.
+fn function(a: &mut Asm, f: &Fields, leave: Label) -> Label {
     a.align(16);
-    let function = a.here_label();
-    save_x(&mut a);
-    save_tops(&mut a, f);
+    let l = a.here_label();
+    save_x(a);
+    save_tops(a, f);
     a.mov(RAX, R10);
     a.jmp(leave);
+    l
+}
 
-    // yields: R10 is where to resume, ECX the number of live X registers there.
+/// The stub `yields`: R10 is where to resume, ECX the number of live X registers there.
+fn yields(a: &mut Asm, f: &Fields, why: u8, leave: Label) -> Label {
     a.align(16);
-    let yields = a.here_label();
-    save_x(&mut a);
-    save_tops(&mut a, f);
+    let l = a.here_label();
+    save_x(a);
+    save_tops(a, f);
     a.store(at(CX, f.interp_pc), R10);
     a.store(at(CX, f.interp_live), RCX);
-    a.store8_i(at(CX, f.interp_exit), exits.yields);
+    a.store8_i(at(CX, f.interp_exit), why);
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.jmp(leave);
+    l
+}
 
-    // waits: the same of a process that waits for a message, where no X register is live.
+/// The stub `waits`: as `yields`, of a process that waits for a message, where no X register is
+/// live.
+fn waits(a: &mut Asm, f: &Fields, why: u8, leave: Label) -> Label {
     a.align(16);
-    let waits = a.here_label();
-    save_tops(&mut a, f);
+    let l = a.here_label();
+    save_tops(a, f);
     a.store(at(CX, f.interp_pc), R10);
     a.store_i(at(CX, f.interp_live), 0);
-    a.store8_i(at(CX, f.interp_exit), exits.waits);
+    a.store8_i(at(CX, f.interp_exit), why);
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.jmp(leave);
+    l
+}
 
-    // enter(cx, code, table): a C function. Gives the next instruction of bytecode, or null.
+/// The stub `enter(cx, code)`: a C function that returns the next instruction of bytecode, or null.
+///
+/// Also returns the label `base`, to which the outermost compiled function returns. The bytecode
+/// address in its caller's frame may have machine code by the table of return points.
+fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
     a.align(16);
-    let enter = a.here_label();
+    let l = a.here_label();
     for r in SAVED {
         a.push(r);
     }
@@ -187,31 +261,32 @@ pub fn make(
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.push(RAX);
     a.store(at(CX, f.machine_base), RSP);
-    load_tops(&mut a, f);
-    load_x(&mut a);
+    load_tops(a, f);
+    load_x(a);
     a.call_r(R11);
-    // base: the outermost compiled function has returned, to the bytecode address in its caller's
-    // frame. The table of return points may have machine code for it.
-    let base_at = a.here_label();
+    let base = a.here_label();
     a.alu_mi(Width::Q, Alu::Cmp, at(RSP, 0), 0);
     a.jcc(Cond::Ne, out);
     a.load(R10, at(E, 0));
     a.store_i(at(E, 0), 0);
     let none = a.label();
-    look_up(&mut a, f, none);
+    look_up(a, f, none);
     a.call_r(R12);
-    a.jmp(base_at);
+    a.jmp(base);
     a.bind(none);
     a.store(at(CX, 0), RAX);
-    save_tops(&mut a, f);
+    save_tops(a, f);
     a.mov(RAX, R10);
     a.jmp(out);
+    (l, base)
+}
 
-    // resume: RCX is the next instruction, or null, and all registers are stored, as after a
-    // helper. If there is machine code for it (at an exception handler) it goes on there, and drops
-    // the calls that machine code has made.
+/// The stub `resume`: RCX is the next instruction, or null, and all registers are stored, as after
+/// a helper. If there is machine code for the instruction (at an exception handler), it continues
+/// there, and drops the calls that machine code has made.
+fn resume(a: &mut Asm, f: &Fields, base: Label, leave: Label) -> Label {
     a.align(16);
-    let resume = a.here_label();
+    let l = a.here_label();
     let stop = a.label();
     a.test(Width::Q, RCX, RCX);
     a.jcc(Cond::E, stop);
@@ -219,167 +294,129 @@ pub fn make(
     a.jcc(Cond::Ne, stop);
     a.mov(R10, RCX);
     let none = a.label();
-    look_up(&mut a, f, none);
+    look_up(a, f, none);
     a.load(RSP, at(CX, f.machine_base));
-    load_x(&mut a);
+    load_x(a);
     a.call_r(R12);
-    a.jmp(base_at);
+    a.jmp(base);
     a.bind(none);
     a.mov(RCX, R10);
     a.bind(stop);
     a.mov(RAX, RCX);
     a.jmp(leave);
+    l
+}
 
-    // helper: R11 is a C function of the context, R10, RCX and R12. RCX becomes its result; all
-    // else stays, or is loaded from the context.
-    a.align(16);
-    let helper = a.here_label();
-    save_x(&mut a);
-    save_tops(&mut a, f);
-    a.mov(RDI, CX);
-    a.mov(RSI, R10);
-    a.mov(RDX, RCX);
-    a.mov(RCX, R12);
+/// Calls the C function R11 on an aligned stack. RCX becomes its result; R12 changes.
+fn call_aligned(a: &mut Asm) {
     a.mov(R12, RSP);
     a.alu_i(Width::Q, Alu::And, RSP, -16);
     a.call_r(R11);
     a.mov(RSP, R12);
     a.mov(RCX, RAX);
-    load_tops(&mut a, f);
-    load_x(&mut a);
-    a.ret();
+}
 
-    // leaf helper: the same for a function that takes no words of the heap and never collects.
-    a.align(16);
-    let leaf = a.here_label();
-    save_x(&mut a);
+/// Sets the arguments of a helper: the context, R10, RCX and R12.
+fn set_arguments(a: &mut Asm) {
     a.mov(RDI, CX);
     a.mov(RSI, R10);
     a.mov(RDX, RCX);
     a.mov(RCX, R12);
-    a.mov(R12, RSP);
-    a.alu_i(Width::Q, Alu::And, RSP, -16);
-    a.call_r(R11);
-    a.mov(RSP, R12);
-    a.mov(RCX, RAX);
-    load_x(&mut a);
-    a.ret();
+}
 
-    // local: the code of a function without machine code. It counts the call and exits to the
-    // bytecode at RCX. Its first bytes are as long as those of a compiled function, since some
-    // callers enter after them.
-    let counted = |a: &mut Asm, out: Label| {
-        a.dec(REDS);
-        a.jcc_near(Cond::Le, out);
-    };
+/// The stub `helper`: R11 is a C function of the context, R10, RCX and R12. RCX becomes its result;
+/// all else stays, or is loaded from the context.
+fn helper(a: &mut Asm, f: &Fields) -> Label {
     a.align(16);
-    let out_local = a.label();
-    let local = a.here_label();
-    counted(&mut a, out_local);
+    let l = a.here_label();
+    save_x(a);
+    save_tops(a, f);
+    set_arguments(a);
+    call_aligned(a);
+    load_tops(a, f);
+    load_x(a);
+    a.ret();
+    l
+}
+
+/// The stub of leaf helpers: as `helper`, for a function that takes no words of the heap and never
+/// collects.
+fn leaf_helper(a: &mut Asm) -> Label {
+    a.align(16);
+    let l = a.here_label();
+    save_x(a);
+    set_arguments(a);
+    call_aligned(a);
+    load_x(a);
+    a.ret();
+    l
+}
+
+/// The stub `local`: the code of a function without machine code. It counts the call and exits to
+/// the bytecode at RCX. Its first bytes are as long as those of a compiled function, since some
+/// callers enter after them.
+fn local(a: &mut Asm, function: Label, yields: Label) -> Label {
+    a.align(16);
+    let out = a.label();
+    let l = a.here_label();
+    a.dec(REDS);
+    a.jcc_near(Cond::Le, out);
     a.mov(R10, RCX);
     a.jmp(function);
-    a.bind(out_local);
+    a.bind(out);
     a.mov(R10, RCX);
     a.load16(RCX, at(R10, LEAD_ARITY));
     a.jmp(yields);
+    l
+}
 
-    // Calls of funs, by number of arguments: R10 is the term of the fun, which is a local one with
-    // that arity, R11 its code. Puts its environment after the arguments.
+/// The stub of calls of funs with `n` arguments: R10 is the term of the fun, which is a local one
+/// with that arity, R11 its code. Puts its environment after the arguments.
+fn fun(a: &mut Asm, n: usize) -> Label {
     const { assert!(FUN_FREE_SHIFT == 8 && FUN_FREE_MASK == 0xFF) };
     let free = boxed(R10, FUN_BITS);
     let environment = boxed(R10, FUN_WORDS);
-    let mut fun_labels = Vec::new();
-    for n in 0..FUN_STUBS {
-        a.align(16);
-        let l = a.here_label();
-        fun_labels.push(l);
-        let done = a.label();
-        // Words of the environment. RCX is the entry of the code, which the stub `local` needs.
-        a.load8(R12, free.plus(FUN_FREE_SHIFT as i32 / 8));
-        for (k, r) in X_REGS.into_iter().enumerate().skip(n) {
-            let i = (k - n) as i32;
-            a.alu_i(Width::D, Alu::Cmp, R12, i);
-            a.jcc(Cond::E, done);
-            a.load(r, environment.plus(i * 8));
-        }
-        // Copies the rest from the last word to the first.
-        let first = X_REGS.len().saturating_sub(n) as i32;
-        let more = a.here_label();
-        a.alu_i(Width::D, Alu::Cmp, R12, first);
-        a.jcc(Cond::E, done);
-        a.push_m(indexed(R10, R12, 8, environment.disp - 8));
-        a.pop_m(indexed(CX, R12, 8, (n as i32 - 1) * 8));
-        a.dec(R12);
-        a.jmp(more);
-        a.bind(done);
-        a.jmp_r(R11);
-    }
-    let _ = t;
-    let chance = count_chance(&mut a, f);
-
-    // Natives, by number of arguments: as helper, but only the arguments are stored, and only X0 is
-    // live afterwards.
-    let mut bif_labels = Vec::new();
-    for n in 0..BIF_STUBS {
-        a.align(16);
-        bif_labels.push(a.here_label());
-        for (k, r) in X_REGS.into_iter().enumerate().take(n) {
-            a.store(at(CX, k as i32 * 8), r);
-        }
-        save_tops(&mut a, f);
-        a.mov(RDI, CX);
-        a.mov(RSI, R10);
-        a.mov(R12, RSP);
-        a.alu_i(Width::Q, Alu::And, RSP, -16);
-        a.call_r(R11);
-        a.mov(RSP, R12);
-        a.mov(RCX, RAX);
-        load_tops(&mut a, f);
-        a.load(RAX, at(CX, 0));
-        a.ret();
-    }
-
-    // context: R10 is a term. It becomes a match context for it, or 0 if it is no bitstring or
-    // there is no room. Uses RCX, R11 and R12.
     a.align(16);
-    let context = a.here_label();
-    make_context(&mut a);
+    let l = a.here_label();
+    let done = a.label();
+    // Words of the environment. RCX is the entry of the code, which the stub `local` needs.
+    a.load8(R12, free.plus(FUN_FREE_SHIFT as i32 / 8));
+    for (k, r) in X_REGS.into_iter().enumerate().skip(n) {
+        let i = (k - n) as i32;
+        a.alu_i(Width::D, Alu::Cmp, R12, i);
+        a.jcc(Cond::E, done);
+        a.load(r, environment.plus(i * 8));
+    }
+    // Copies the rest from the last word to the first.
+    let first = X_REGS.len().saturating_sub(n) as i32;
+    let more = a.here_label();
+    a.alu_i(Width::D, Alu::Cmp, R12, first);
+    a.jcc(Cond::E, done);
+    a.push_m(indexed(R10, R12, 8, environment.disp - 8));
+    a.pop_m(indexed(CX, R12, 8, (n as i32 - 1) * 8));
+    a.dec(R12);
+    a.jmp(more);
+    a.bind(done);
+    a.jmp_r(R11);
+    l
+}
 
-    let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
-    let less = numbers::less(&mut a, leaf);
-    let part = parts::part(&mut a);
-    let tree = trees::look_up(&mut a, leaf, helpers.map_get);
-    let (find_key, member) = (searches::find_key(&mut a), searches::member(&mut a));
-
-    let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
-    s.enter = of(&a, enter)?;
-    s.exit = of(&a, exit)?;
-    s.leave = of(&a, leave)?;
-    s.yields = of(&a, yields)?;
-    s.waits = of(&a, waits)?;
-    s.helper = of(&a, helper)?;
-    s.leaf_helper = of(&a, leaf)?;
-    s.local = of(&a, local)?;
-    s.resume = of(&a, resume)?;
-    s.context = of(&a, context)?;
-    for (to, l) in s.floats.iter_mut().zip(floats) {
-        *to = of(&a, l)?;
+/// The stub of natives with `n` arguments: as `helper`, but only the arguments are stored, and only
+/// X0 is live afterwards.
+fn native(a: &mut Asm, f: &Fields, n: usize) -> Label {
+    a.align(16);
+    let l = a.here_label();
+    for (k, r) in X_REGS.into_iter().enumerate().take(n) {
+        a.store(at(CX, k as i32 * 8), r);
     }
-    s.less = of(&a, less)?;
-    s.tree = of(&a, tree)?;
-    s.find_key = of(&a, find_key)?;
-    s.member = of(&a, member)?;
-    s.part = of(&a, part)?;
-    for (n, l) in bif_labels.into_iter().enumerate() {
-        s.bif[n] = of(&a, l)?;
-    }
-    s.base = of(&a, base_at)?;
-    s.chance = of(&a, chance)?;
-    for (n, l) in fun_labels.into_iter().enumerate() {
-        s.fun[n] = of(&a, l)?;
-    }
-    let bytes = a.finish()?.place(base)?;
-    Some((bytes, s))
+    save_tops(a, f);
+    a.mov(RDI, CX);
+    a.mov(RSI, R10);
+    call_aligned(a);
+    load_tops(a, f);
+    a.load(RAX, at(CX, 0));
+    a.ret();
+    l
 }
 
 /// The stub `chance` ([`chaos`](crate::chaos)): sets the flags to `E` if code is to exit.

@@ -759,7 +759,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "stbt",
         "TYPE",
-        "like +sbt, but goes on where binding is impossible",
+        "like +sbt, but continue if binding is impossible",
         |p, v| bind_type_set(p, v).map(|_| ()),
     ),
     main(

@@ -106,7 +106,7 @@ fn a_damaged_file_is_told() {
         &whole[..whole.len() / 2],
         &whole.replacen("status 1", "status 2", 1),
         "",
-        "purlin schedule 4\n",
+        "purlin schedule 5\n",
     ] {
         std::fs::write(file.path(), bad).expect("written");
         let o = run(&["replay", file.path()]);
@@ -137,7 +137,7 @@ fn files_of_other_builds() {
     let o = run(&["replay", file.path()]);
     assert_eq!(o.status.code(), Some(1), "{}", text(&o));
     assert!(!text(&o).contains("made by"), "{}", text(&o));
-    let other = whole.replacen("schedule 4", "schedule 3", 1);
+    let other = whole.replacen("schedule 5", "schedule 3", 1);
     std::fs::write(file.path(), other).expect("written");
     for command in [&["replay"][..], &["schedules", "show"]] {
         let o = run(&[command, &[file.path()]].concat());
@@ -542,7 +542,7 @@ fn what_no_seed_decides_is_told() {
 /// `--fresh-dir` each run has a folder of its own, so they do not meet.
 #[test]
 fn schedules_do_not_meet_through_files() {
-    let left = "Schedules may meet files that others have left";
+    let left = "A schedule may find files that another has left";
     let search = |options: &[&str], program: &str| {
         let mut args = vec!["schedules", "--seed", "1", "--seeds", "40"];
         args.extend(options);

@@ -2,12 +2,9 @@
 //! seconds, with delays where locks are released. In builds with debug assertions faults are
 //! planted, too, which the storms must find.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
+use std::sync::Mutex;
+use xtask::storms::storm;
+use xtask::{Settings, root};
 
 /// The names of the storms.
 fn storms() -> Vec<String> {
@@ -21,22 +18,19 @@ fn storms() -> Vec<String> {
     names
 }
 
-/// Runs the script for that many seconds, with these settings.
-fn run(seconds: u32, settings: &[(&str, &str)]) -> (Output, String) {
-    let purlin = PathBuf::from(env!("CARGO_BIN_EXE_purlin"));
-    let out = Command::new("sh")
-        .arg("scripts/storms.sh")
-        .arg(seconds.to_string())
-        .current_dir(root())
-        .env("PURLIN", purlin)
-        .env("RELEASES", "machine")
-        .env("DELAYS", "always")
-        .envs(settings.iter().copied())
-        .output()
-        .expect("sh runs");
-    let text =
-        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    (out, text)
+/// Runs storms for that many seconds, with these settings. Returns the status and the output.
+fn run(seconds: u32, settings: &[(&str, &str)]) -> (i32, String) {
+    let mut all = Settings::of_environment();
+    all.set("PURLIN", env!("CARGO_BIN_EXE_purlin"));
+    all.set("RELEASES", "machine");
+    all.set("DELAYS", "always");
+    settings
+        .iter()
+        .for_each(|(name, value)| all.set(name, value));
+    let output = Mutex::new(Vec::new());
+    let status = storm(&all, &[seconds.to_string()], &output).expect("storms run");
+    let output = output.into_inner().expect("no panic");
+    (status, String::from_utf8_lossy(&output).into_owned())
 }
 
 /// The number of runs, from the last line.
@@ -51,8 +45,8 @@ fn storms_find_nothing() {
     let names = storms();
     assert!(names.len() >= 8, "{names:?}");
     // Two at once, of some seconds each.
-    let (out, text) = run(20, &[("EACH", "6"), ("JOBS", "2"), ("ALL", "1")]);
-    assert!(out.status.success(), "{text}");
+    let (status, text) = run(20, &[("EACH", "6"), ("JOBS", "2"), ("ALL", "1")]);
+    assert_eq!(status, 0, "{text}");
     assert!(runs(&text) >= names.len(), "{text}");
 }
 
@@ -76,16 +70,16 @@ const PLANTED: &[(&str, &str, &str)] = &[
 fn storms_find_faults_that_are_planted() {
     for (plant, storm, says) in PLANTED {
         let settings = [("PURLIN_PLANT", *plant), ("ONLY", *storm), ("SEED", "1")];
-        let (out, text) = run(30, &settings);
-        assert_eq!(out.status.code(), Some(1), "{plant}: {text}");
+        let (status, text) = run(30, &settings);
+        assert_eq!(status, 1, "{plant}: {text}");
         // It is reported with the command that runs it again.
-        let told = text.lines().find(|l| l.contains("scripts/storms.sh"));
-        let told = told.unwrap_or_else(|| panic!("{plant}: {text}"));
+        let line = text.lines().find(|l| l.contains("cargo xtask storms"));
+        let line = line.unwrap_or_else(|| panic!("{plant}: {text}"));
         assert!(
-            told.contains("FAULT") && told.contains("SEED=1 "),
-            "{plant}: {told}"
+            line.contains("FAULT") && line.contains("SEED=1 "),
+            "{plant}: {line}"
         );
         assert!(text.contains(says), "{plant}: {text}");
-        println!("{plant}: {told}");
+        println!("{plant}: {line}");
     }
 }

@@ -275,7 +275,7 @@ impl Explorer {
                     op: point.1,
                     touch,
                     pid: self.kernel.pid(id),
-                    call: "it goes on with what has come".into(),
+                    call: "it continues with the messages that have arrived".into(),
                     place: None,
                     stopped: Some(kind),
                     at: self.kernel.now() / 1000,
@@ -608,6 +608,7 @@ impl Explorer {
             Kind::Last => Some(Hold::Last(stop, until)),
             Kind::Back => None,
             Kind::Stall(ns) => Some(Hold::Until(now + ns)),
+            Kind::After(path, op) if self.has_done((path, op)) => None,
             Kind::After(path, op) => {
                 self.course.awaits += 1;
                 Some(Hold::After(stop, until, (path, op)))
@@ -623,6 +624,15 @@ impl Explorer {
                 None
             }
         }
+    }
+
+    /// Whether a process that lives has done an operation.
+    fn has_done(&self, (path, op): Point) -> bool {
+        let mut known = self.turns.known.values();
+        known.any(|k| {
+            let current = k.counts.operations;
+            k.path == path && (current > op || current == op && k.stop.pending.is_none())
+        })
     }
 
     /// Whether a process stops before an operation, since a sampler puts another one first.

@@ -232,6 +232,17 @@ fn a_process_waits_for_an_operation_and_then_has_the_next_turn() {
     assert_eq!(order(&mut x), [1, 2, 1, 1, 2, 2]);
 }
 
+/// An operation that was already done is not waited for.
+#[test]
+fn a_process_does_not_wait_for_an_operation_that_is_over() {
+    let mut x = explorer();
+    let (path, op) = point(2, 1);
+    let after = |n| Deviation::at(point(1, n), Kind::After(path, op));
+    x.set_schedule(&[after(2), after(3)]);
+    assert_eq!(order(&mut x), [1, 2, 1, 1, 2, 2]);
+    assert_eq!(x.run(0, Stuck::No).taken, 2);
+}
+
 #[test]
 fn a_sampled_order_follows_from_its_seed() {
     let mut orders = BTreeSet::new();

@@ -84,7 +84,7 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
         Some(bytes) => replay_log::note(Ok(bytes)),
         None => {
             replay_log::no_answer();
-            replay_log::cut("a call waits for somebody who is not known");
+            replay_log::cut("a call waits for an unknown process");
         }
     }
     r

@@ -38,7 +38,7 @@ extern "C" fn stopped(signal: i32) {
         b"purlin: schedules: stopped after ",
         &digits[at..],
         match FOUND.load(Ordering::Relaxed) {
-            true => b" schedules; one had failed, and was not yet told\n",
+            true => b" schedules; one had failed, and was not yet reported\n",
             false => b" schedules; none had failed\n",
         },
     ];

@@ -176,7 +176,7 @@ pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
         match socket::ask(&path, request, PATIENCE) {
             Ok(answer) if answer.is_empty() => {
                 return Err(none(format!(
-                    "process {pid} has ended, or answers somebody else only"
+                    "process {pid} has ended, or belongs to another user"
                 )));
             }
             Ok(answer) => {

@@ -20,7 +20,7 @@ pub static TOPICS: &[(&str, &str, fn() -> String)] = &[
     ("erl", "the flags of erl", flags_of_erl),
     (
         "processes",
-        "what explain and observe can ask: process numbers and command lines",
+        "the running emulators that explain and observe can ask",
         processes,
     ),
     ("man", "the manual page", manual::page),

@@ -147,7 +147,7 @@ fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Te
     let tests = exunit_tests(&said);
     if tests.is_empty() {
         say_text(&format!("{said}{}", String::from_utf8_lossy(&out.stderr)));
-        return Err(wrong("no test was told of by 'mix test … --trace'"));
+        return Err(wrong("'mix test … --trace' listed no test"));
     }
     for t in &tests {
         let place = &t.chosen_by[0];

@@ -152,7 +152,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "exec",
         arguments: "-- COMMAND [ARGS]",
-        doc: "a command that finds Purlin as its erl, erlc, escript",
+        doc: "run a command with Purlin as its erl, erlc and escript",
         stock: false,
         takes: Takes::Command,
         options: &[],
@@ -161,7 +161,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "erts",
         arguments: "DIR",
-        doc: "a folder for include_erts of mix release and relx",
+        doc: "make a folder for include_erts of mix release and relx",
         stock: false,
         takes: Takes::Folder,
         options: &[],
@@ -170,7 +170,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "build",
         arguments: "FILE|PROJECT -o OUT",
-        doc: "one executable with the program and all it needs",
+        doc: "make one executable of a program and all it needs",
         stock: false,
         takes: Takes::Files(&["exs", "ex", "erl", "escript", "beam"]),
         options: &[
@@ -199,7 +199,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "bench",
         arguments: "FILE [ARGS]",
-        doc: "measure a program, here and on stock in turn",
+        doc: "measure a program on Purlin and on stock, in turn",
         stock: false,
         takes: PROGRAMS,
         options: &[
@@ -220,7 +220,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "explain",
         arguments: "PID [TOPIC] | run FILE",
-        doc: "where memory and copies come from, by line",
+        doc: "show where memory and copies come from, by line",
         stock: false,
         takes: Takes::Explained,
         options: &[
@@ -245,45 +245,53 @@ pub static COMMANDS: &[CommandRow] = &[
         stock: false,
         takes: Takes::Command,
         options: &[
-            option("--seeds", "N", "schedules at most (1000)"),
-            option("--for", "SECONDS", "time at most"),
-            option("--seed", "N", "where numbers at random begin"),
+            option("--seeds", "N", "maximum number of schedules (1000)"),
+            option("--for", "SECONDS", "maximum time of the search"),
+            option("--seed", "N", "the seed of all random numbers"),
             option(
                 "--strategy",
                 "NAME",
                 "portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none",
             ),
-            option(
-                "--stall",
-                "MS",
-                "the longest that a process may be late (95)",
-            ),
+            option("--stall", "MS", "the longest delay of a process (95)"),
             option("--jobs", "N", "runs at a time (1)"),
-            option("--to", "FILE", "where a failing schedule is written"),
-            option("--html", "PAGE", "where its story is written as a page"),
+            option("--to", "FILE", "write a failing schedule to this file"),
+            option("--html", "PAGE", "write its story as a page to this file"),
             option(
                 "--each-test",
                 "",
-                "each test of mix test, each module of rebar3 eunit, by itself",
+                "search each test of mix test, or module of rebar3 eunit, by itself",
             ),
             JSON,
-            option("--test", "TEXT", "of these, those with that in their names"),
+            option(
+                "--test",
+                "TEXT",
+                "with --each-test: only those whose names contain TEXT",
+            ),
             option(
                 "--from",
                 "FILE|M:F/A",
-                "begin with the schedule of a file, or at a function",
+                "start from the schedule in a file, or at a function",
             ),
             option(
                 "--delivery",
                 "ORDER",
-                "any: messages of different senders may overtake each other (order)",
+                "any: messages of different senders may arrive in any order (order)",
             ),
-            option("--keep-going", "", "look for other failures, too"),
-            option("--fresh-dir", "", "each run begins in a folder as new"),
+            option(
+                "--keep-going",
+                "",
+                "continue after a failure, to find others",
+            ),
+            option(
+                "--fresh-dir",
+                "",
+                "each run starts in a fresh copy of the current folder",
+            ),
             option(
                 "--strict",
                 "",
-                "status 5 if something is neither decided by the seed nor recorded",
+                "exit with status 5 if anything is neither decided by the seed nor recorded",
             ),
         ],
         run: schedules::run,
@@ -298,12 +306,12 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--steps",
                 "",
-                "all operations of the run, on standard error",
+                "print all operations of the run to standard error",
             ),
             option(
                 "--live",
                 "",
-                "what comes from outside comes as it comes, not as recorded",
+                "read input from outside again, in place of the recorded input",
             ),
         ],
         run: schedules::replay,
@@ -334,11 +342,11 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "observe",
         arguments: "[PID]",
-        doc: "a page in the browser about a running program",
+        doc: "watch a running program in the browser",
         stock: false,
         takes: Takes::Process,
         options: &[
-            option("--port", "N", "the port that the page is served on"),
+            option("--port", "N", "serve the page on this port"),
             option("--no-open", "", "don't open a browser"),
         ],
         run: observe::run,

@@ -216,7 +216,7 @@ fn one_copy(text: &mut String, rank: usize, cause: &Json, total: f64) {
     let doing = match word(cause, &["kind"]) {
         "spawn" => "processes started",
         "message" => "messages sent",
-        "exit" => "exit reasons told",
+        "exit" => "exit reasons sent",
         "timer" => "timers started",
         "table_in" => "objects inserted",
         "table_out" => "objects read from tables",

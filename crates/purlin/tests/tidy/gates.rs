@@ -268,6 +268,44 @@ fn calls_lead(line: &str) -> bool {
     })
 }
 
+/// The first unit of an instruction, which patches replace, is shared between threads.
+#[test]
+fn only_the_owner_stores_into_running_code() {
+    let places = ["kernel", "interp", "runtime", "diagnostics", "nif"];
+    let places = places.map(|c| format!("crates/{c}/src"));
+    let found = outside(
+        &places.each_ref().map(String::as_str),
+        "crates/kernel/src/code/entries.rs",
+        "*const AtomicU16",
+    );
+    only_falls("words of code that are used outside their owner", &found, 0);
+}
+
+#[test]
+fn only_one_file_collects_processes() {
+    let home = "crates/kernel/src/collect/mod.rs";
+    let found = outside(&["crates"], home, "gc::collect(");
+    only_falls("collections outside their file", &found, 0);
+}
+
+/// Lines with some code in all files but its home, before their unit tests.
+fn outside(places: &[&str], home: &str, code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut at_home = 0;
+    for (file, text) in files(places, |f| f.ends_with(".rs") && f.contains("/src/")) {
+        let text = blank(&text);
+        let text = text.split("mod tests {").next().unwrap_or_default();
+        for (n, _) in text.lines().enumerate().filter(|(_, l)| l.contains(code)) {
+            match file == home {
+                true => at_home += 1,
+                false => found.push(format!("{file}:{}", n + 1)),
+            }
+        }
+    }
+    assert!(at_home > 0, "{home} has no {code}");
+    found
+}
+
 /// The folders of the kernel refer to lower ones only. [`LAYERS`] gives some files places of their
 /// own, so that no reference runs back; here a file is in its folder.
 #[test]

@@ -139,8 +139,8 @@ pub(crate) fn start(o: &EmulatorOptions) {
     };
     let helpers = engine::helpers();
     let make = |at: u64| {
-        let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
-        purlin_jit::stubs::make(at, fields, &helpers, exits, targets)
+        let (fields, exits) = (&engine::FIELDS, engine::EXITS);
+        purlin_jit::stubs::make(at, fields, &helpers, exits)
     };
     // Their size does not depend on their address.
     let Some(size) = make(0).map(|m| m.0.len()) else {

@@ -64,8 +64,8 @@ pub fn native_functions(
         return Ok(None);
     }
     let helpers = engine::helpers();
-    let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
-    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits, targets);
+    let (fields, exits) = (&engine::FIELDS, engine::EXITS);
+    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits);
     let Some((_, stubs)) = made else {
         return Ok(None);
     };

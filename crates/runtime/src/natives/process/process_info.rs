@@ -368,7 +368,7 @@ items! {
             let label = cx.process().ext().and_then(|e| e.dict.get(a_process_label()));
             copy::copy(label.unwrap_or(am::UNDEFINED), to)
         };
-    "async_dist" [] since ASYNC_DIST_TOLD "Whether it goes on at once when it has sent to a busy connection." => |cx, _| bool_term(cx.process().is_async_dist());
+    "async_dist" [] since ASYNC_DIST_TOLD "Whether a send to a busy connection returns at once." => |cx, _| bool_term(cx.process().is_async_dist());
     "priority_messages" [] since PRIORITY_MESSAGES "Whether anything that it has asked for has priority." => |cx, _| bool_term(cx.process().ext().is_some_and(|e| e.has_urgent()));
     "dictionary" [default private works] "Its dictionary." => |cx, to| {
             let v: Vec<(Term, Term)> = match cx.process().ext().map(|e| &e.dict) {
