@@ -12,6 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
+use purlin_term::counts::may_fail;
 use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
@@ -537,7 +538,7 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     let total = b
         .len()
         .checked_mul(times)
-        .filter(|&t| Vec::<u8>::new().try_reserve_exact(t).is_ok())
+        .filter(|&t| may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok()))
         .ok_or(Fail::SystemLimit)?;
     leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);
