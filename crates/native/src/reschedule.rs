@@ -18,7 +18,7 @@ use crate::exports;
 use purlin_term::{Alloc, Term, am, atom, ending, gc, layout};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Maximum number of parts of data (cells, elements, cache lines of bytes) that a native handles
 /// where it is called: a few milliseconds of work.
@@ -118,6 +118,20 @@ fn leave<P>(cx: &mut Context<P>, m: &str, f: &str, args: &[Term]) -> Fail {
     let call = cx.tuple(&call);
     let target = exports::export(atom::intern("purlin"), atom::intern("long"), 1);
     cx.trap(target, &[call])
+}
+
+/// Whether no clock may decide where a native runs.
+static UNTIMED: AtomicBool = AtomicBool::new(false);
+
+/// Has no clock decide where natives run from now on, so that they take the same reductions each
+/// time.
+pub fn stop_timing() {
+    UNTIMED.store(true, Ordering::Relaxed);
+}
+
+/// Whether no clock may decide where a native runs.
+pub fn is_untimed() -> bool {
+    UNTIMED.load(Ordering::Relaxed)
 }
 
 /// A native by its name: module, function, arity.

@@ -9,6 +9,7 @@
 //! `counters` with `write_concurrency` promises no order, so its operations are `Relaxed`.
 
 use crate::cx::{BifResult, Env, Fail};
+use purlin_term::counts::may_fail;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
 use purlin_term::{Alloc, Term, am, arith, atom, map};
@@ -68,7 +69,7 @@ unsafe impl Zero for Line {}
 fn zeroed<T: Zero>(n: usize) -> Option<Box<[T]>> {
     let l = Layout::array::<T>(n).ok().filter(|l| l.size() > 0)?;
     // SAFETY: the layout is not empty.
-    let p = unsafe { alloc_zeroed(l) } as *mut T;
+    let p = may_fail(|| unsafe { alloc_zeroed(l) }) as *mut T;
     // SAFETY: `n` zeroed values, allocated like a box of them.
     (!p.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, n)) })
 }

@@ -12,6 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
+use purlin_term::counts::may_fail;
 use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
@@ -537,7 +538,7 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     let total = b
         .len()
         .checked_mul(times)
-        .filter(|&t| Vec::<u8>::new().try_reserve_exact(t).is_ok())
+        .filter(|&t| may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok()))
         .ok_or(Fail::SystemLimit)?;
     leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);
@@ -567,10 +568,7 @@ fn copy_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_bin_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    if !t.is_list() {
-        return Err(Fail::Badarg);
-    }
-    iolist::to_binary(cx, t).map_err(|_| Fail::Badarg)
+    iolist::list_to_binary(cx, "binary", "list_to_bin", t)
 }
 
 /// Maximum number of bytes of a number that are converted where the native is called.
@@ -717,7 +715,7 @@ bifs! {
     Plain "binary":"part"/3 = iolist::binary_part_3;
     Plain "binary":"copy"/1 = copy_1 [long];
     Plain "binary":"copy"/2 = copy_2 [long];
-    Plain "binary":"list_to_bin"/1 = list_to_bin_1;
+    Plain "binary":"list_to_bin"/1 = list_to_bin_1 [long];
     Plain "binary":"decode_unsigned"/1 = decode_unsigned_1 [long];
     Plain "binary":"decode_unsigned"/2 = decode_unsigned_2 [long];
     Plain "binary":"encode_unsigned"/1 = encode_unsigned_1 [long];

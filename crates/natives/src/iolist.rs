@@ -80,12 +80,12 @@ fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     })
 }
 
-/// Returns the size in bits of a list for the native `erlang:name(t)`, at most as many as a machine
+/// Returns the size in bits of a list for the native `m:name(t)`, at most as many as a machine
 /// word counts (no binary is that large). Moves the call to a dirty thread if that is much, or if
 /// there are many elements.
 fn measured(
     cx: &mut Env,
-    name: &str,
+    (m, name): (&str, &str),
     t: Term,
     walk: impl Fn(Term) -> IoWalk,
 ) -> Result<usize, Fail> {
@@ -99,7 +99,7 @@ fn measured(
             return Ok(bits);
         }
     }
-    dirty_if(cx, "erlang", name, &[t], || true)?;
+    dirty_if(cx, m, name, &[t], || true)?;
     // This is a dirty thread already.
     bit_size(walk(t)).map(clamped).map_err(bad)
 }
@@ -116,15 +116,20 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    let bits = measured(cx, "iolist_to_binary", t, IoWalk::new)?;
+    let bits = measured(cx, ("erlang", "iolist_to_binary"), t, IoWalk::new)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
 fn list_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    list_to_binary(cx, "erlang", "list_to_binary", t)
+}
+
+/// The native `m:name(t)`, which is `erlang:list_to_binary/1`.
+pub(crate) fn list_to_binary(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, "list_to_binary", t, IoWalk::new)?;
+    let bits = measured(cx, (m, name), t, IoWalk::new)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
@@ -146,7 +151,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, "list_to_bitstring", t, IoWalk::bits)?;
+    let bits = measured(cx, ("erlang", "list_to_bitstring"), t, IoWalk::bits)?;
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
         let mut w = IoWalk::bits(t);

@@ -11,7 +11,7 @@
 
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
-use super::reschedule;
+use super::reschedule::{self, dirty_if, is_larger};
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
@@ -22,7 +22,7 @@ use purlin_term::release::{
     PATTERNS_OF_PCRE2,
 };
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, am, atom, ending};
+use purlin_term::{Alloc, NIL, Term, am, atom, ending, gc};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,8 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ops::ControlFlow;
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant};
 
 lazy_atoms! {
     re = "re";
@@ -69,18 +70,18 @@ const HEAP_LIMIT_KB: u32 = 512 * 1024;
 /// As [`HEAP_LIMIT_KB`], for a match on a scheduler, which keeps that memory for its next one. A
 /// match that needs more starts over on a dirty thread.
 const SHORT_HEAP_LIMIT_KB: u32 = 1024;
-/// Maximum number of steps of a match on a scheduler from one place in the subject. A match that
-/// needs more starts over on a dirty thread: PCRE2 can't pause, and some patterns take as many
-/// steps as they get. A long subject has many places to begin at, so fewer steps are left for each.
-const SHORT_STEPS: std::ops::RangeInclusive<usize> = 1_000..=20_000;
-const SHORT_STEPS_IN_ALL: usize = 2_000_000;
-/// The maximum number of reductions for those steps.
+/// The maximum number of reductions of a match on a scheduler that starts over.
 const SHORT_REDUCTIONS: usize = 1_000;
 
-/// Returns the maximum number of steps of a match in a subject of `bytes` bytes on a scheduler.
-fn short_steps(bytes: usize) -> u32 {
-    (SHORT_STEPS_IN_ALL / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32
-}
+/// Minimum length of a pattern that is compiled on a dirty thread, in bytes: a fraction of a
+/// millisecond.
+const LONG_PATTERN: usize = 4096;
+/// Minimum number of parts of a list, as subject or pattern, that only a dirty thread flattens.
+const LONG_LIST: usize = 1 << 14;
+/// Number of bytes of a list that are tried to be taken as they are.
+const FLAT_BYTES: usize = 1024;
+/// Minimum size of a subject whose UTF-8 only a dirty thread checks, in bytes.
+const LONG_CHECK: usize = 1 << 20;
 
 /// Number of compiled patterns that are kept; a full cache is emptied.
 const CACHE_SIZE: usize = 1024;
@@ -146,10 +147,12 @@ struct Code {
     use_crlf: bool,
     /// Group numbers by name, sorted by name.
     names: Vec<(Vec<u8>, usize)>,
-    /// Its matches reach a callout before each item of the pattern.
+    /// Its matches reach callouts.
     calls_out: bool,
-    /// The source of a pattern without callouts, from which such a form can be made.
+    /// The source of a pattern without callouts, from which forms with callouts can be made.
     source: Source,
+    /// The form with a callout at each place where a match may start; `None` if PCRE2 refuses it.
+    watched: OnceLock<Option<Arc<Code>>>,
 }
 
 // SAFETY: PCRE2 only reads a compiled pattern while matching.
@@ -323,7 +326,8 @@ impl Code {
         let is = |n: u8, what| n == 0 || info(self.code, what, 0u32) == u32::from(n);
         is(newline, sys::PCRE2_INFO_NEWLINE) && is(bsr, sys::PCRE2_INFO_BSR)
     }
-    fn new(src: &Source) -> Result<Code, Fault> {
+    /// Compiles `src`. `watched`: with a callout before the first item.
+    fn new(src: &Source, watched: bool) -> Result<Code, Fault> {
         let (mut err, mut at): (c_int, usize) = (0, 0);
         let set = |o: u32| src.options & o != 0;
         let how = re_syntax::How {
@@ -347,6 +351,15 @@ impl Code {
         };
         let text = read.as_ref().map_or(given, |r| &r.text);
         let flags = src.options | with_letters_beyond_ascii(text, src.options, plain);
+        let calling;
+        let text = match watched {
+            true => {
+                let (settings, rest) = text.split_at(settings_length(text));
+                calling = [settings, b"(?C)", rest].concat();
+                &calling[..]
+            }
+            false => text,
+        };
         let code = pcre2_compile(src, text, flags, plain, &mut err, &mut at)?;
         if code.is_null() {
             if let Some(r) = &read {
@@ -383,12 +396,19 @@ impl Code {
                 sys::PCRE2_NEWLINE_ANY | sys::PCRE2_NEWLINE_CRLF | sys::PCRE2_NEWLINE_ANYCRLF
             ),
             names,
-            calls_out: src.options & sys::PCRE2_AUTO_CALLOUT != 0,
+            calls_out: watched || src.options & sys::PCRE2_AUTO_CALLOUT != 0,
             source: src.clone(),
+            watched: OnceLock::new(),
         })
     }
-    /// Returns the form of it for a match that may be long: its callouts notice that the result is
-    /// no longer wanted. A pattern that is too large with callouts has none.
+    /// Returns the form with a callout at each place where a match may start. It takes the same
+    /// steps as the plain form. A pattern that is too large with the callout has none.
+    fn watched(&self) -> Option<&Arc<Code>> {
+        let form = || Code::new(&self.source, true).ok().map(Arc::new);
+        self.watched.get_or_init(form).as_ref()
+    }
+    /// Returns the form with a callout before each item of the pattern, for matches with many steps
+    /// from one place. A pattern that is too large with callouts has none.
     fn calling_out(self: &Arc<Code>) -> Arc<Code> {
         let mut src = self.source.clone();
         src.options |= sys::PCRE2_AUTO_CALLOUT;
@@ -403,6 +423,57 @@ impl Code {
         }
         v
     }
+}
+
+/// Settings that only the start of a pattern may have, without the number that some end with.
+const SETTINGS: &[&[u8]] = &[
+    b"UTF",
+    b"UTF8",
+    b"UCP",
+    b"CR",
+    b"LF",
+    b"CRLF",
+    b"ANY",
+    b"NUL",
+    b"ANYCRLF",
+    b"BSR_ANYCRLF",
+    b"BSR_UNICODE",
+    b"NOTEMPTY",
+    b"NOTEMPTY_ATSTART",
+    b"NO_AUTO_POSSESS",
+    b"NO_DOTSTAR_ANCHOR",
+    b"NO_JIT",
+    b"NO_START_OPT",
+    b"CASELESS_RESTRICT",
+    b"TURKISH_CASING",
+    b"LIMIT_MATCH=",
+    b"LIMIT_DEPTH=",
+    b"LIMIT_HEAP=",
+    b"LIMIT_RECURSION=",
+];
+
+/// Returns the length of the settings at the start of a pattern.
+fn settings_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(rest) = text[at..].strip_prefix(b"(*") {
+        let Some(end) = rest.iter().position(|&c| c == b')') else {
+            break;
+        };
+        let digits = rest[..end].iter().rev();
+        let digits = digits.take_while(|c| c.is_ascii_digit()).count();
+        let name = &rest[..end];
+        let numbered = name[..end - digits].ends_with(b"=");
+        let name = if numbered {
+            &name[..end - digits]
+        } else {
+            name
+        };
+        if !SETTINGS.contains(&name) {
+            break;
+        }
+        at += 2 + end + 1;
+    }
+    at
 }
 
 /// Returns the text of a compile error, in stock's words if the fault is the same.
@@ -481,15 +552,21 @@ fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     }
 }
 
+/// The compiled patterns that are kept.
+static CACHE: LazyLock<Mutex<HashMap<Source, Arc<Code>>>> = LazyLock::new(Default::default);
+
+/// Whether compiling `src` takes too long for a scheduler.
+fn compiles_long(src: &Source) -> bool {
+    src.text.len() > LONG_PATTERN && !CACHE.lock().contains_key(src)
+}
+
 /// Returns the compiled form of `src`, from the cache if it is there.
 fn compiled(src: &Source) -> Result<Arc<Code>, Fault> {
-    static CACHE: OnceLock<Mutex<HashMap<Source, Arc<Code>>>> = OnceLock::new();
-    let cache = CACHE.get_or_init(Default::default);
-    if let Some(c) = cache.lock().get(src) {
+    if let Some(c) = CACHE.lock().get(src) {
         return Ok(c.clone());
     }
-    let code = Arc::new(Code::new(src)?);
-    let mut m = cache.lock();
+    let code = Arc::new(Code::new(src, false)?);
+    let mut m = CACHE.lock();
     if m.len() >= CACHE_SIZE {
         m.clear();
     }
@@ -693,6 +770,9 @@ fn import_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
             o.source(text.into_owned())
         }
     };
+    dirty_if(cx, "re", "import", &[t], || {
+        compiles_long(&src) || gc::stress_roll(8)
+    })?;
     cx.bump(src.text.len() / 8 + 1);
     let code = compiled(&src).map_err(|_| Fail::Badarg)?;
     Ok(pattern_term(cx, &src, &code))
@@ -703,16 +783,43 @@ fn fault_term(cx: &mut Env, (text, at): Fault) -> Term {
     cx.tuple(&[s, Term::small(at as i64)])
 }
 
-fn compile_2(cx: &mut Env, [pat, opts]: [Term; 2]) -> BifResult {
+/// Returns the bytes of an I/O list. `here`: on a scheduler, where the result is `None` if that
+/// would take long.
+fn flat(t: Term, here: bool) -> Result<Option<Vec<u8>>, Fail> {
+    if here && t.is_list() {
+        let (mut bytes, mut rest) = (Vec::with_capacity(32), t);
+        while let Some((head, tail)) = rest.as_cons()
+            && let Some(byte) = head.as_small().and_then(|n| u8::try_from(n).ok())
+            && bytes.len() < FLAT_BYTES
+        {
+            bytes.push(byte);
+            rest = tail;
+        }
+        if rest.is_nil() {
+            return Ok(Some(bytes));
+        }
+    }
+    if here && is_larger(t, LONG_LIST) {
+        return Ok(None);
+    }
+    iolist::to_vec(t).map(Some).map_err(|_| Fail::Badarg)
+}
+
+/// The common part of `compile/1,2`, which were called with `args`.
+fn compile(cx: &mut Env, pat: Term, opts: Term, args: &[Term]) -> BifResult {
     let Some(o) = options(opts).filter(|o| !o.run_only) else {
         return Err(badopt(cx));
     };
     if o.unicode() && !pat.is_binary() {
         return Err(continue_in(cx, ucompile(), &[pat, opts]));
     }
-    let text = iolist::to_vec(pat).map_err(|_| Fail::Badarg)?;
-    cx.bump(text.len() / 8 + 1);
-    let src = o.source(text);
+    let text = flat(pat, !cx.dirty)?;
+    let src = text.map(|text| o.source(text));
+    dirty_if(cx, "re", "compile", args, || {
+        src.as_ref().is_none_or(compiles_long) || gc::stress_roll(8)
+    })?;
+    let src = src.ok_or(Fail::Badarg)?;
+    cx.bump(src.text.len() / 8 + 1);
     match compiled(&src) {
         Ok(code) => {
             let t = match o.export {
@@ -728,7 +835,10 @@ fn compile_2(cx: &mut Env, [pat, opts]: [Term; 2]) -> BifResult {
     }
 }
 fn compile_1(cx: &mut Env, [pat]: [Term; 1]) -> BifResult {
-    compile_2(cx, [pat, NIL])
+    compile(cx, pat, NIL, &[pat])
+}
+fn compile_2(cx: &mut Env, [pat, opts]: [Term; 2]) -> BifResult {
+    compile(cx, pat, opts, &[pat, opts])
 }
 
 /// Returns the fields of a compiled pattern's term: its binary, and whether it is for Unicode.
@@ -750,34 +860,49 @@ fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
     }
 }
 
+/// How the compiled form of a pattern's binary is to be had.
+enum Found {
+    /// There is none: the pattern is damaged, or was compiled for other newlines.
+    Nothing,
+    /// By compiling it, which takes too long here.
+    Long,
+    Here(Arc<Code>),
+}
+
 /// Returns the compiled form of a pattern's binary. Its newlines and line ends are replaced by
 /// these if they are not 0 and the release allows it. The last pattern of this thread is found
 /// without the shared cache.
-fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
+fn compiled_from(bin: &[u8], newline: u8, bsr: u8, place: At) -> Found {
     thread_local! {
         static LAST: RefCell<Option<(Vec<u8>, Arc<Code>)>> = const { RefCell::new(None) };
     }
     let own = newline == 0 && bsr == 0;
     LAST.with_borrow_mut(|last| {
         match last {
-            Some((b, code)) if own && b[..] == *bin => return Some(code.clone()),
+            Some((b, code)) if own && b[..] == *bin => return Found::Here(code.clone()),
             _ => {}
         }
-        let mut src = Source::from_bytes(bin)?;
-        if !own && release::has(LINE_ENDS_STAY) {
-            return compiled(&src).ok().filter(|c| c.ends_lines(newline, bsr));
-        }
-        if newline != 0 {
+        let Some(mut src) = Source::from_bytes(bin) else {
+            return Found::Nothing;
+        };
+        let stays = !own && release::has(LINE_ENDS_STAY);
+        if newline != 0 && !stays {
             src.newline = newline;
         }
-        if bsr != 0 {
+        if bsr != 0 && !stays {
             src.bsr = bsr;
         }
-        let code = compiled(&src).ok()?;
+        if place == At::Scheduler && compiles_long(&src) {
+            return Found::Long;
+        }
+        let code = match compiled(&src) {
+            Ok(code) if !stays || code.ends_lines(newline, bsr) => code,
+            _ => return Found::Nothing,
+        };
         if own {
             *last = Some((bin.to_vec(), code.clone()));
         }
-        Some(code)
+        Found::Here(code)
     })
 }
 
@@ -909,7 +1034,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// A callout of a match: ends it if the result is no longer wanted.
+/// A callout of a match on a dirty thread: ends it if the result is no longer wanted.
 extern "C" fn at_callout(_: *mut c_void, _: *mut c_void) -> c_int {
     match ending::is_over() {
         true => sys::PCRE2_ERROR_CALLOUT,
@@ -917,14 +1042,76 @@ extern "C" fn at_callout(_: *mut c_void, _: *mut c_void) -> c_int {
     }
 }
 
+/// Maximum time of a match on a scheduler, but for what it takes from its last place.
+const SHORT_TIME: Duration = Duration::from_millis(1);
+/// Aim of the time between two looks at the clock.
+const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// Number of places between two looks at the clock, at first and at most.
+const PLACES: std::ops::RangeInclusive<u32> = 4..=32;
+
+/// The time that a match on a scheduler has.
+struct Watch {
+    /// Places at which a match was tried.
+    places: u32,
+    /// Number of places at the next look at the clock.
+    next: u32,
+    /// Number of places from the last look to that one.
+    step: u32,
+    /// First and last look.
+    looks: Option<(Instant, Instant)>,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch {
+            places: 0,
+            next: *PLACES.start(),
+            step: *PLACES.start(),
+            looks: None,
+        }
+    }
+    /// Whether the time is over.
+    #[cold]
+    fn look(&mut self) -> bool {
+        let now = Instant::now();
+        let (first, last) = self.looks.unwrap_or((now, now));
+        self.looks = Some((first, now));
+        if now.duration_since(first) > SHORT_TIME && !reschedule::is_untimed() {
+            return true;
+        }
+        let quick = now.duration_since(last) < LOOK_EVERY;
+        self.step = match quick {
+            true => (self.step * 2).min(*PLACES.end()),
+            false => (self.step / 4).max(1),
+        };
+        self.next = self.places.saturating_add(self.step);
+        false
+    }
+}
+
+/// A callout of a match on a scheduler, at each place where it may start.
+extern "C" fn at_place(_: *mut c_void, watch: *mut c_void) -> c_int {
+    // SAFETY: `exec` sets it to a watch that it has borrowed for the match, which is all on this
+    // thread.
+    let watch = unsafe { &mut *watch.cast::<Watch>() };
+    watch.places = watch.places.saturating_add(1);
+    match watch.places >= watch.next && watch.look() {
+        true => sys::PCRE2_ERROR_CALLOUT,
+        false => 0,
+    }
+}
+
 /// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; the working
-/// memory is kept for the next match of this pattern.
+/// memory is kept for the next match of this pattern. The watch counts for forms with callouts.
+/// `part`: the subject goes on behind these bytes, so the result is `PCRE2_ERROR_PARTIAL` if that
+/// may matter.
 fn exec(
     code: &Arc<Code>,
     subject: &[u8],
     o: &Options,
     check: bool,
-    short: bool,
+    short: Option<&mut Watch>,
+    part: bool,
 ) -> Result<Groups, c_int> {
     thread_local! {
         static SPARE: Cell<Option<Bench>> = const { Cell::new(None) };
@@ -933,9 +1120,12 @@ fn exec(
     if !check {
         flags |= sys::PCRE2_NO_UTF_CHECK;
     }
+    if part {
+        flags |= sys::PCRE2_PARTIAL_HARD;
+    }
     // A limit that was set once stays. So the limit of steps is set each time, and other limits
     // disable reuse.
-    let keeps = short && o.match_limit.is_some() && o.depth_limit.is_none();
+    let keeps = short.is_some() && o.match_limit.is_some() && o.depth_limit.is_none();
     let spare = if keeps { SPARE.take() } else { None };
     let bench = spare
         .filter(|b| Arc::ptr_eq(&b.code, code))
@@ -944,16 +1134,21 @@ fn exec(
     let (data, ctx) = (bench.data, bench.ctx);
     // SAFETY: match data and context are valid, made for this pattern, and unshared; the subject is
     // a slice with its length; the vector has `rc` pairs after a match. The UTF check is skipped
-    // only for valid UTF-8 from a character's first byte on (see `known_utf8`).
+    // only for valid UTF-8 from a character's first byte on (see `known_utf8`). The callout and its
+    // data are set for each match that has callouts.
     let found = unsafe {
-        let heap = if short {
-            SHORT_HEAP_LIMIT_KB
-        } else {
-            HEAP_LIMIT_KB
+        let heap = match short {
+            Some(_) => SHORT_HEAP_LIMIT_KB,
+            None => HEAP_LIMIT_KB,
         };
         sys::pcre2_set_heap_limit_8(ctx, heap);
         if code.calls_out {
-            pcre2_set_callout_8(ctx, Some(at_callout), ptr::null_mut());
+            match short {
+                Some(watch) => {
+                    pcre2_set_callout_8(ctx, Some(at_place), ptr::from_mut(watch).cast())
+                }
+                None => pcre2_set_callout_8(ctx, Some(at_callout), ptr::null_mut()),
+            };
         }
         if let Some(n) = o.match_limit {
             sys::pcre2_set_match_limit_8(ctx, n);
@@ -970,7 +1165,10 @@ fn exec(
             data,
             ctx,
         );
-        if rc > 0 {
+        if rc > 0 && part && sys::pcre2_get_startchar_8(data) >= subject.len() {
+            // It starts where nothing was seen.
+            Err(sys::PCRE2_ERROR_PARTIAL)
+        } else if rc > 0 {
             let v = sys::pcre2_get_ovector_pointer_8(data);
             let v = std::slice::from_raw_parts(v, 2 * rc as usize);
             // `\K` in a look-ahead can put a start after its end.
@@ -1021,7 +1219,7 @@ fn exec_within(
     bytes: &[u8],
     (at, end): (usize, usize),
     o: &mut Options,
-    short: bool,
+    short: Option<&mut Watch>,
 ) -> Result<Groups, c_int> {
     let offset = std::mem::replace(&mut o.offset, end);
     let mut buffer = [0; 4];
@@ -1029,7 +1227,7 @@ fn exec_within(
         .encode_utf8(&mut buffer)
         .as_bytes();
     let subject = [&bytes[..end], rest, &bytes[end..]].concat();
-    let found = exec(code, &subject, o, true, short);
+    let found = exec(code, &subject, o, true, short, false);
     o.offset = offset;
     let place = |p: usize| match p {
         p if p >= end + rest.len() => p - rest.len(),
@@ -1044,6 +1242,22 @@ fn exec_within(
 
 /// Minimum size of subjects that are remembered as valid UTF-8, in bytes.
 const REMEMBER_FROM: usize = 4096;
+/// Number of subjects that all threads remember together as valid UTF-8.
+const REMEMBERED: usize = 4;
+
+/// Subjects above [`LONG`] that are valid UTF-8, the last one first. They stay while they are
+/// here, so an address means the same subject.
+static VALID: Mutex<Vec<IoSlice>> = Mutex::new(Vec::new());
+
+fn is_slice(s: &IoSlice, bytes: &[u8]) -> bool {
+    let b = s.as_bytes();
+    b.as_ptr() == bytes.as_ptr() && b.len() == bytes.len()
+}
+
+/// Whether the subject with this data, which is longer than [`LONG`], was found to be valid UTF-8.
+fn is_remembered(bytes: &[u8]) -> bool {
+    VALID.lock().iter().any(|s| is_slice(s, bytes))
+}
 
 /// Whether `bytes`, the data of `subject`, are known to be UTF-8 with a character starting at
 /// `offset`, so that many matches in one long subject (`global`) check it once. The subject is kept
@@ -1055,16 +1269,27 @@ fn known_utf8(subject: Term, bytes: &[u8], offset: usize) -> bool {
     if bytes.len() < REMEMBER_FROM || bytes.get(offset).is_none_or(|b| b & 0xC0 == 0x80) {
         return false;
     }
-    LAST.with_borrow_mut(|last| {
-        let same = |s: &IoSlice| {
-            let b = s.as_bytes();
-            b.as_ptr() == bytes.as_ptr() && b.len() == bytes.len()
-        };
-        if last.as_ref().is_some_and(same) {
+    let slice = || {
+        IoSlice::of_binary(subject)
+            .filter(|s| is_slice(s, bytes) && std::str::from_utf8(s.as_bytes()).is_ok())
+    };
+    if bytes.len() > LONG {
+        if is_remembered(bytes) {
             return true;
         }
-        *last = IoSlice::of_binary(subject)
-            .filter(|s| same(s) && std::str::from_utf8(s.as_bytes()).is_ok());
+        let Some(new) = slice() else {
+            return false;
+        };
+        let mut valid = VALID.lock();
+        valid.truncate(REMEMBERED - 1);
+        valid.insert(0, new);
+        return true;
+    }
+    LAST.with_borrow_mut(|last| {
+        if last.as_ref().is_some_and(|s| is_slice(s, bytes)) {
+            return true;
+        }
+        *last = slice();
         last.is_some()
     })
 }
@@ -1096,9 +1321,51 @@ fn group_term(
     }
 }
 
-/// Maximum number of steps of a match on a dirty thread without callouts, which make it take twice
-/// as long. It is PCRE2's default limit, and takes a sixth of a second.
-const STEPS_WITHOUT_CALLOUTS: u32 = 10_000_000;
+/// Maximum number of bytes for a match without a watch on a scheduler. A longer one goes by the
+/// clock, too, for which it has a callout at each place where a match may start: that takes some
+/// nanoseconds.
+const UNWATCHED: usize = 256;
+/// Steps of a match without a watch, by bytes of the subject, as there may be as many places to
+/// start at. A step takes some twenty nanoseconds.
+const UNWATCHED_STEPS: usize = 40_000;
+/// Steps of a match with a watch from one place in the subject, by bytes of it: between two steps,
+/// a match may go through all of it (`a*b`).
+const WATCHED_STEPS: usize = 4_000_000;
+/// Bounds of these numbers. A match that needs more starts over on a dirty thread: PCRE2 can't
+/// pause, and some patterns take as many steps as they get.
+const SHORT_STEPS: std::ops::RangeInclusive<usize> = 64..=20_000;
+
+/// Number of bytes that a match on a scheduler may see of a longer subject. Where that isn't
+/// enough, a dirty thread matches.
+const WINDOW: usize = 64 << 10;
+/// Maximum length of a subject, from where the match begins, that is seen whole on a scheduler.
+const LONG: usize = WINDOW + 2 * WINDOW_SLACK;
+/// Maximum number of bytes by which a window is shorter than [`WINDOW`].
+const WINDOW_SLACK: usize = 4096;
+
+/// Returns where a window into a subject ends, at most at `most`. A match can't tell the places
+/// around it from those around the end of the subject, so they are no newlines, and a character is
+/// whole. `None` if there is no such place nearby.
+fn window_end(bytes: &[u8], most: usize, utf: bool) -> Option<usize> {
+    let plain = |b: u8| (b' '..=b'~').contains(&b);
+    // First bytes of characters of UTF-8 that are no newlines.
+    let wide = |b: u8| utf && matches!(b, 0xC3..=0xE1 | 0xE3..=0xF4);
+    let first = |b: u8| plain(b) || wide(b);
+    let fits = |&end: &usize| {
+        let before = bytes[..end].iter().rposition(|b| b & 0xC0 != 0x80);
+        let before = before.filter(|&at| at + 4 >= end && (utf || at + 1 == end));
+        first(bytes[end]) && before.is_some_and(|at| first(bytes[at]))
+    };
+    let least = most.saturating_sub(WINDOW_SLACK.min(most / 2));
+    (least..=most).rev().find(fits)
+}
+
+/// Maximum number of steps of a match on a dirty thread from one place, by bytes of the subject,
+/// before it starts over with a callout before each item of the pattern. Those make it take twice
+/// as long.
+const UNTOLD_STEPS: usize = 4_000_000_000;
+/// Bounds of that number. The upper one is PCRE2's default limit, and takes a sixth of a second.
+const FEW_CALLOUTS: std::ops::RangeInclusive<usize> = 1_000..=10_000_000;
 
 /// Where a match runs.
 #[derive(Clone, Copy, PartialEq)]
@@ -1108,19 +1375,119 @@ enum At {
     DirtyThread,
 }
 
+/// A match of a pattern with a subject.
+struct Match<'a> {
+    code: &'a Arc<Code>,
+    bytes: &'a [u8],
+    /// The character that contains the offset.
+    within: Option<(usize, usize)>,
+    /// PCRE2 checks that the subject is UTF-8.
+    check: bool,
+}
+
+impl Match<'_> {
+    /// Returns the number of bytes from the offset on.
+    fn rest(&self, o: &Options) -> usize {
+        self.bytes.len().saturating_sub(o.offset)
+    }
+    fn exec(
+        &self,
+        form: &Arc<Code>,
+        o: &mut Options,
+        short: Option<&mut Watch>,
+    ) -> Result<Groups, c_int> {
+        match self.within {
+            Some(character) => exec_within(form, self.bytes, character, o, short),
+            None => exec(form, self.bytes, o, self.check, short, false),
+        }
+    }
+    /// Matches on a scheduler. `None`: that would take long.
+    fn here(&self, o: &mut Options) -> Option<Result<Groups, c_int>> {
+        let asked = o.match_limit;
+        let steps = |all: usize, bytes: usize| {
+            let n = (all / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32;
+            (n.min(asked.unwrap_or(n)), asked.is_none_or(|a| a > n))
+        };
+        let rest = self.rest(o);
+        if gc::stress() {
+            if gc::stress_roll(4) {
+                return None;
+            }
+            if gc::stress_roll(2) && rest > 8 {
+                return self.in_window(o, o.offset + rest / 2, steps(WATCHED_STEPS, rest).0);
+            }
+        }
+        if rest > LONG {
+            return self.in_window(o, o.offset + WINDOW, steps(WATCHED_STEPS, WINDOW).0);
+        }
+        if rest <= UNWATCHED {
+            let (limit, cut) = steps(UNWATCHED_STEPS, rest);
+            o.match_limit = Some(limit);
+            match self.exec(self.code, o, Some(&mut Watch::new())) {
+                Err(sys::PCRE2_ERROR_MATCHLIMIT) if cut => {}
+                Err(sys::PCRE2_ERROR_HEAPLIMIT) => return None,
+                result => return Some(result),
+            }
+        }
+        let (limit, cut) = steps(WATCHED_STEPS, rest);
+        o.match_limit = Some(limit);
+        match self.exec(self.code.watched()?, o, Some(&mut Watch::new())) {
+            Err(sys::PCRE2_ERROR_MATCHLIMIT) if cut => None,
+            Err(sys::PCRE2_ERROR_HEAPLIMIT | sys::PCRE2_ERROR_CALLOUT) => None,
+            result => Some(result),
+        }
+    }
+    /// Matches with the first part of a long subject, up to about `most`. `None` if that doesn't
+    /// decide the result.
+    fn in_window(&self, o: &mut Options, most: usize, steps: u32) -> Option<Result<Groups, c_int>> {
+        let checks = self.check && self.code.utf;
+        if checks || self.within.is_some() || o.run & sys::PCRE2_NOTEOL != 0 {
+            return None;
+        }
+        let end = window_end(self.bytes, most, self.code.utf).filter(|&end| end > o.offset)?;
+        o.match_limit = Some(steps);
+        let window = &self.bytes[..end];
+        let watch = &mut Watch::new();
+        exec(self.code.watched()?, window, o, false, Some(watch), true)
+            .ok()
+            .map(Ok)
+    }
+    /// Matches on a dirty thread.
+    fn to_the_end(&self, o: &mut Options) -> Result<Groups, c_int> {
+        if !ending::may_come() {
+            return self.exec(self.code, o, None);
+        }
+        let asked = o.match_limit;
+        let (few, most) = (FEW_CALLOUTS.start(), FEW_CALLOUTS.end());
+        let limit = (UNTOLD_STEPS / (self.rest(o) + 1)).clamp(*few, *most) as u32;
+        let cut = asked.map_or(limit < *most as u32, |n| n > limit);
+        if let Some(form) = self.code.watched() {
+            o.match_limit = Some(limit.min(asked.unwrap_or(limit)));
+            let found = self.exec(form, o, None);
+            o.match_limit = asked;
+            if !cut || !matches!(found, Err(sys::PCRE2_ERROR_MATCHLIMIT)) {
+                return found;
+            }
+        }
+        self.exec(&self.code.calling_out(), o, None)
+    }
+}
+
 fn run(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool) -> BifResult {
     run_at(cx, subject, pat, opts, first, At::Scheduler)
 }
 
 /// Returns the compiled form of the pattern of a match, or the result of the match if that is a
-/// fault of the pattern. Fails if the Erlang half of the module continues.
+/// fault of the pattern. Fails if the Erlang half of the module continues. `None`: compiling the
+/// pattern takes too long for a scheduler.
 fn to_run(
     cx: &mut Env,
     subject: Term,
     pat: Term,
     opts: Term,
     o: &Options,
-) -> Result<ControlFlow<Term, Arc<Code>>, Fail> {
+    place: At,
+) -> Result<ControlFlow<Term, Option<Arc<Code>>>, Fail> {
     let lists = o.capture.is_some_and(|(_, k)| k == am::LIST) && !o.global;
     let code = match pat.as_tuple() {
         Some(t) if t.len() == 5 => {
@@ -1135,7 +1502,11 @@ fn to_run(
                 let r = cx.tuple(&[opts, am::FALSE]);
                 return Err(continue_in(cx, grun(), &[subject, pat, r]));
             }
-            compiled_from(&bin, o.newline, o.bsr).ok_or(Fail::Badarg)?
+            match compiled_from(&bin, o.newline, o.bsr, place) {
+                Found::Nothing => return Err(Fail::Badarg),
+                Found::Long => None,
+                Found::Here(code) => Some(code),
+            }
         }
         _ => {
             if !pat.is_binary() && !pat.is_list() {
@@ -1144,9 +1515,15 @@ fn to_run(
             if o.unicode() && (!pat.is_binary() || !subject.is_binary() || lists) {
                 return Err(continue_in(cx, urun(), &[subject, pat, opts]));
             }
-            let text = iolist::to_vec(pat).map_err(|_| Fail::Badarg)?;
-            cx.bump(text.len() / 8 + 1);
+            let here = place == At::Scheduler;
+            let Some(text) = flat(pat, here)? else {
+                return Ok(ControlFlow::Continue(None));
+            };
             let src = o.source(text);
+            if here && compiles_long(&src) {
+                return Ok(ControlFlow::Continue(None));
+            }
+            cx.bump(src.text.len() / 8 + 1);
             let code = match compiled(&src) {
                 Ok(c) => c,
                 Err(f) if o.report_errors => {
@@ -1161,7 +1538,7 @@ fn to_run(
                 let r = cx.tuple(&[opts, Term::bool(o.compile_only), pat]);
                 return Err(continue_in(cx, grun(), &[subject, p, r]));
             }
-            code
+            Some(code)
         }
     };
     Ok(ControlFlow::Continue(code))
@@ -1214,23 +1591,36 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
     let Some(mut o) = options(opts) else {
         return Err(badopt(cx));
     };
-    let code = match to_run(cx, subject, pat, opts, &o)? {
-        ControlFlow::Continue(code) => code,
+    let here = place == At::Scheduler;
+    let leave = |cx: &mut Env| {
+        let args = [subject, pat, opts, Term::bool(first)];
+        Err(continue_at(cx, purlin(), re_long(), &args))
+    };
+    let code = match to_run(cx, subject, pat, opts, &o, place)? {
+        ControlFlow::Continue(Some(code)) => code,
+        ControlFlow::Continue(None) => return leave(cx),
         ControlFlow::Break(result) => return Ok(result),
     };
     let (want, kind) = wanted(&code, o.capture).ok_or(Fail::Badarg)?;
     let owned;
     let bytes: &[u8] = match subject.as_bits().and_then(|b| b.as_bytes()) {
         Some(b) => b,
-        None => {
-            owned = iolist::to_vec(subject).map_err(|_| Fail::Badarg)?;
-            &owned
-        }
+        None => match flat(subject, here)? {
+            Some(bytes) => {
+                owned = bytes;
+                &owned
+            }
+            None => return leave(cx),
+        },
     };
-    let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
+    let remembers = code.unicode && (!first || bytes.len() > LONG);
+    if here && code.utf && bytes.len() > LONG_CHECK && !(remembers && is_remembered(bytes)) {
+        return leave(cx);
+    }
+    let known = remembers && known_utf8(subject, bytes, o.offset);
     // PCRE2 only looks at data after the offset; PCRE looks at all of it.
     let before = bytes.get(..o.offset).unwrap_or_default();
-    let looks_at_all = !release::has(PATTERNS_OF_PCRE2);
+    let looks_at_all = !known && !release::has(PATTERNS_OF_PCRE2);
     if looks_at_all && first && code.unicode && std::str::from_utf8(before).is_err() {
         return fails_within(bytes);
     }
@@ -1240,40 +1630,28 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         true => within_character(bytes, o.offset),
         false => None,
     };
-    let asked = o.match_limit;
-    let short = short_steps(bytes.len().saturating_sub(o.offset));
-    let cut = place == At::Scheduler && asked.is_none_or(|n| n > short);
-    if cut {
-        o.match_limit = Some(short);
-    }
-    let attempt = |code: &Arc<Code>, o: &mut Options| match within {
-        Some(character) => exec_within(code, bytes, character, o, cut),
-        None => exec(code, bytes, o, check, cut),
+    let this = Match {
+        code: &code,
+        bytes,
+        within,
+        check: !known,
     };
-    // A match with more steps starts over.
-    let without = STEPS_WITHOUT_CALLOUTS;
-    let may_be_for_nobody = !cut && ending::may_come() && asked.is_some_and(|n| n > without);
-    if may_be_for_nobody {
-        o.match_limit = Some(without);
-    }
-    let mut found = attempt(&code, &mut o);
-    if may_be_for_nobody && matches!(found, Err(sys::PCRE2_ERROR_MATCHLIMIT)) {
-        o.match_limit = asked;
-        found = attempt(&code.calling_out(), &mut o);
-    }
+    let found = match place {
+        At::Scheduler => this.here(&mut o),
+        At::DirtyThread => Some(this.to_the_end(&mut o)),
+    };
+    let Some(found) = found else {
+        cx.bump(SHORT_REDUCTIONS);
+        return leave(cx);
+    };
     // Data after the match was not looked at, unless it was checked.
     let seen = match &found {
-        Ok(g) if !(check && code.utf) => g.first().copied().flatten().map_or(0, |whole| whole.1),
+        Ok(g) if known || !code.utf => g.first().copied().flatten().map_or(0, |whole| whole.1),
         _ => bytes.len(),
     };
     cx.bump(seen.saturating_sub(o.offset) / 64 + 10);
     let found = match found {
         Ok(g) => g,
-        Err(sys::PCRE2_ERROR_MATCHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if cut => {
-            cx.bump(SHORT_REDUCTIONS);
-            let args = [subject, pat, opts, Term::bool(first)];
-            return Err(continue_at(cx, purlin(), re_long(), &args));
-        }
         Err(e) => return no_match(cx, e, o.report_errors, bytes),
     };
     let Some(picked) = picked(found, want) else {
@@ -1322,7 +1700,9 @@ fn inspect_2(cx: &mut Env, [pat, what]: [Term; 2]) -> BifResult {
     if what != namelist() {
         return Err(Fail::Badarg);
     }
-    let code = compiled_from(&bin, 0, 0).ok_or(Fail::Badarg)?;
+    let Found::Here(code) = compiled_from(&bin, 0, 0, At::DirtyThread) else {
+        return Err(Fail::Badarg);
+    };
     let names: Vec<Term> = code.name_list().iter().map(|n| cx.binary(n)).collect();
     let l = cx.list(&names);
     Ok(cx.tuple(&[namelist(), l]))
@@ -1337,9 +1717,9 @@ fn version_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    Plain "re":"compile"/1 = compile_1;
-    Plain "re":"compile"/2 = compile_2;
-    Plain "re":"import"/1 = import_1 [since(28)];
+    Plain "re":"compile"/1 = compile_1 [long];
+    Plain "re":"compile"/2 = compile_2 [long];
+    Plain "re":"import"/1 = import_1 [since(28) long];
     Plain "re":"run"/2 = run_2;
     Plain "re":"run"/3 = run_3;
     Plain "re":"internal_run"/4 = internal_run_4;

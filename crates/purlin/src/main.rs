@@ -36,7 +36,14 @@ use failure::{Failure, USAGE, say};
 #[global_allocator]
 static ALLOCATOR: purlin_runtime::Counted = purlin_runtime::Counted;
 
+/// Minimum size of the main thread's stack, in bytes.
+const LEAST_STACK: usize = 64 << 10;
+
 fn main() -> ExitCode {
+    if purlin_runtime::stack_limit().is_some_and(|n| n < LEAST_STACK) {
+        say("purlin: the limit of the stack is too low: at least 64 kilobytes are needed");
+        return ExitCode::FAILURE;
+    }
     let argv: Vec<OsString> = std::env::args_os().collect();
     let ended = match build::own() {
         Some(program) => program.and_then(|files| build::run(files, &argv)),

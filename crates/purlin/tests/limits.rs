@@ -36,6 +36,9 @@ impl Ended {
             .unwrap_or_else(|| panic!("waits for ever: {told}"));
         assert!(!self.words.contains("panicked"), "{told}");
         assert!(!self.words.contains("a fault in itself"), "{told}");
+        for word in ["memory allocation of", "backtrace", "overflowed its stack"] {
+            assert!(!self.words.contains(word), "{told}");
+        }
         match status.success() {
             true => assert_eq!(self.output, OUTPUT, "{told}"),
             // The system kills a program that writes too large a file, as on stock.
@@ -130,7 +133,7 @@ const MB: u64 = 1 << 20;
 #[test]
 fn memory_that_can_be_written() {
     if there_is_erl() {
-        let values = [8, 16, 32, 48, 64, 200].map(|n| n * MB);
+        let values = [4, 8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 200].map(|n| n * MB);
         let least = sweep("RLIMIT_DATA", libc::RLIMIT_DATA, &values);
         assert!(least.is_some_and(|n| n <= 200 * MB), "{least:?}");
     }
@@ -139,7 +142,7 @@ fn memory_that_can_be_written() {
 #[test]
 fn addresses() {
     if there_is_erl() {
-        let values = [64, 256, 512, 1024, 4096, 8192].map(|n| n * MB);
+        let values = [100, 110, 120, 140, 160, 256, 512, 1024, 4096, 8192].map(|n| n * MB);
         let values = [&values[..], &[2 << 40]].concat();
         let least = sweep("RLIMIT_AS", libc::RLIMIT_AS, &values);
         assert!(least.is_some_and(|n| n <= 4096 * MB), "{least:?}");
@@ -158,7 +161,15 @@ fn descriptors() {
 #[test]
 fn stacks_and_files() {
     if there_is_erl() {
-        let values = [128 << 10, 256 << 10, MB, 8 * MB];
+        let values = [
+            32 << 10,
+            48 << 10,
+            64 << 10,
+            128 << 10,
+            256 << 10,
+            MB,
+            8 * MB,
+        ];
         assert!(sweep("RLIMIT_STACK", libc::RLIMIT_STACK, &values).is_some());
         let values = [0, 1000, 100_000, 10 * MB, 100 * MB];
         let least = sweep("RLIMIT_FSIZE", libc::RLIMIT_FSIZE, &values);

@@ -20,5 +20,6 @@ pub use purlin_kernel::{
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
 pub use purlin_term::counts::Counted;
+pub use purlin_term::sys::stack_limit;
 
 pub use start::start;

@@ -87,7 +87,7 @@ impl Fragment {
         // SAFETY: the layout has a size.
         let mem = unsafe { fence::allocate(Kind::Fragment, l) };
         if mem.is_null() {
-            std::alloc::handle_alloc_error(l);
+            crate::sys::out_of_memory("eheap_alloc", l.size(), "heap_frag");
         }
         if !fence::on() {
             crate::binary_blocks::in_large_pages(mem, l.size());

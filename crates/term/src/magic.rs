@@ -51,7 +51,7 @@ impl MagicRef {
         unsafe {
             let p = fence::allocate(Kind::Magic, l) as *mut MagicRef;
             if p.is_null() {
-                std::alloc::handle_alloc_error(l);
+                crate::sys::out_of_memory("sys_alloc", l.size(), "magic_ref");
             }
             p.write(MagicRef {
                 refc: AtomicU64::new(0),

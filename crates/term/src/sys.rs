@@ -125,6 +125,11 @@ pub fn file_limit() -> Option<usize> {
     limit(libc::RLIMIT_FSIZE as _)
 }
 
+/// Limit in bytes of the main thread's stack (`RLIMIT_STACK`), if there is one.
+pub fn stack_limit() -> Option<usize> {
+    limit(libc::RLIMIT_STACK as _)
+}
+
 fn limit(which: i32) -> Option<usize> {
     let mut all = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,

@@ -9,6 +9,7 @@ use crate::poll;
 use crate::port::settings::{Error, Options};
 use crate::port::{Base, Driver};
 use crate::posix::errno_atom;
+use purlin_term::counts::may_fail;
 use purlin_term::{NIL, am, atom};
 
 /// The name by which the driver is opened.
@@ -102,7 +103,7 @@ impl RamFile {
     }
     fn resize(&mut self, n: usize) -> Result<(), i32> {
         let more = n.saturating_sub(self.data.len());
-        self.data.try_reserve(more).map_err(|_| libc::ENOMEM)?;
+        may_fail(|| self.data.try_reserve(more)).map_err(|_| libc::ENOMEM)?;
         self.data.resize(n, 0);
         Ok(())
     }

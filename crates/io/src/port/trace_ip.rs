@@ -9,7 +9,6 @@ use super::settings::{Error, Options};
 use super::{Base, Driver, Reply};
 use crate::gather::Gather;
 use crate::poll;
-use crate::posix::errno_of;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -178,9 +177,8 @@ impl Driver for TraceIp {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, _: bool) {
         if id == self.id {
-            if let Err(e) = self.accept(base) {
-                return base.fail(errno_of(&e));
-            }
+            // A client that has gone meanwhile, or for whom there is no descriptor, is none.
+            let _ = self.accept(base);
             poll::want(self.id, true, false);
         } else if readable && let Some(c) = &mut self.client {
             // Nothing is expected from the client but the end of the connection.

@@ -151,7 +151,7 @@ fn fresh(words: usize) -> *mut Signal {
     // SAFETY: the layout has a size.
     let p = unsafe { fence::allocate(Kind::Signal, l) };
     if p.is_null() {
-        std::alloc::handle_alloc_error(l);
+        purlin_term::sys::out_of_memory("eheap_alloc", l.size(), "msg");
     }
     p as *mut Signal
 }

@@ -49,6 +49,7 @@ static HOOKS: OnceLock<Hooks> = OnceLock::new();
 pub(crate) fn begin(started: i64, hooks: Hooks) {
     STARTED.store(started, Ordering::Relaxed);
     let _ = HOOKS.set(hooks);
+    purlin_native::reschedule::stop_timing();
     ON.store(true, Ordering::Relaxed);
 }
 
