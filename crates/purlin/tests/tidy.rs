@@ -90,6 +90,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "fun",
             "refcount",
             "sys",
+            "small_blocks",
             "fence",
             "node",
             "record",

@@ -19,6 +19,6 @@ pub use purlin_kernel::{
     osenv, poll, posix, process, report, sched, signal, threads, timer, tracer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
-pub use purlin_term::counts::Counted;
+pub use purlin_term::small_blocks::Counted;
 
 pub use start::start;

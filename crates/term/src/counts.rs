@@ -1,7 +1,6 @@
 //! Counts of frequent events in the whole runtime: each of the threads that cause most of them
 //! counts for itself, on cache lines of its own, and a reader adds up.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +16,7 @@ pub struct Counts {
     /// Counted binaries, and their capacity in bytes.
     pub binaries: AtomicUsize,
     pub binary_bytes: AtomicUsize,
-    /// Blocks that Rust code has from the C library.
+    /// Blocks that Rust code has from the allocator ([`crate::small_blocks`]).
     pub blocks: AtomicUsize,
 }
 
@@ -79,44 +78,4 @@ pub fn sum(of: impl Fn(&Counts) -> &AtomicUsize) -> usize {
     let all = ALL.iter().map(|c| of(c).load(Ordering::Relaxed));
     let n = all.fold(0, usize::wrapping_add);
     if n > isize::MAX as usize { 0 } else { n }
-}
-
-/// The C library's allocator, which also counts the blocks that it has handed out.
-pub struct Counted;
-
-// Never inlined: from another crate, thread-local data is reached by a call.
-//
-// SAFETY: all calls go to the system allocator, which keeps the contract; counting allocates
-// nothing.
-unsafe impl GlobalAlloc for Counted {
-    #[inline(never)]
-    unsafe fn alloc(&self, l: Layout) -> *mut u8 {
-        // SAFETY: by the contract of `GlobalAlloc`.
-        unsafe { counted(System.alloc(l)) }
-    }
-    #[inline(never)]
-    unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 {
-        // SAFETY: by the contract of `GlobalAlloc`.
-        unsafe { counted(System.alloc_zeroed(l)) }
-    }
-    #[inline(never)]
-    unsafe fn dealloc(&self, p: *mut u8, l: Layout) {
-        add(|c| &c.blocks, usize::MAX);
-        // SAFETY: by the contract of `GlobalAlloc`.
-        unsafe {
-            System.dealloc(p, l);
-        }
-    }
-    unsafe fn realloc(&self, p: *mut u8, l: Layout, size: usize) -> *mut u8 {
-        // SAFETY: by the contract of `GlobalAlloc`.
-        unsafe { System.realloc(p, l, size) }
-    }
-}
-
-#[inline]
-fn counted(p: *mut u8) -> *mut u8 {
-    if !p.is_null() {
-        add(|c| &c.blocks, 1);
-    }
-    p
 }

@@ -51,6 +51,7 @@ pub mod retaining_paths;
 pub mod say;
 pub mod sent_terms;
 mod short_bytes;
+pub mod small_blocks;
 mod stress;
 pub mod sync;
 pub mod sys;
