@@ -12,7 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
-use purlin_term::counts::may_fail;
+use purlin_term::refusal::may_fail;
 use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
@@ -20,6 +20,7 @@ use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, ending};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 lazy_atoms! {
     bm = "bm";
@@ -52,6 +53,9 @@ struct Few<'a> {
     groups: SmallVec<[(u8, u8); 8]>,
     /// For each byte one more than the number of its group, or 0.
     group_of: [u8; 256],
+    /// What searches of [`FEW_BELOW_BYTES`] and more use, built by the first of them. Programs also
+    /// compile patterns for a single short search: `string:trim/1` does.
+    automaton: OnceLock<Option<Box<AhoCorasick>>>,
 }
 
 /// Minimum length of a word for which several words get no automaton, and the number of words up to
@@ -59,8 +63,8 @@ struct Few<'a> {
 const LONG_BYTES: usize = 256;
 const MOST_LONG: usize = 64;
 
-/// Limits up to which several words are [`Few`]: number of words, bytes of each, and bytes to
-/// search.
+/// Limits up to which several words are [`Few`]: number of words and bytes of each; and the bytes
+/// to search from which they use an automaton.
 const FEW_WORDS: usize = 64;
 const FEW_BYTES: usize = 16;
 const FEW_BELOW_BYTES: usize = 16 * 1024;
@@ -73,6 +77,7 @@ impl<'a> Few<'a> {
             words,
             groups: SmallVec::new(),
             group_of: [0; 256],
+            automaton: OnceLock::new(),
         };
         for (k, w) in f.words.iter().enumerate() {
             let Some(&first) = w.first() else { continue };
@@ -103,6 +108,12 @@ impl<'a> Few<'a> {
     }
     /// As [`Pattern::find`].
     fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
+        if hay.len().saturating_sub(from) >= FEW_BELOW_BYTES {
+            let built = || automaton(&self.words, hay.len()).map(Box::new);
+            if let Some(a) = self.automaton.get_or_init(built) {
+                return find_by(a, hay, from);
+            }
+        }
         let mut at = from;
         loop {
             at += self.start(hay.get(at..)?)?;
@@ -144,6 +155,7 @@ impl<'a> Pattern<'a> {
                 words: f.words.into_iter().map(|w| w.into_owned().into()).collect(),
                 groups: f.groups,
                 group_of: f.group_of,
+                automaton: f.automaton,
             }),
             Pattern::Many(a) => Pattern::Many(a),
             Pattern::Long(v) => Pattern::Long(v.into_iter().map(|f| f.into_owned()).collect()),
@@ -158,9 +170,7 @@ impl<'a> Pattern<'a> {
                 .map(|i| (from + i, f.needle().len())),
             Pattern::Plain(w) => memmem::find(hay.get(from..)?, w).map(|i| (from + i, w.len())),
             Pattern::Few(f) => f.find(hay, from),
-            Pattern::Many(a) => a
-                .find(aho_corasick::Input::new(hay).range(from..))
-                .map(|m| (m.start(), m.end() - m.start())),
+            Pattern::Many(a) => find_by(a, hay, from),
             Pattern::Long(v) => {
                 next.resize(v.len(), 0);
                 for (f, at) in v.iter().zip(next.iter_mut()) {
@@ -232,10 +242,7 @@ fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
     match words.len() {
         0 => None,
         1 => words.pop().map(|w| Pattern::one(w, hay)),
-        n if n <= FEW_WORDS
-            && hay < FEW_BELOW_BYTES
-            && words.iter().all(|w| w.len() <= FEW_BYTES) =>
-        {
+        n if n <= FEW_WORDS && words.iter().all(|w| w.len() <= FEW_BYTES) => {
             Some(Pattern::Few(Few::new(words)))
         }
         n if words.iter().any(|w| {
@@ -253,13 +260,23 @@ fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
             };
             Some(Pattern::Long(words.into_iter().map(finder).collect()))
         }
-        _ => AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind((hay < 16 * 1024).then_some(AhoCorasickKind::NoncontiguousNFA))
-            .build(words.iter().map(|w| &**w))
-            .ok()
-            .map(Pattern::Many),
+        _ => automaton(&words, hay).map(Pattern::Many),
     }
+}
+
+/// Builds an automaton that finds the earliest of the words, and of those the longest. `hay` is the
+/// number of bytes to search.
+fn automaton(words: &[Cow<[u8]>], hay: usize) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind((hay < 16 * 1024).then_some(AhoCorasickKind::NoncontiguousNFA))
+        .build(words)
+        .ok()
+}
+
+fn find_by(a: &AhoCorasick, hay: &[u8], from: usize) -> Option<(usize, usize)> {
+    let m = a.find(aho_corasick::Input::new(hay).range(from..))?;
+    Some((m.start(), m.end() - m.start()))
 }
 
 /// Calls `f` with the pattern `t`, which is compiled already, or is compiled now.

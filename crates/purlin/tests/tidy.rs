@@ -75,6 +75,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "say",
             "counts",
+            "refusal",
             "ending",
             "prefetch",
             "short_bytes",
@@ -90,6 +91,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "fun",
             "refcount",
             "sys",
+            "small_blocks",
             "fence",
             "node",
             "record",

@@ -19,7 +19,7 @@ pub use purlin_kernel::{
     osenv, poll, posix, process, report, sched, signal, threads, timer, tracer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
-pub use purlin_term::counts::Counted;
+pub use purlin_term::small_blocks::Counted;
 pub use purlin_term::sys::stack_limit;
 
 pub use start::start;

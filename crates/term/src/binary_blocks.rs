@@ -7,11 +7,14 @@
 //! request takes a kept block that is up to an eighth larger, and a block that shrinks by less than
 //! that stays as it is: the C library knows its size.
 //!
+//! Small blocks come from the allocator of the program ([`crate::small_blocks`]).
+//!
 //! With a fence ([`crate::fence`]) all blocks come from there, and in stress mode nothing is kept.
 
 use crate::counts;
 use crate::fence::{self, Kind};
 use crate::pressure::{gives_back, is_crowded, note_allocation};
+use crate::small_blocks::LARGEST as SMALL;
 use crate::stress::stress;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -88,6 +91,10 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
         // SAFETY: the layout of a counted binary has a size.
         return unsafe { fence::allocate(Kind::Binary, l) };
     }
+    if l.size() <= SMALL {
+        // SAFETY: the layout of a counted binary has a size.
+        return unsafe { std::alloc::alloc(l) };
+    }
     // Its head needs no more alignment than the C library gives to any block.
     debug_assert!(l.align() <= 8);
     if l.size() >= *SIZES.start() {
@@ -127,6 +134,9 @@ pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
         if fence::on() {
             return fence::deallocate(p, l);
         }
+        if l.size() <= SMALL {
+            return std::alloc::dealloc(p, l);
+        }
         if SIZES.contains(&l.size()) && keep(p) {
             return;
         }
@@ -143,8 +153,14 @@ pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
 /// result.
 pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8 {
     let large = SIZES.contains(&bytes);
-    // SAFETY: by the contract; without a fence the block is the C library's.
+    // SAFETY: by the contract; without a fence a block that is not small is the C library's.
     unsafe {
+        if bytes <= SMALL && new <= SMALL {
+            return std::alloc::realloc(p, Layout::from_size_align_unchecked(bytes, 8), new);
+        }
+        if bytes <= SMALL || new <= SMALL {
+            return move_to(p, bytes, new);
+        }
         if large
             && let Some(there) = size_of_block(p)
             && (new..=new + slack(new)).contains(&there)
@@ -156,6 +172,26 @@ pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8
         }
         libc::realloc(p.cast(), new).cast()
     }
+}
+
+/// As [`reallocate`], between different kinds of blocks.
+///
+/// # Safety
+/// As for [`reallocate`].
+unsafe fn move_to(p: *mut u8, bytes: usize, new: usize) -> *mut u8 {
+    let layouts = [bytes, new].map(|n| Layout::from_size_align(n, 8));
+    let [Ok(old), Ok(new)] = layouts else {
+        return std::ptr::null_mut();
+    };
+    let q = allocate(new);
+    if !q.is_null() {
+        // SAFETY: both blocks have as many bytes, and the first is given up.
+        unsafe {
+            q.copy_from_nonoverlapping(p, old.size().min(new.size()));
+            deallocate(p, old);
+        }
+    }
+    q
 }
 
 /// Takes a kept block of `bytes` bytes or a little more; its contents count as uninitialised.

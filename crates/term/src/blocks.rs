@@ -419,7 +419,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         }
         let l = layout(words);
         // SAFETY: the layout has a size.
-        let p = unsafe { counts::alloc_or_null(l) };
+        let p = unsafe { crate::refusal::alloc_or_null(l) };
         if p.is_null() {
             sys::out_of_memory("eheap_alloc", words * 8, "heap");
         }

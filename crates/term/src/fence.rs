@@ -307,7 +307,7 @@ pub unsafe fn allocate(kind: Kind, l: Layout) -> *mut u8 {
         return p;
     }
     // SAFETY: by the contract, the layout has a size.
-    unsafe { crate::counts::alloc_or_null(l) }
+    unsafe { crate::refusal::alloc_or_null(l) }
 }
 
 /// Frees memory that [`allocate`] returned.

@@ -1,14 +1,14 @@
 //! Resident memory: what the runtime accounts for, compared with the figures of the system.
 //!
 //! The system reports for each mapping how much of it is resident. Mappings are the program and its
-//! libraries, stacks of threads, areas that the runtime has reserved, what the C library's
-//! allocator has obtained for small blocks, and large blocks, which are all the rest. For each of
+//! libraries, stacks of threads, areas that the runtime has reserved (one of them for small
+//! blocks), what the C library's allocator has obtained, and large blocks, which are all the rest. For each of
 //! these, the runtime or the allocator counts for itself what is in use.
 
 use crate::code;
 use crate::json::Json;
 use crate::process;
-use purlin_term::{blocks, region, sys};
+use purlin_term::{blocks, region, small_blocks, sys};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -150,7 +150,8 @@ pub fn rows() -> Option<Vec<Row>> {
     let all = mappings();
     let allocator = allocator().filter(|_| !all.is_empty())?;
     let Allocator { small, mapped, .. } = allocator;
-    let areas = sys::areas();
+    let mut areas = sys::areas();
+    areas.extend(small_blocks::area());
     let sum_of = |what: &str, and: fn(&Mapping) -> bool| -> usize {
         let these = all.iter().enumerate().filter(|(i, m)| {
             let below = i.checked_sub(1).map(|b| &all[b]);
@@ -178,6 +179,7 @@ pub fn rows() -> Option<Vec<Row>> {
         "region_table",
         "regions",
         "code",
+        "small_blocks",
     ]
     .map(in_area);
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
@@ -189,7 +191,10 @@ pub fn rows() -> Option<Vec<Row>> {
     let found = sum("allocator");
     let joined = joined_arenas(allocator, found, large, sum_of("blocks", may_hold_arena));
     let (arenas, rest) = (found + joined, large - joined);
-    let unused = arenas.saturating_sub(small);
+    // Blocks of spans are small, those of the C library may be of any size.
+    let in_spans = small_blocks::usage().used.min(reserved[6]);
+    let small = small.min(arenas) + in_spans;
+    let unused = (arenas + reserved[6]).saturating_sub(small);
     let rows = [
         ("program_and_libraries", program, program),
         ("stacks", stacks, stacks),
@@ -201,7 +206,7 @@ pub fn rows() -> Option<Vec<Row>> {
             reserved[4],
         ),
         ("code", code::memory::bytes(), reserved[5]),
-        ("small_blocks", small.min(arenas), arenas - unused),
+        ("small_blocks", small, arenas + reserved[6] - unused),
         ("unused_in_allocator", unused, unused),
         ("large_heaps", heaps, blocks - large),
         // Only the touched part of an allocation takes memory.

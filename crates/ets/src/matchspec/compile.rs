@@ -1,12 +1,15 @@
 //! Compiles a specification to a [`Program`], or finds its errors.
 
 use super::functions::Function;
-use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, bindings, variable, whole};
+use super::{
+    Action, Code, Dialect, Op, Ops, Place, Program, Test, WHOLE, bindings, variable, whole,
+};
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, PREFIXES_OF_ARGUMENTS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
+use smallvec::{SmallVec, smallvec};
 
 /// One clause of a specification.
 #[derive(Clone, Copy)]
@@ -16,10 +19,13 @@ pub struct Clause {
     pub body: Term,
 }
 
+/// The clauses of a specification.
+pub(crate) type Clauses = SmallVec<[Clause; 1]>;
+
 /// A program, and the clauses it was made of.
 pub struct Compiled {
     pub program: Program,
-    pub clauses: Vec<Clause>,
+    pub clauses: Clauses,
 }
 
 /// Compiles a specification. `None` if it is invalid.
@@ -47,8 +53,8 @@ struct Compiler {
     constants: Fragment,
     // State of the present clause:
     guard: bool,
-    bound: Vec<u32>,
-    ops: Vec<Op>,
+    bound: SmallVec<[u32; 8]>,
+    ops: Ops,
     builds: bool,
     /// Whether operands are processed from last to first, as in stock, which shows in the order of
     /// errors. The resulting code is useless.
@@ -69,6 +75,11 @@ enum Work {
         jumps: usize,
     },
 }
+
+type Works = SmallVec<[Work; 8]>;
+
+/// Parts of a head that are still to be looked at.
+type Todo = SmallVec<[(Term, Place); 16]>;
 
 fn show(t: Term) -> String {
     format_term(t, Style::Display, 100_000)
@@ -92,8 +103,8 @@ impl Compiler {
             errors: Vec::new(),
             constants: Fragment::new(),
             guard: false,
-            bound: Vec::new(),
-            ops: Vec::new(),
+            bound: SmallVec::new(),
+            ops: SmallVec::new(),
             builds: false,
             backwards: false,
         }
@@ -104,16 +115,19 @@ impl Compiler {
     }
 
     /// Splits the specification into clauses.
-    fn clauses(&mut self, spec: Term) -> Option<Vec<Clause>> {
+    fn clauses(&mut self, spec: Term) -> Option<Clauses> {
         if !spec.is_list_ptr() {
             self.error("Match programs are not in a list.");
             return None;
         }
-        let Some(items) = spec.list_to_vec() else {
+        let mut items: SmallVec<[Term; 4]> = SmallVec::new();
+        let mut it = spec.list_iter();
+        items.extend(it.by_ref());
+        if !it.tail().is_nil() {
             self.error("Match programs are not in a proper list.");
             return None;
-        };
-        let mut out = Vec::with_capacity(items.len());
+        }
+        let mut out = SmallVec::with_capacity(items.len());
         for t in items {
             let Some(&[head, guard, body]) = t.as_tuple() else {
                 self.error("Match program part is not a tuple of arity 3.");
@@ -137,7 +151,7 @@ impl Compiler {
 
     fn program(&mut self, clauses: &[Clause]) -> Program {
         let mut p = Program {
-            clauses: Vec::with_capacity(clauses.len()),
+            clauses: SmallVec::with_capacity(clauses.len()),
             slots: 1,
             vars: 0,
             constants: Fragment::new(),
@@ -162,9 +176,9 @@ impl Compiler {
         let single = c.head == am::UNDERSCORE || variable(c.head).is_some();
         let mut code = Code {
             tests,
-            guard: Vec::new(),
-            body: Vec::new(),
-            bound: Vec::new(),
+            guard: SmallVec::new(),
+            body: SmallVec::new(),
+            bound: SmallVec::new(),
             guard_builds: false,
             single,
         };
@@ -192,17 +206,17 @@ impl Compiler {
 
     /// The tests of a head, and the number of slots they need. Arguments of a traced call are
     /// matched as a tuple.
-    fn head(&mut self, head: Term) -> (Vec<Test>, usize) {
-        let mut tests = Vec::new();
-        let mut seen = vec![false; self.bound.len()];
+    fn head(&mut self, head: Term) -> (SmallVec<[Test; 8]>, usize) {
+        let mut tests = SmallVec::new();
+        let mut seen: SmallVec<[bool; 16]> = smallvec![false; self.bound.len()];
         let mut slots = 1u32;
         let root = Place {
             slot: 0,
             word: WHOLE,
         };
-        let mut todo: Vec<(Term, Place)> = Vec::new();
+        let mut todo: Todo = SmallVec::new();
         if self.dialect == Dialect::Trace && head.is_list() {
-            let args: Vec<Term> = head.list_iter().collect();
+            let args: SmallVec<[Term; 8]> = head.list_iter().collect();
             let (at, arity, to) = (root, args.len(), slots);
             tests.push(match is_prefix(head) {
                 true => Test::Prefix { at, arity, to },
@@ -287,12 +301,12 @@ impl Compiler {
     }
 
     /// Code for the expressions of a guard or body.
-    fn code(&mut self, list: Term, guard: bool) -> Vec<Op> {
+    fn code(&mut self, list: Term, guard: bool) -> Ops {
         self.guard = guard;
-        self.ops = Vec::new();
+        self.ops = SmallVec::new();
         if !list.is_list() {
             self.error("Match expression is not a list.");
-            return Vec::new();
+            return SmallVec::new();
         }
         let mut it = list.list_iter();
         for t in it.by_ref() {
@@ -312,9 +326,9 @@ impl Compiler {
     }
 
     fn expr(&mut self, t: Term) {
-        let mut work = vec![Work::Expr(t)];
+        let mut work: Works = smallvec![Work::Expr(t)];
         // Positions of branches that are still open.
-        let mut jumps: Vec<usize> = Vec::new();
+        let mut jumps: SmallVec<[usize; 4]> = SmallVec::new();
         while let Some(w) = work.pop() {
             match w {
                 Work::Expr(t) => self.term(t, &mut work),
@@ -387,7 +401,7 @@ impl Compiler {
     }
 
     /// Emits, or plans, the code of one term.
-    fn term(&mut self, t: Term, work: &mut Vec<Work>) {
+    fn term(&mut self, t: Term, work: &mut Works) {
         let here = self.ops.len();
         if let Some((h, tail)) = t.as_cons() {
             work.push(Work::Cons(here));
@@ -436,7 +450,7 @@ impl Compiler {
         }
     }
 
-    fn operands(&self, args: &[Term], work: &mut Vec<Work>) {
+    fn operands(&self, args: &[Term], work: &mut Works) {
         if self.backwards {
             work.extend(args.iter().map(|&x| Work::Expr(x)));
         } else {
@@ -451,7 +465,7 @@ impl Compiler {
     }
 
     /// A function call or special form.
-    fn call(&mut self, t: Term, f: Term, args: &[Term], work: &mut Vec<Work>) {
+    fn call(&mut self, t: Term, f: Term, args: &[Term], work: &mut Works) {
         let name = atom::name(f);
         let n = args.len();
         match name {
@@ -515,7 +529,7 @@ impl Compiler {
         }
     }
 
-    fn function(&mut self, name: &str, args: &[Term], work: &mut Vec<Work>) {
+    fn function(&mut self, name: &str, args: &[Term], work: &mut Works) {
         let n = args.len();
         let trace_only = match (name, n) {
             ("get_tcw", 0) => Some(Action::GetTcw),
@@ -547,7 +561,7 @@ impl Compiler {
         a: Action,
         arities: &[usize],
         args: &[Term],
-        work: &mut Vec<Work>,
+        work: &mut Works,
     ) {
         // Stock's messages name one of them differently.
         let said = if a == Action::SetSeqToken {
@@ -628,7 +642,7 @@ fn action(name: &str) -> Option<(Action, &'static [usize])> {
     })
 }
 
-fn push_elements(todo: &mut Vec<(Term, Place)>, e: &[Term], slot: u32) {
+fn push_elements(todo: &mut Todo, e: &[Term], slot: u32) {
     let at = |i: usize| Place {
         slot,
         word: i as u32 + 1,
@@ -637,9 +651,9 @@ fn push_elements(todo: &mut Vec<(Term, Place)>, e: &[Term], slot: u32) {
 }
 
 /// The numbers of the variables of a head, in order.
-fn variables(head: Term) -> Vec<u32> {
-    let mut out = Vec::new();
-    let mut todo = vec![head];
+fn variables(head: Term) -> SmallVec<[u32; 8]> {
+    let mut out = SmallVec::new();
+    let mut todo: SmallVec<[Term; 16]> = smallvec![head];
     while let Some(t) = todo.pop() {
         if let Some((h, tail)) = t.as_cons() {
             todo.push(tail);

@@ -6,6 +6,7 @@ use crate::cx::Cx;
 use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
+use smallvec::{SmallVec, smallvec};
 
 /// The term that a program is run against.
 #[derive(Clone, Copy)]
@@ -36,9 +37,9 @@ impl Host for NoHost {
 /// The working memory of programs, kept from one term to the next.
 #[derive(Default)]
 pub struct Runner {
-    slots: Vec<Term>,
-    vars: Vec<Term>,
-    stack: Vec<Term>,
+    slots: SmallVec<[Term; 8]>,
+    vars: SmallVec<[Term; 8]>,
+    stack: SmallVec<[Term; 8]>,
 }
 
 /// The value of an operation that fails in a body. In a guard, a failure is no match.
@@ -64,9 +65,9 @@ impl Runner {
     /// A runner for `p`.
     pub fn new(p: &Program) -> Runner {
         Runner {
-            slots: vec![NIL; p.slots],
-            vars: vec![NIL; p.vars],
-            stack: Vec::new(),
+            slots: smallvec![NIL; p.slots],
+            vars: smallvec![NIL; p.vars],
+            stack: SmallVec::new(),
         }
     }
 
@@ -113,70 +114,69 @@ impl Runner {
         self.code(cx, c, &c.body, s, false, !local, host)
     }
 
-    #[inline(always)]
-    fn at(&self, p: Place) -> Term {
-        let t = self.slots[p.slot as usize];
-        if p.word == WHOLE {
-            return t;
-        }
-        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and
-        // the term is in hand.
-        unsafe { *t.ptr().add(p.word as usize) }
-    }
-
     fn matches(&mut self, tests: &[Test]) -> bool {
+        let (slots, vars) = (&mut self.slots[..], &mut self.vars[..]);
+        let value = |slots: &[Term], p: Place| {
+            let t = slots[p.slot as usize];
+            if p.word == WHOLE {
+                return t;
+            }
+            // SAFETY: the slot was filled by a test that found a tuple or cons with such a word,
+            // and the term is in hand.
+            unsafe { *t.ptr().add(p.word as usize) }
+        };
         for t in tests {
             match *t {
                 Test::Tuple { at, arity, to } => {
-                    let t = self.at(at);
+                    let t = value(slots, at);
                     if t.as_tuple().map(|e| e.len()) != Some(arity) {
                         return false;
                     }
-                    self.slots[to as usize] = t;
+                    slots[to as usize] = t;
                 }
                 Test::Prefix { at, arity, to } => {
-                    let t = self.at(at);
+                    let t = value(slots, at);
                     if t.as_tuple().is_none_or(|e| e.len() < arity) {
                         return false;
                     }
-                    self.slots[to as usize] = t;
+                    slots[to as usize] = t;
                 }
                 Test::Cons { at, to } => {
-                    let t = self.at(at);
+                    let t = value(slots, at);
                     if !t.is_list_ptr() {
                         return false;
                     }
-                    self.slots[to as usize] = t;
+                    slots[to as usize] = t;
                 }
                 Test::Map { at, size, to } => {
-                    let t = self.at(at);
+                    let t = value(slots, at);
                     if t.map_size().is_none_or(|n| n < size) {
                         return false;
                     }
-                    self.slots[to as usize] = t;
+                    slots[to as usize] = t;
                 }
-                Test::Key { map: m, key, to } => match map::get(self.slots[m as usize], key) {
-                    Some(v) => self.slots[to as usize] = v,
+                Test::Key { map: m, key, to } => match map::get(slots[m as usize], key) {
+                    Some(v) => slots[to as usize] = v,
                     None => return false,
                 },
-                Test::Bind { at, var } => self.vars[var as usize] = self.at(at),
+                Test::Bind { at, var } => vars[var as usize] = value(slots, at),
                 Test::Same { at, var } => {
-                    if !compare::eq_exact(self.at(at), self.vars[var as usize]) {
+                    if !compare::eq_exact(value(slots, at), vars[var as usize]) {
                         return false;
                     }
                 }
                 Test::Immed { at, is } => {
-                    if self.at(at) != is {
+                    if value(slots, at) != is {
                         return false;
                     }
                 }
                 Test::Equal { at, to } => {
-                    if !compare::eq_exact(self.at(at), to) {
+                    if !compare::eq_exact(value(slots, at), to) {
                         return false;
                     }
                 }
                 Test::Float { at, bits } => {
-                    if self.at(at).as_float().map(f64::to_bits) != Some(bits) {
+                    if value(slots, at).as_float().map(f64::to_bits) != Some(bits) {
                         return false;
                     }
                 }

@@ -136,6 +136,9 @@ pub(super) enum Op {
     Result,
 }
 
+/// The code of a guard or body.
+pub(super) type Ops = SmallVec<[Op; 4]>;
+
 /// The services of the runtime that bodies for tracing may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -161,8 +164,11 @@ pub enum Action {
 }
 
 /// A compiled specification. Its constants lie in a fragment of its own.
+///
+/// Tables are often asked with specifications that were made for the question. So short ones are
+/// compiled without an allocation for each of their parts.
 pub struct Program {
-    pub(super) clauses: Vec<Code>,
+    pub(super) clauses: SmallVec<[Code; 1]>,
     slots: usize,
     vars: usize,
     constants: Fragment,
@@ -189,11 +195,11 @@ impl Program {
 
 /// A compiled clause.
 pub(super) struct Code {
-    tests: Vec<Test>,
-    guard: Vec<Op>,
-    body: Vec<Op>,
+    tests: SmallVec<[Test; 8]>,
+    guard: Ops,
+    body: Ops,
     /// Variables of the head, by number.
-    bound: Vec<u32>,
+    bound: SmallVec<[u32; 8]>,
     /// Whether the guard makes terms. Then what it takes of the subject must be copied first.
     guard_builds: bool,
     /// Whether the head is one variable or `_`.

@@ -60,7 +60,7 @@ pub fn specification(m: &MagicRef) -> Option<&Program> {
 enum Keys {
     All,
     /// Only those with these keys, in this order, no two the same.
-    These(Vec<Term>),
+    These(SmallVec<[Term; 4]>),
     /// Only those from the first key that the first pattern matches to the last key that the second
     /// matches (ordered tables).
     Span(Term, Term),
@@ -101,14 +101,17 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     let within = extremes(&keys).filter(|_| ordered);
     let mut different = distinct(&keys, ordered);
     if let Some((least, most)) = within {
-        different.retain(|&k| compare::cmp(k, least).is_ge() && compare::cmp(k, most).is_le());
+        different.retain(|&mut k| compare::cmp(k, least).is_ge() && compare::cmp(k, most).is_le());
     }
     Keys::These(different)
 }
 
 /// The keys without repetitions, in the order of their first occurrences. In an `ordered` table,
 /// keys that compare equal are the same.
-fn distinct(keys: &[Term], ordered: bool) -> Vec<Term> {
+fn distinct(keys: &[Term], ordered: bool) -> SmallVec<[Term; 4]> {
+    if keys.len() <= 1 {
+        return keys.into();
+    }
     let compare = |a: Term, b: Term| match ordered {
         true => compare::cmp(a, b),
         false => compare::cmp_exact(a, b),
@@ -125,7 +128,7 @@ fn distinct(keys: &[Term], ordered: bool) -> Vec<Term> {
 fn span(patterns: &[Term]) -> Keys {
     match extremes(patterns) {
         Some((least, most)) => Keys::Span(least, most),
-        None => Keys::These(Vec::new()),
+        None => Keys::These(SmallVec::new()),
     }
 }
 

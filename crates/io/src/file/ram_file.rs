@@ -9,7 +9,7 @@ use crate::poll;
 use crate::port::settings::{Error, Options};
 use crate::port::{Base, Driver};
 use crate::posix::errno_atom;
-use purlin_term::counts::may_fail;
+use purlin_term::refusal::may_fail;
 use purlin_term::{NIL, am, atom};
 
 /// The name by which the driver is opened.

@@ -674,8 +674,7 @@ impl std::ops::DerefMut for Ext {
     }
 }
 
-// A million tasks have a million of these. With the C library's overhead they are a multiple of 16
-// bytes.
+// A million tasks have a million of these, in blocks of a multiple of 16 bytes.
 const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {

@@ -510,6 +510,7 @@ fn give_back() {
         purlin_term::binary_blocks::release_unused();
     }
     crate::message::blocks::clear();
+    purlin_term::small_blocks::trim();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: may be called at any time.
     unsafe {

@@ -107,8 +107,9 @@ fn serve() {
             memory::give_back_at_once();
         }
         let waiting = compact_all(&mut cx, &mut seen);
-        let kept =
-            purlin_term::blocks::release_unused() | purlin_term::binary_blocks::release_unused();
+        let kept = purlin_term::blocks::release_unused()
+            | purlin_term::binary_blocks::release_unused()
+            | purlin_term::small_blocks::release_unused();
         let left = give_back(&mut seen, quiet) | kept;
         follow_processors(&mut seen);
         follow_memory(&mut seen);
@@ -191,14 +192,15 @@ fn give_back(seen: &mut Seen, quiet: bool) -> bool {
     more
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
     crate::message::blocks::clear();
+    purlin_term::small_blocks::trim();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: may be called at any time.
-    unsafe { libc::malloc_trim(0) };
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn trim() {}
 
 fn follow_processors(seen: &mut Seen) {
     if CHOSEN.load(Ordering::Relaxed) {

@@ -99,7 +99,7 @@ pub(super) fn room_for(used: usize) -> usize {
 pub(super) const BINARIES_IN_SHORT: usize = 4 << 20;
 
 /// Words of the largest heap that keeps its size while its process runs.
-pub(super) const STAY_WORDS: usize = 1 << 16;
+pub(super) const STAY_WORDS: usize = 80_000;
 /// Words of the smallest heap that does so after a minor collection that promoted most of it:
 /// smaller ones are refilled at little cost.
 pub(super) const STAY_ABOVE: usize = 20_000;
@@ -148,10 +148,13 @@ pub(super) fn kept_empty_words(serves: bool, crowded: bool) -> usize {
     }
 }
 
+/// Young blocks of fewer words grow because too much of them survives.
+const FILLED_WORDS: usize = 1 << 16;
+
 /// Whether a young block of `size` words is to be larger the next time, when `survived` of its
-/// `fresh` words did: a third lives only if a block is filled too soon.
+/// `fresh` words did: a quarter lives only if a block is filled too soon.
 pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> bool {
-    size < KEPT_WORDS && fresh > size / 2 && survived > fresh / 3
+    size < FILLED_WORDS && fresh > size / 2 && survived > fresh / 4
 }
 
 /// Whether a young block of `size` words, which a process has filled without waiting since its last

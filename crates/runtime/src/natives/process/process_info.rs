@@ -25,6 +25,7 @@ use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
 };
+use purlin_term::small_blocks::block_bytes;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unassigned_ids};
 use std::sync::atomic::Ordering;
 
@@ -153,28 +154,19 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
     to.list(&v)
 }
 
-/// Size of the block for that many bytes, including what the C library adds.
-fn in_block(bytes: usize) -> usize {
-    if bytes == 0 {
-        0
-    } else {
-        (bytes + 8).next_multiple_of(16)
-    }
-}
-
 /// Bytes of the process: its cell and what belongs to it. Shared regions and refc binaries do not
 /// count.
 pub fn memory(cx: &mut Cx) -> usize {
     let mut n = process::table::BYTES_EACH;
     if !cx.heap.inline_block {
-        n += in_block(cx.heap.block_words() * 8);
+        n += block_bytes(cx.heap.block_words() * 8);
     }
     // The unused end of a mapped block takes no memory.
     let old = match cx.heap.old_block_words() {
         n if purlin_term::gc::is_mapped(n) => cx.heap.old_words(),
         n => n,
     };
-    n += in_block(old * 8);
+    n += block_bytes(old * 8);
     n += cx
         .heap
         .frags
@@ -183,14 +175,14 @@ pub fn memory(cx: &mut Cx) -> usize {
         .sum::<usize>();
     let p = cx.process();
     if p.has_boxed_heap() {
-        n += in_block(size_of::<purlin_term::heap::Heap>());
+        n += block_bytes(size_of::<purlin_term::heap::Heap>());
     }
     // SAFETY: owned by this thread.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
         n += size_of::<crate::message::mailbox::Mailbox>() + m.bytes();
     }
     if let Some(e) = p.ext() {
-        n += in_block(e.bytes());
+        n += block_bytes(e.bytes());
     }
     n
 }

@@ -1,14 +1,14 @@
 //! Memory usage: the figures behind `erlang:memory/0,1` and `system_info({allocator, _})`.
 //!
 //! Stock's allocators are reported as far as this runtime has the kind of memory: heaps of
-//! processes, binaries, tables, literals (regions), and everything else under `ll_alloc`. The
-//! memory that native code allocates is asked of the C library. The functions of `erlang` and
+//! processes, binaries, tables, literals (regions), and everything else under `ll_alloc`. Large
+//! blocks, and those of native code, are the C library's, which reports them. The functions of `erlang` and
 //! `erts_internal` that assemble the answers expect one message from each thread with allocators of
 //! its own; here a single message carries everything.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms, process, signal, timer};
-use purlin_term::{Alloc, NIL, Term, am, atom, bin, blocks, counts, gc, region};
+use purlin_term::{Alloc, NIL, Term, am, atom, bin, blocks, counts, gc, region, small_blocks};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 lazy_atoms! {
@@ -116,12 +116,12 @@ fn code_bytes() -> usize {
         + code::compiled::compiler().map_or(0, |c| c.bytes())
 }
 
-/// Bytes allocated from the C library.
+/// Bytes allocated from the C library, and in small blocks.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocated() -> usize {
     // SAFETY: takes no arguments and returns a plain structure.
     let i = unsafe { libc::mallinfo2() };
-    i.uordblks + i.hblkhd
+    i.uordblks + i.hblkhd + small_blocks::usage().used
 }
 /// Other C libraries do not report it, so this counts what the runtime knows of.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -168,15 +168,17 @@ struct InUse {
     taken: usize,
 }
 
-/// Bytes of free blocks that the C library holds.
+/// Bytes of free blocks that the C library and the allocator of small blocks hold.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn kept_by_library() -> usize {
+fn kept_free() -> usize {
+    let small = small_blocks::usage();
     // SAFETY: takes no arguments and returns a plain structure.
-    unsafe { libc::mallinfo2() }.fordblks
+    unsafe { libc::mallinfo2() }.fordblks + small.kept + small.spans.saturating_sub(small.used)
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn kept_by_library() -> usize {
-    0
+fn kept_free() -> usize {
+    let small = small_blocks::usage();
+    small.kept + small.spans.saturating_sub(small.used)
 }
 
 /// Blocks of tables: one per object and one per table.
@@ -227,7 +229,7 @@ fn in_use(u: &Usage, kind: &str) -> InUse {
             InUse {
                 blocks: counts::sum(|c| &c.blocks).saturating_sub(others),
                 bytes,
-                taken: bytes + kept_by_library(),
+                taken: bytes + kept_free(),
             }
         }
         _ => all_of_it(0, 0),
