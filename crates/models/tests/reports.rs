@@ -13,21 +13,24 @@ use loom::sync::Arc;
 use loom::thread;
 use purlin_models::{explore, sync};
 use sync::Mutex;
-use wish::{Events, Wish};
+use wish::{Asked, Events, How, Wish};
 
-/// The kernel's end: the bytes that have come, and the events that it reports once.
+/// The kernel's end: the bytes that have come, and the events that it reports, once or again.
 #[derive(Default)]
 struct Kernel {
     bytes: usize,
     asked: (bool, bool),
+    lasting: bool,
 }
 
 impl Kernel {
-    /// Returns the pending events, if any are enabled, and disables them.
+    /// Returns the pending events, if any are enabled, and disables them unless they last.
     fn wait(&mut self) -> Option<Events> {
         let (read, write) = (self.asked.0 && self.bytes > 0, self.asked.1);
         (read || write).then(|| {
-            self.asked = (false, false);
+            if !self.lasting {
+                self.asked = (false, false);
+            }
             (read, write, false)
         })
     }
@@ -50,8 +53,10 @@ struct World {
     /// The socket acts on a report without checking its present state: the fault that these models
     /// are to find.
     careless: bool,
+    /// Schedulers poll: requests for input last.
+    lasts: bool,
     socket: Mutex<Socket>,
-    table: Mutex<Wish>,
+    table: Mutex<Asked>,
     kernel: Mutex<Kernel>,
 }
 
@@ -61,17 +66,28 @@ impl World {
         w.kernel.lock().bytes = bytes;
         Arc::new(w)
     }
+    /// As `new`, with requests that last.
+    fn lasting(bytes: usize) -> Arc<World> {
+        let w = World {
+            lasts: true,
+            ..World::default()
+        };
+        w.kernel.lock().bytes = bytes;
+        Arc::new(w)
+    }
     fn send(&self) {
         self.kernel.lock().bytes += 1;
     }
-    fn ask(&self, wish: &Wish) {
-        self.kernel.lock().asked = (wish.read, wish.write);
+    fn ask(&self, wish: Wish, how: How) {
+        let mut k = self.kernel.lock();
+        k.asked = (wish.read, wish.write);
+        k.lasting = how == How::Lasting;
     }
     fn arm(&self, s: &Socket) {
-        let mut wish = self.table.lock();
+        let mut asked = self.table.lock();
         let (read, write) = s.interest.wanted();
-        if wish.replace((read, write, false)) {
-            self.ask(&wish);
+        if let Some(how) = asked.replace((read, write, false), self.lasts) {
+            self.ask(asked.wish, how);
         }
     }
     /// The owner asks for `messages` messages.
@@ -99,10 +115,10 @@ impl World {
             return false;
         };
         let told = {
-            let mut wish = self.table.lock();
-            let (told, again) = wish.take(events);
+            let mut asked = self.table.lock();
+            let (told, again) = asked.take(events);
             if again {
-                self.ask(&wish);
+                self.ask(asked.wish, How::Once);
             }
             told
         };
@@ -161,6 +177,15 @@ fn beside(world: &Arc<World>, others: &[fn(&World)], here: fn(&World)) {
     }
 }
 
+/// Explores `f` in a world where requests end with a report, and in one where they last. `f` makes
+/// the world by its argument.
+fn in_both_worlds(name: &str, f: fn(fn(usize) -> Arc<World>)) {
+    explore(name, Some(3), move || f(World::new));
+    explore(&format!("{name}, lasting"), Some(3), move || {
+        f(World::lasting)
+    });
+}
+
 fn poll_once(w: &World) {
     w.poll();
 }
@@ -173,8 +198,8 @@ fn poll_twice(w: &World) {
 /// the owner, or stays.
 #[test]
 fn unwanted_bytes_stay() {
-    explore("unwanted bytes stay", Some(3), || {
-        let w = World::new(1);
+    in_both_worlds("unwanted bytes stay", |new| {
+        let w = new(1);
         beside(&w, &[poll_once, poll_twice], |w| {
             w.activate(1);
             w.activate(0);
@@ -207,8 +232,8 @@ fn a_careless_socket_is_found_out() {
 /// The owner asks, cancels and asks again while bytes come: the last request is served.
 #[test]
 fn the_last_request_is_served() {
-    explore("the last request is served", Some(3), || {
-        let w = World::new(0);
+    in_both_worlds("the last request is served", |new| {
+        let w = new(0);
         beside(&w, &[poll_twice, World::send], |w| {
             w.activate(2);
             w.activate(0);
@@ -222,8 +247,8 @@ fn the_last_request_is_served() {
 /// The same while a process waits to send: a report of one event keeps the other enabled.
 #[test]
 fn input_and_output_do_not_hide_each_other() {
-    explore("input and output do not hide each other", Some(3), || {
-        let w = World::new(0);
+    in_both_worlds("input and output do not hide each other", |new| {
+        let w = new(0);
         let writes: fn(&World) = |w| {
             w.write();
             w.send();
@@ -242,8 +267,8 @@ fn input_and_output_do_not_hide_each_other() {
 /// An active socket is used by others for a while.
 #[test]
 fn others_may_use_the_descriptor() {
-    explore("others may use the descriptor", Some(3), || {
-        let w = World::new(1);
+    in_both_worlds("others may use the descriptor", |new| {
+        let w = new(1);
         beside(&w, &[poll_once, poll_once], |w| {
             w.activate(1);
             w.suspend(true);

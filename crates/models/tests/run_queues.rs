@@ -2,6 +2,9 @@
 //! every queued process runs, once. A lost wake-up leaves the model waiting for ever, which loom
 //! reports.
 
+#[path = "../../kernel/src/poll/duty.rs"]
+#[allow(dead_code)]
+mod duty;
 #[path = "../../kernel/src/sched/order.rs"]
 #[allow(dead_code)]
 mod order;
@@ -25,6 +28,7 @@ mod process {
 }
 use purlin_models::{explore, sync};
 
+use duty::Duty;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use parker::Parker;
@@ -53,6 +57,7 @@ struct Set {
 struct Here {
     outside: bool,
     place: Place,
+    duty: Duty,
     set: Mutex<Set>,
     bell: Condvar,
 }
@@ -62,9 +67,27 @@ impl Here {
         Here {
             outside,
             place: Place::new(),
+            duty: Duty::new(),
             set: Mutex::default(),
             bell: Condvar::new(),
         }
+    }
+    /// Events are frequent: schedulers poll between processes, and the poll thread naps.
+    fn frequent() -> Here {
+        let here = Here::new(true);
+        here.duty.set_frequent(true);
+        here
+    }
+    /// Polls without waiting. Returns whether the descriptor is ready.
+    fn glance(&self) -> bool {
+        std::mem::take(&mut self.set.lock().expect("is not poisoned").ready)
+    }
+    fn take_place(&self, me: usize) -> bool {
+        let took = self.place.take(me);
+        if took {
+            self.duty.took(me);
+        }
+        took
     }
     fn tell(&self, what: impl Fn(&mut Set)) {
         what(&mut self.set.lock().expect("is not poisoned"));
@@ -104,8 +127,9 @@ impl Hooks for Here {
     fn sleeps(&self, _: bool) {}
     fn works(&self, _: usize, _: usize) {}
     type Found = bool;
-    fn may_wait_outside(&self) -> bool {
-        self.outside && self.place.take(1)
+    fn may_wait_outside(&self, i: usize, awake: impl Fn(usize) -> bool) -> bool {
+        let leaves = |k: usize| awake(k - 1);
+        self.outside && !self.duty.leaves_to(i + 1).is_some_and(leaves) && self.take_place(i + 1)
     }
     fn wait_outside(&self) -> bool {
         let got = self.wait(true);
@@ -156,6 +180,15 @@ impl World {
         let c = loop {
             if let Some(c) = self.q.next(i, None) {
                 break c;
+            }
+            let here = &self.q.hooks;
+            if here.duty.is_frequent() && i < self.q.online() && here.take_place(i + 1) {
+                let ready = here.glance();
+                here.place.leave();
+                if ready {
+                    self.q.put(0, Priority::Normal, Cause::Woken, i + 1);
+                    continue;
+                }
             }
             let glanced = self.q.glance(i, None).map(Seen::for_long);
             rested = true;
@@ -249,6 +282,65 @@ fn a_polling_scheduler_is_woken() {
             poll.join().expect("runs");
         });
     }
+}
+
+/// A descriptor becomes ready and a process is woken while the poll thread naps. Each of two
+/// schedulers may leave the waiting to the other.
+#[test]
+fn schedulers_leave_the_waiting_to_one_that_polls() {
+    for schedulers in 1..3 {
+        explore("schedulers leave the waiting", Some(2), move || {
+            let w = World::with(schedulers, 2, Here::frequent());
+            let all = (0..schedulers).map(|i| (i, scheduler(&w, i))).collect();
+            w.q.hooks.tell(|s| s.ready = true);
+            w.q.put(1, Priority::Normal, Cause::Woken, 0);
+            w.busy_until(&[0, 1]);
+            w.end(all);
+        });
+    }
+}
+
+/// The same while one of the two goes offline, and comes back.
+#[test]
+fn an_offline_scheduler_leaves_the_waiting() {
+    explore("an offline scheduler leaves the waiting", Some(2), || {
+        let w = World::with(2, 2, Here::frequent());
+        let all = (0..2).map(|i| (i, scheduler(&w, i))).collect();
+        w.q.set_online(1, |_| true);
+        w.q.hooks.tell(|s| s.ready = true);
+        w.q.put(1, Priority::Normal, Cause::Woken, 0);
+        w.busy_until(&[0, 1]);
+        w.q.set_online(2, |_| true);
+        w.end(all);
+    });
+}
+
+/// A scheduler to which the other may have left the waiting runs a process that computes until the
+/// descriptor has been reported. The poll thread polls after its nap.
+#[test]
+fn the_poll_thread_stands_in_for_a_busy_scheduler() {
+    explore("the poll thread stands in", Some(2), || {
+        let w = World::with(2, 2, Here::frequent());
+        let other = scheduler(&w, 1);
+        let here = &w.q.hooks;
+        if here.take_place(1) {
+            here.place.leave();
+        }
+        w.q.put(1, Priority::Normal, Cause::Woken, 1);
+        if let Some(c) = w.q.next(0, None) {
+            w.run(c);
+        }
+        let v = w.clone();
+        let poll = thread::spawn(move || {
+            v.q.hooks.tell(|s| s.ready = true);
+            if v.q.hooks.glance() {
+                v.q.put(0, Priority::Normal, Cause::Woken, 0);
+            }
+        });
+        w.busy_until(&[0, 1]);
+        poll.join().expect("runs");
+        w.end(vec![(1, other)]);
+    });
 }
 
 /// A scheduler that may poll is taken offline.

@@ -18,6 +18,7 @@ pub const FEW: usize = 16;
 
 #[cfg(target_os = "linux")]
 mod with_epoll {
+    use super::super::wish::How;
     use super::{FEW, Report};
     use crate::sync::Mutex;
     use std::collections::HashMap;
@@ -324,19 +325,21 @@ mod with_epoll {
                 Set::Here(all) => all.add(fd, id),
             }
         }
-        /// Sets what is wanted of it: that it is readable, is writable, has an error or urgent
-        /// data. A hang-up, which lasts, is reported even if only the last is wanted: once, since
+        /// Sets what is wanted of it, and how: that it is readable, is writable, has an error or
+        /// urgent data. A hang-up, which lasts, is reported even if only the last is wanted: once, since
         /// only changes are reported then.
         pub fn modify(
             &self,
             fd: RawFd,
             id: usize,
             (read, write, error): (bool, bool, bool),
+            how: How,
         ) -> io::Result<()> {
             let only = |yes: bool, what: u32| if yes { what } else { 0 };
-            let how = match error && !read && !write {
-                true => libc::EPOLLET as u32,
-                false => libc::EPOLLONESHOT as u32,
+            let how = match how {
+                _ if error && !read && !write => libc::EPOLLET as u32,
+                How::Once => libc::EPOLLONESHOT as u32,
+                How::Lasting => 0,
             };
             let events = only(read, READ) | only(write, WRITE) | only(error, ERROR);
             match &self.set {
@@ -412,24 +415,38 @@ mod with_epoll {
                 }
             }
         }
-        /// Appends some of what is ready, after waiting beside the poll thread, which is not woken:
-        /// the system reports to the latest waiter. Ends empty if a thread rings this thread's
-        /// [`Waiter`].
-        pub fn wait_beside(&self, to: &mut impl Extend<Report>) {
+        /// Appends some of what is ready, after waiting, if `wait`, beside the poll thread, which is
+        /// not woken: the system reports to the latest waiter. The wait ends empty if a thread
+        /// rings this thread's [`Waiter`].
+        pub fn wait_beside(&self, wait: bool, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
             let Set::Epoll(epoll) = &self.set else {
                 return;
             };
-            let got = WAIT_MASK.with(|blocked| reports(epoll, &mut events, -1, Some(blocked)));
+            let got = match wait {
+                true => WAIT_MASK.with(|blocked| reports(epoll, &mut events, -1, Some(blocked))),
+                false => reports(epoll, &mut events, 0, None),
+            };
             if let Ok(got) = got {
                 to.extend(got.iter().filter_map(report));
             }
+        }
+        /// Sleeps for `ms` milliseconds, or until it is notified.
+        pub fn nap(&self, ms: i32) {
+            let mut bell = libc::pollfd {
+                fd: self.notify.read_end.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: one entry, which lives during the call.
+            unsafe { libc::poll(&mut bell, 1, ms) };
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod other {
+    use super::super::wish::How;
     use super::Report;
     use polling::{Event, Poller};
     use std::io;
@@ -480,6 +497,7 @@ mod other {
             fd: RawFd,
             id: usize,
             (read, write, error): (bool, bool, bool),
+            _: How,
         ) -> io::Result<()> {
             // SAFETY: as above.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -533,6 +551,8 @@ mod other {
             Ok(())
         }
         /// See [`Kernel::allows_beside`].
-        pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
+        pub fn wait_beside(&self, _: bool, _: &mut impl Extend<Report>) {}
+        /// See [`Kernel::allows_beside`].
+        pub fn nap(&self, _: i32) {}
     }
 }

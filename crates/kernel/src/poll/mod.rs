@@ -1,8 +1,9 @@
 //! Polling: waiting for descriptors and reporting those that are ready. Two kinds of threads wait:
 //! a scheduler that has nothing to run, one at a time (`place.rs`), which then runs the processes
-//! that it wakes; and the poll thread, always, for the time when all schedulers are busy. Both wait
-//! in the same set, and the system reports to the latest waiter, which is the scheduler if one
-//! waits. So input for a waiting process wakes one thread, not two.
+//! that it wakes; and the poll thread, for the time when all schedulers are busy. Both wait in the
+//! same set, and the system reports to the latest waiter, which is the scheduler if one waits. So
+//! input for a waiting process wakes one thread, not two. While events are frequent, schedulers
+//! also poll between processes, and the poll thread naps (`duty.rs`).
 //!
 //! # Protocol
 //! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it
@@ -35,13 +36,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+mod duty;
 mod kernel;
 mod place;
 mod wish;
 
+use duty::{Duty, Naps, Then};
 use kernel::{Kernel, Waiter};
 use place::Place;
-use wish::Wish;
+use wish::{Asked, How};
 
 /// The receiver of the reports of a descriptor.
 pub trait Ready: Send + Sync {
@@ -61,7 +64,7 @@ struct Entry {
     /// Duplicate of `fd`, if the duplicate was registered.
     own: Option<OwnedFd>,
     to: Arc<dyn Ready>,
-    wish: Wish,
+    asked: Asked,
     /// Whether the kernel has no way to wait for it.
     always: bool,
 }
@@ -82,6 +85,7 @@ struct Table {
 struct Service {
     kernel: Kernel,
     place: Place,
+    duty: Duty,
     table: Mutex<Table>,
 }
 
@@ -93,6 +97,7 @@ fn service() -> io::Result<&'static Service> {
         Ok(Service {
             kernel: Kernel::new()?,
             place: Place::new(),
+            duty: Duty::new(),
             table: Mutex::new(Table {
                 entries: HashMap::default(),
                 next: 0,
@@ -127,10 +132,10 @@ impl Service {
         self.table.lock()
     }
     /// Tells the kernel what is wanted of an entry.
-    fn arm(&self, id: usize, e: &Entry) {
-        let _ = self
-            .kernel
-            .modify(e.polled(), id, (e.wish.read, e.wish.write, e.wish.error));
+    fn arm(&self, id: usize, e: &Entry, how: How) {
+        let w = e.asked.wish;
+        let wanted = (w.read, w.write, w.error);
+        let _ = self.kernel.modify(e.polled(), id, wanted, how);
     }
 }
 
@@ -143,7 +148,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         fd,
         own: None,
         to,
-        wish: Wish::default(),
+        asked: Asked::default(),
         always: false,
     };
     let mut r = s.kernel.add(fd, id);
@@ -181,12 +186,13 @@ pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
     let Some(e) = t.entries.get_mut(&id.0) else {
         return;
     };
-    let before = e.wish.any();
-    if !e.wish.replace((read, write, error)) {
-        return;
-    }
+    let before = e.asked.wish.any();
+    let lasts = !e.always && s.duty.is_frequent();
+    let how = e.asked.replace((read, write, error), lasts);
     if !e.always {
-        s.arm(id.0, e);
+        if let Some(how) = how {
+            s.arm(id.0, e, how);
+        }
         return;
     }
     match (before, read || write) {
@@ -208,7 +214,7 @@ pub fn wants(id: Id) -> (bool, bool) {
     let t = s.table();
     t.entries
         .get(&id.0)
-        .map_or((false, false), |e| (e.wish.read, e.wish.write))
+        .map_or((false, false), |e| (e.asked.wish.read, e.asked.wish.write))
 }
 
 /// Returns the number of registered descriptors, of those that are waited for, and the bytes of the
@@ -218,7 +224,7 @@ pub fn sizes() -> (usize, usize, usize) {
         return (0, 0, 0);
     };
     let t = s.table();
-    let wanted = t.entries.values().filter(|e| e.wish.any()).count();
+    let wanted = t.entries.values().filter(|e| e.asked.wish.any()).count();
     let bytes = t.entries.capacity() * size_of::<(usize, Entry)>();
     (t.entries.len(), wanted, bytes)
 }
@@ -231,7 +237,7 @@ pub fn forget(id: Id) {
         return;
     };
     if e.always {
-        t.always -= usize::from(e.wish.any());
+        t.always -= usize::from(e.asked.wish.any());
     } else {
         let _ = s.kernel.delete(e.polled());
     }
@@ -240,15 +246,23 @@ pub fn forget(id: Id) {
     drop(e);
 }
 
+/// Length of a nap of the poll thread.
+const NAP_MS: i32 = 1;
+
 fn run(s: &'static Service) {
     let mut events = kernel::Events::new();
     let mut ready: Vec<kernel::Report> = Vec::new();
+    let mut naps = Naps::default();
     msacc::begin_thread(msacc::Kind::Poll, 0);
     loop {
         let spin = s.table().always > 0;
+        let frequent = s.duty.is_frequent() && !spin;
         msacc::asleep(!spin);
+        if frequent && naps_on(s, &mut naps) {
+            continue;
+        }
         ready.clear();
-        if let Err(e) = s.kernel.wait(&mut events, !spin, &mut ready)
+        if let Err(e) = s.kernel.wait(&mut events, !spin && !frequent, &mut ready)
             && e.kind() != io::ErrorKind::Interrupted
         {
             purlin_term::say!("purlin: polling failed: {e}");
@@ -256,6 +270,10 @@ fn run(s: &'static Service) {
         }
         msacc::asleep(false);
         let _state = msacc::within(State::CheckIo);
+        s.found(ready.len());
+        if frequent {
+            s.duty.found_itself(&mut naps, !ready.is_empty());
+        }
         if spin {
             let t = s.table();
             ready.extend(
@@ -271,13 +289,49 @@ fn run(s: &'static Service) {
     }
 }
 
-/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is
-/// anything to wait for.
-pub(crate) fn take_place() -> bool {
+/// Naps while schedulers poll. Returns false if the poll thread must poll afterwards.
+fn naps_on(s: &Service, naps: &mut Naps) -> bool {
+    s.kernel.nap(NAP_MS);
+    s.duty.after_nap(naps, s.place.waiter().is_some()) != Then::Poll
+}
+
+impl Service {
+    /// Counts events that this thread has found.
+    #[inline]
+    fn found(&self, n: usize) {
+        let now = || crate::clock::elapsed().max(0) as u64;
+        self.duty.found(n, self.kernel.allows_beside(), now);
+    }
+    /// Takes the place for the calling scheduler, `me` (from 1), if it is free.
+    #[inline]
+    fn take_place(&self, me: usize) -> bool {
+        let took = self.kernel.allows_beside() && self.place.take(Waiter::me().number());
+        if took {
+            self.duty.took(me);
+        }
+        took
+    }
+}
+
+/// Takes the place beside the poll thread for the calling scheduler, `me` (from 1), if it is free
+/// and there is anything to wait for; not if a scheduler for which `polls` is true polls anyway.
+pub(crate) fn take_place(me: usize, polls: impl FnOnce(usize) -> bool) -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
-    s.kernel.allows_beside() && s.place.take(Waiter::me().number())
+    if s.duty.leaves_to(me).is_some_and(polls) {
+        return false;
+    }
+    s.take_place(me)
+}
+
+/// Returns the scheduler, from 1, that polls between processes, other than `me`; 0 for none.
+#[inline]
+pub(crate) fn polling_scheduler(me: usize) -> usize {
+    match SERVICE.get() {
+        Some(Ok(s)) => s.duty.leaves_to(me).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Ends the wait of the scheduler in the place.
@@ -297,12 +351,38 @@ pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
 /// Waits until something is ready or a thread rings, then leaves the place, which the caller has
 /// taken.
 pub(crate) fn wait_beside() -> Found {
+    beside(true)
+}
+
+/// Waits, if `wait`, and leaves the place, which the caller has taken.
+fn beside(wait: bool) -> Found {
     let mut found = Found(SmallVec::new());
     if let Some(Ok(s)) = SERVICE.get() {
-        s.kernel.wait_beside(&mut found.0);
+        s.kernel.wait_beside(wait, &mut found.0);
         s.place.leave();
+        s.found(found.0.len());
     }
     found
+}
+
+/// Polls without waiting for the calling scheduler, `me` (from 1), if events are frequent and no
+/// other scheduler polls, and reports what is ready. Returns whether there was anything.
+#[inline]
+pub(crate) fn glance(me: usize) -> bool {
+    match SERVICE.get() {
+        Some(Ok(s)) if s.duty.is_frequent() => glance_frequent(s, me),
+        _ => false,
+    }
+}
+
+fn glance_frequent(s: &'static Service, me: usize) -> bool {
+    if !s.take_place(me) {
+        return false;
+    }
+    let found = beside(false);
+    let any = !found.0.is_empty();
+    report_all(found);
+    any
 }
 
 /// Reports what was found, on this thread.
@@ -371,7 +451,7 @@ pub(crate) fn awaits() -> bool {
         return false;
     };
     let t = s.table();
-    t.entries.values().any(|e| e.wish.any())
+    t.entries.values().any(|e| e.asked.wish.any())
 }
 
 /// Rebuilds what the system shares between parent and child. Called after a fork of the emulator,
@@ -389,9 +469,10 @@ pub(crate) fn after_fork() {
     for (&id, e) in t.entries.iter_mut() {
         e.always = s.kernel.add(e.polled(), id).is_err();
         if e.always {
-            always += usize::from(e.wish.any());
+            always += usize::from(e.asked.wish.any());
         } else {
-            s.arm(id, e);
+            e.asked.forgotten();
+            s.arm(id, e, How::Once);
         }
     }
     t.always = always;
@@ -435,14 +516,14 @@ fn report(s: &Service, id: usize, events: wish::Events) {
     let Some(e) = t.entries.get_mut(&id) else {
         return;
     };
-    let before = e.wish.any();
-    let ((r, w, f), again) = e.wish.take(events);
+    let before = e.asked.wish.any();
+    let ((r, w, f), again) = e.asked.take(events);
     let to = e.to.clone();
     if !e.always {
         if again {
-            s.arm(id, e);
+            s.arm(id, e, How::Once);
         }
-    } else if before && !e.wish.any() {
+    } else if before && !e.asked.wish.any() {
         t.always -= 1;
     }
     drop(t);
@@ -553,8 +634,8 @@ mod tests {
             std::thread::scope(|threads| {
                 let waits = threads.spawn(|| {
                     while !*over.lock() {
-                        assert!(take_place());
-                        assert!(!take_place());
+                        assert!(take_place(1, |_| false));
+                        assert!(!take_place(2, |_| false));
                         // A ring from before the place was taken counts here.
                         if *over.lock() {
                             break;

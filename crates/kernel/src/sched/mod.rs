@@ -144,6 +144,23 @@ impl Here {
             places: (0..MAX_SCHEDULERS).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
+    /// Records what the scheduler does that polls between processes, if there is one other than
+    /// `i`: scheduler `i` is about to look for work before it rests.
+    #[inline]
+    pub(crate) fn watch_polling(&self, i: usize) {
+        let other = poll::polling_scheduler(i + 1);
+        let picks = if other == 0 {
+            0
+        } else {
+            QUEUES.picks(other - 1)
+        };
+        WATCHED.set((other, picks));
+    }
+    /// Whether scheduler `k`, from 1, has looked for a process since [`Here::watch_polling`].
+    fn is_at_new(&self, k: usize) -> bool {
+        let (other, picks) = WATCHED.get();
+        other != k || QUEUES.picks(k - 1) != picks
+    }
     /// Returns the processors on which schedulers other than `i` work.
     fn taken(&self, i: usize) -> impl Iterator<Item = usize> {
         let others = self.places[..count()].iter().enumerate();
@@ -191,8 +208,8 @@ impl Hooks for Here {
     }
     type Found = poll::Found;
     #[inline]
-    fn may_wait_outside(&self) -> bool {
-        poll::take_place()
+    fn may_wait_outside(&self, i: usize, awake: impl Fn(usize) -> bool) -> bool {
+        poll::take_place(i + 1, |k| awake(k - 1) && self.is_at_new(k))
     }
     #[inline]
     fn wait_outside(&self) -> poll::Found {
@@ -282,6 +299,9 @@ thread_local! {
     static BEGAN: Cell<i64> = const { Cell::new(0) };
     /// The process in a long turn on this thread, and how long it has run in it.
     static TURN: Cell<(u32, i64)> = const { Cell::new((0, 0)) };
+    /// The polling scheduler that this one saw before it began to look for work, from 1 (0: none),
+    /// and how often that had looked for a process.
+    static WATCHED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// See [`in_order`].
     static IN_ORDER: Cell<Option<usize>> = const { Cell::new(None) };
 }

@@ -322,9 +322,10 @@ pub(crate) trait Hooks {
     fn woken(&self, _i: usize) {}
     /// The events that a scheduler finds outside.
     type Found;
-    /// Whether this scheduler is to sleep where events from outside wake it too, as one scheduler
-    /// may at a time. If so, [`Hooks::wait_outside`] follows.
-    fn may_wait_outside(&self) -> bool;
+    /// Whether this scheduler, `i`, is to sleep where events from outside wake it too, as one
+    /// scheduler may at a time. If so, [`Hooks::wait_outside`] follows. `awake` says whether a
+    /// scheduler, from 0, is awake and will look for something to run again.
+    fn may_wait_outside(&self, i: usize, awake: impl Fn(usize) -> bool) -> bool;
     /// Sleeps outside until an event arrives or a thread calls [`Hooks::ring`].
     fn wait_outside(&self) -> Self::Found;
     fn ring(&self);
@@ -415,6 +416,11 @@ impl<H: Hooks> RunQueues<H> {
     #[inline]
     pub fn lengths(&self) -> Vec<usize> {
         self.started().iter().map(|w| w.len()).collect()
+    }
+    /// Number of times that scheduler `i` has looked for a process.
+    #[inline]
+    pub(crate) fn picks(&self, i: usize) -> usize {
+        self.schedulers[i].picks.load(Ordering::Relaxed)
     }
     /// Whether scheduler `i` is idle.
     #[inline]
@@ -934,7 +940,9 @@ impl<H: Hooks> RunQueues<H> {
     fn sleep(&self, i: usize) -> Rest<H::Found> {
         let w = &self.schedulers[i];
         let mut p = w.parked.lock();
-        if *p == Parked::Here && i < self.online() && self.hooks.may_wait_outside() {
+        let online = self.online();
+        let awake = |k: usize| k < online && !self.schedulers[k].idle.load(Ordering::Relaxed);
+        if *p == Parked::Here && i < online && self.hooks.may_wait_outside(i, awake) {
             *p = Parked::Outside;
             w.outside.store(true, Ordering::Relaxed);
             drop(p);

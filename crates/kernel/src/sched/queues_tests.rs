@@ -13,7 +13,7 @@ impl Hooks for Alone {
     fn sleeps(&self, _: bool) {}
     fn works(&self, _: usize, _: usize) {}
     type Found = ();
-    fn may_wait_outside(&self) -> bool {
+    fn may_wait_outside(&self, _: usize, _: impl Fn(usize) -> bool) -> bool {
         false
     }
     fn wait_outside(&self) {}

@@ -50,6 +50,9 @@ const VAIN: u32 = 16;
 /// A scheduler that looks seldom makes all its looks in one of so many rests.
 const SELDOM: u32 = 8;
 
+/// Number of timer checks of a busy scheduler for each time that it polls, if schedulers poll.
+const CHECKS_PER_GLANCE: u32 = 2;
+
 /// Number of rests without sleep for the sake of another scheduler's only process.
 const ROUNDS: u32 = 4;
 
@@ -72,8 +75,9 @@ impl Vain {
 }
 
 /// Returns the next process for scheduler `i`, and sleeps until there is one. `used` is the number
-/// of reductions since the scheduler checked timers; it is updated, like `vain`.
-fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
+/// of reductions since the scheduler checked timers, and `checks` the number of such checks since
+/// it polled; they are updated, like `vain`.
+fn next_or_park(i: usize, used: &mut i64, checks: &mut u32, vain: &mut Vain) -> u32 {
     let q = &*QUEUES;
     *used += order::PICK;
     let mut rounds = ROUNDS;
@@ -88,11 +92,23 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
             *used = 0;
             timer::checked(i);
             timer::poll();
+            *checks += 1;
+            if *checks >= CHECKS_PER_GLANCE && i < q.online() {
+                *checks = 0;
+                poll::glance(i + 1);
+            }
         }
         if let Some(c) = q.next(i, None) {
             break c;
         }
         timer::checked(i);
+        if i < q.online() && poll::glance(i + 1) {
+            *checks = 0;
+            if let Some(c) = q.next(i, None) {
+                break c;
+            }
+        }
+        q.hooks.watch_polling(i);
         // Looking for a moment costs less than to sleep and be woken.
         if i < q.online() {
             let mut found = None;
@@ -208,11 +224,11 @@ fn work<E: Engine>(i: usize) {
     purlin_term::counts::take_share();
     let mut cx = Cx::boxed(i);
     let _member = epochs().join(&cx.epoch);
-    let (mut used, mut vain) = (0, Vain::default());
+    let (mut used, mut checks, mut vain) = (0, 0, Vain::default());
     let mut plan = 0;
     loop {
         sched::binding::follow(i, &mut plan);
-        let cell = next_or_park(i, &mut used, &mut vain);
+        let cell = next_or_park(i, &mut used, &mut checks, &mut vain);
         let _turn = multi_scheduling::turn(|on| {
             let rests = &QUEUES.hooks.rests[i];
             if on { rests.begin() } else { rests.end() }
