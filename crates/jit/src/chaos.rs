@@ -10,7 +10,8 @@
 //! undefined. They are overwritten with a word that is no term, so that code which reads them
 //! there, or exits without storing them, is found.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use crate::registers::CX;
 
 /// Jumps to `out` if the instruction that begins is to be left to the interpreter.

@@ -3,7 +3,8 @@
 //! Their operands are in R10 and RCX, and they keep R10 and R12. Other numbers, and results that
 //! are not finite, are left to the caller.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use crate::registers::{E, HP, boxed, new};
 use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
 use purlin_term::word::{

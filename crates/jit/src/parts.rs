@@ -1,7 +1,8 @@
 //! The stub that makes a bitstring of a part of a matched one: a copy of a few whole bytes,
 //! otherwise a reference.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use crate::registers::{E, HP, boxed, new};
 use purlin_term::layout::{
     BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_ORIGINAL, SUB_BIN_BITS, SUB_BIN_OFFSET,

@@ -8,11 +8,12 @@
 //! - It runs the *step*: the interpreter's handler runs as a function and returns the next
 //!   instruction. If this function has code for that, it goes on there, otherwise it exits.
 
-use crate::asm::Alu::{Add, And, Cmp, Or, Sub, Xor};
-use crate::asm::Cond::{self};
-use crate::asm::Shift::{Sar, Shl, Shr};
-use crate::asm::Width::{D, Q};
-use crate::asm::*;
+use crate::asm::x64::Alu::{Add, And, Cmp, Or, Sub, Xor};
+use crate::asm::x64::Cond::{self};
+use crate::asm::x64::Shift::{Sar, Shl, Shr};
+use crate::asm::x64::Width::{D, Q};
+use crate::asm::x64::*;
+use crate::asm::{Code, Label};
 use crate::decode::{Instruction, decode, parts};
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};

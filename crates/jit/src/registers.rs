@@ -9,7 +9,7 @@
 //! The first four are saved by any function that follows the C calling convention of the system
 //! (System V).
 
-use crate::asm::*;
+use crate::asm::x64::*;
 use purlin_term::word::TAG_BOXED;
 
 /// Machine registers of X0 to X5.

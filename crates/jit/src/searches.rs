@@ -1,7 +1,8 @@
 //! The stubs that search short lists, `lists:keyfind/3` and `lists:member/2`, for keys that are
 //! compared as words. Calling the native would take longer than the search.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use purlin_term::word::{
     ARITY_SHIFT, KIND_MASK, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK, TAG_SMALL, header,
 };

@@ -1,7 +1,8 @@
 //! Stubs: the pieces of machine code that all compiled functions share, by which machine code is
 //! entered and left. Registers are those of `registers.rs`.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, searches, trees};
 use purlin_term::fun::LEAD_ARITY;

@@ -1,7 +1,8 @@
 //! The stub that looks up an immediate key in a tree map: `purlin_term::map::get`, with no stores
 //! on its way, so that the processor soon reaches the next load that has to wait for memory.
 
-use crate::asm::*;
+use crate::asm::Label;
+use crate::asm::x64::*;
 use crate::registers::boxed;
 use purlin_isa::release::WIDE_HASHES;
 use purlin_term::Term;

@@ -4,7 +4,9 @@
 //! A test checks each form with all registers against a disassembler.
 //!
 //! The final address of the code is not known while it is made. Calls and jumps out of it
-//! (`call_abs`, `jmp_abs`) are recorded as a [`Reloc`] each, and [`Code::place`] fills them in.
+//! (`call_abs`, `jmp_abs`) are recorded, and [`Code::place`] fills them in.
+
+use super::{Code, Field, Label, Labels, Reloc, UNBOUND};
 
 /// A general register, by its number in encodings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,52 +168,15 @@ pub const fn absolute(disp: i32) -> Mem {
     }
 }
 
-/// A place in the code that may be jumped to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Label(u32);
-
-const UNBOUND: u32 = u32::MAX;
-
-/// Four bytes of the code that hold the distance to an address outside of it, counted from their
-/// end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reloc {
-    pub at: u32,
-    pub to: u64,
-}
-
 /// Code under construction.
 #[derive(Default)]
 pub struct Asm {
     bytes: Vec<u8>,
-    labels: Vec<u32>,
+    labels: Labels,
     fixups: Vec<(u32, Label)>,
     /// Words of eight bytes that hold the address of a label.
     addresses: Vec<(u32, Label)>,
     relocs: Vec<Reloc>,
-}
-
-/// Finished code without an address.
-pub struct Code {
-    pub bytes: Vec<u8>,
-    relocs: Vec<Reloc>,
-    addresses: Vec<(u32, u32)>,
-}
-
-impl Code {
-    /// Returns the bytes for address `base`. `None`: a target is too far away.
-    pub fn place(mut self, base: u64) -> Option<Vec<u8>> {
-        for r in &self.relocs {
-            let from = base + u64::from(r.at) + 4;
-            let d = i32::try_from(r.to.wrapping_sub(from) as i64).ok()?;
-            self.bytes[r.at as usize..r.at as usize + 4].copy_from_slice(&d.to_le_bytes());
-        }
-        for &(at, to) in &self.addresses {
-            let a = base + u64::from(to);
-            self.bytes[at as usize..at as usize + 8].copy_from_slice(&a.to_le_bytes());
-        }
-        Some(self.bytes)
-    }
 }
 
 impl Asm {
@@ -232,13 +197,11 @@ impl Asm {
     }
     /// Makes a label without a place.
     pub fn label(&mut self) -> Label {
-        self.labels.push(UNBOUND);
-        Label(self.labels.len() as u32 - 1)
+        self.labels.make(UNBOUND)
     }
     /// Places the label here.
     pub fn bind(&mut self, l: Label) {
-        debug_assert!(self.labels[l.0 as usize] == UNBOUND);
-        self.labels[l.0 as usize] = self.here();
+        self.labels.bind(l, self.here());
     }
     /// Makes a label here.
     pub fn here_label(&mut self) -> Label {
@@ -248,29 +211,22 @@ impl Asm {
     }
     /// Makes a label at an offset that has been written already.
     pub fn label_at(&mut self, offset: u32) -> Label {
-        self.labels.push(offset);
-        Label(self.labels.len() as u32 - 1)
+        self.labels.make(offset)
     }
     /// Returns where a label is; `None` if it has no place yet.
     pub fn offset(&self, l: Label) -> Option<u32> {
-        Some(self.labels[l.0 as usize]).filter(|&o| o != UNBOUND)
+        self.labels.offset(l)
     }
     /// Returns the finished code; `None` if the target of a jump has no place.
     pub fn finish(mut self) -> Option<Code> {
         for &(at, l) in &self.fixups {
-            let to = self.labels[l.0 as usize];
-            if to == UNBOUND {
-                return None;
-            }
+            let to = self.labels.offset(l)?;
             let d = to as i32 - (at as i32 + 4);
             self.bytes[at as usize..at as usize + 4].copy_from_slice(&d.to_le_bytes());
         }
         let mut addresses = Vec::with_capacity(self.addresses.len());
         for &(at, l) in &self.addresses {
-            let to = self.labels[l.0 as usize];
-            if to == UNBOUND {
-                return None;
-            }
+            let to = self.labels.offset(l)?;
             addresses.push((at, to));
         }
         Some(Code {
@@ -280,6 +236,13 @@ impl Asm {
         })
     }
 
+    fn reloc(&mut self, to: u64) {
+        self.relocs.push(Reloc {
+            at: self.here(),
+            field: Field::Rel32,
+            to,
+        });
+    }
     fn b(&mut self, b: u8) {
         self.bytes.push(b);
     }
@@ -598,29 +561,20 @@ impl Asm {
     /// Calls an address outside of the code.
     pub fn call_abs(&mut self, to: u64) {
         self.b(0xE8);
-        self.relocs.push(Reloc {
-            at: self.here(),
-            to,
-        });
+        self.reloc(to);
         self.d(0);
     }
     /// Jumps to an address outside of the code.
     pub fn jmp_abs(&mut self, to: u64) {
         self.b(0xE9);
-        self.relocs.push(Reloc {
-            at: self.here(),
-            to,
-        });
+        self.reloc(to);
         self.d(0);
     }
     /// Jumps to an address outside of the code if the condition holds.
     pub fn jcc_abs(&mut self, c: Cond, to: u64) {
         self.b(0x0F);
         self.b(0x80 | c as u8);
-        self.relocs.push(Reloc {
-            at: self.here(),
-            to,
-        });
+        self.reloc(to);
         self.d(0);
     }
     /// Jumps to the address in `to`.
