@@ -11,20 +11,17 @@
 //! there, or exits without storing them, is found.
 
 use crate::asm::Label;
-use crate::asm::x64::*;
-use crate::registers::CX;
+use crate::machine::{CX, Cond, Machine, R, at};
 
 /// Jumps to `out` if the instruction that begins is to be left to the interpreter.
-pub(crate) fn leaves(a: &mut Asm, stub: u64, out: Label) {
-    a.call_abs(stub);
-    a.jcc(Cond::E, out);
+pub(crate) fn leaves(a: &mut impl Machine, stub: u64, out: Label) {
+    a.if_chance(stub, out);
 }
 /// Bits of the number that are all 0 once in four times.
 const ONE_IN_FOUR: u8 = 3;
 
-/// Jumps to `dropped` if the machine's stack is to be dropped. Uses RCX.
-pub(crate) fn drops(a: &mut Asm, chaos: i32, dropped: Label) {
-    a.load(RCX, at(CX, chaos));
-    a.test8_i(RCX, ONE_IN_FOUR);
-    a.jcc(Cond::E, dropped);
+/// Jumps to `dropped` if the machine's stack is to be dropped. Uses `R`.
+pub(crate) fn drops(a: &mut impl Machine, chaos: i32, dropped: Label) {
+    a.load(R, at(CX, chaos));
+    a.if_bits(Cond::E, R, ONE_IN_FOUR, dropped);
 }

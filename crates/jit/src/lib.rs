@@ -20,13 +20,14 @@
 pub mod asm;
 pub mod chaos;
 mod commands;
+mod contexts;
 pub mod decode;
+pub mod machine;
 mod numbers;
 pub mod operands;
 mod parts;
 pub mod quick;
 mod ranges;
-mod registers;
 mod searches;
 pub mod stubs;
 mod trees;
@@ -71,7 +72,7 @@ pub const FUN_STUBS: usize = 13;
 
 /// Number of stubs that call a native, for 0 arguments and more; each stores a different number of
 /// arguments.
-pub const BIF_STUBS: usize = registers::X_REGS.len() + 1;
+pub const BIF_STUBS: usize = machine::X_REGS.len() + 1;
 
 pub use purlin_isa::natives::Template as Native;
 

@@ -8,17 +8,18 @@
 //! - It runs the *step*: the interpreter's handler runs as a function and returns the next
 //!   instruction. If this function has code for that, it goes on there, otherwise it exits.
 
-use crate::asm::x64::Alu::{Add, And, Cmp, Or, Sub, Xor};
-use crate::asm::x64::Cond::{self};
-use crate::asm::x64::Shift::{Sar, Shl, Shr};
-use crate::asm::x64::Width::{D, Q};
-use crate::asm::x64::*;
 use crate::asm::{Code, Label};
 use crate::decode::{Instruction, decode, parts};
+use crate::machine::Alu::{Add, And, Or, Sub, Xor};
+use crate::machine::Shift::{Sar, Shl, Shr};
+use crate::machine::Width::{D, Q};
+use crate::machine::processors::{A64, X64};
+use crate::machine::{
+    A, B, CX, Cond, E, HP, K, Machine, Mem, Operands, Processor, R, REDS, Reg, X_REGS, at, boxed,
+    indexed, new,
+};
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
-use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
-use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::{MachineCode, Op};
 
@@ -29,7 +30,7 @@ use purlin_term::layout::{
 };
 use purlin_term::word::{
     ARITY_SHIFT, KIND_MASK, NIL_WORD, SMALL_SHIFT, SUBTAG_SHIFT, Subtag, TAG_ATOM, TAG_BOXED,
-    TAG_LIST, TAG_MASK, TAG_SMALL, TAG4_MASK, TAG6_MASK, header, is_immed_word as is_immediate,
+    TAG_LIST, TAG_SMALL, TAG4_MASK, TAG6_MASK, header, is_immed_word as is_immediate,
     is_small_word,
 };
 
@@ -50,6 +51,10 @@ const MOST_INSTRUCTIONS: usize = 20_000;
 /// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
 /// fewer.
 const BYTES: usize = 48;
+
+/// Length of functions, in words of bytecode, whose machine code is likely to be shorter than the
+/// shortest jumps reach.
+const NEAR_WORDS: u32 = 500;
 
 /// A function in specific code.
 #[derive(Clone, Copy)]
@@ -88,6 +93,8 @@ pub enum Refusal {
     Target,
     /// It has lines for breakpoints.
     Lines,
+    /// Its parts are too far from each other.
+    Distance,
 }
 
 impl Refusal {
@@ -98,16 +105,17 @@ impl Refusal {
             Refusal::Instructions => "it has more instructions than are taken, or one that is none",
             Refusal::Target => "it calls what is no entry of a function",
             Refusal::Lines => "it is to be stopped at lines",
+            Refusal::Distance => "it is too long for jumps within it",
         }
     }
 }
 
 /// A part of a template that is placed after the function.
-struct Cold<'a, 'e> {
+struct Cold<'a, 'e, M> {
     /// The instruction to which it belongs, and when control gets there.
     of: u32,
     when: &'static str,
-    make: Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>,
+    make: Box<dyn FnOnce(&mut Gen<'a, 'e, M>) + 'a>,
 }
 
 /// A remark on machine code, for its readers.
@@ -119,13 +127,13 @@ pub enum Note {
     Cold(u32, &'static str),
 }
 
-struct Gen<'a, 'e> {
-    a: Asm,
+struct Gen<'a, 'e, M> {
+    a: M,
     f: Function<'a>,
     env: &'a Env<'e>,
     /// The label of each word at which an instruction starts.
     labels: Vec<Option<Label>>,
-    cold: Vec<Cold<'a, 'e>>,
+    cold: Vec<Cold<'a, 'e, M>>,
     returns: Vec<(u64, Label)>,
     /// The instruction whose template is made. Cold parts are made later, when it is another.
     whole: &'a Instruction<'a>,
@@ -134,6 +142,8 @@ struct Gen<'a, 'e> {
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
+    /// Where the entry leads if the time slice ends.
+    used_up: Label,
     notes: Vec<(u32, Note)>,
     /// Exception handlers.
     handlers: Vec<u32>,
@@ -176,6 +186,32 @@ fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
 /// # Errors
 /// The reason why the function stays interpreted.
 pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
+    compile_for(Processor::HOST, f, env)
+}
+
+/// Compiles a function for a processor; stubs and helpers in `env` are those of that processor.
+///
+/// # Errors
+/// The reason why the function stays interpreted.
+pub fn compile_for(processor: Processor, f: Function, env: &Env) -> Result<Object, Refusal> {
+    match processor {
+        Processor::X64 => compiled::<X64>(f, env),
+        Processor::A64 => compiled::<A64>(f, env),
+    }
+}
+
+fn compiled<M: Machine>(f: Function, env: &Env) -> Result<Object, Refusal> {
+    // Short jumps first, if they are likely to reach.
+    if f.end - f.start < NEAR_WORDS {
+        match attempt::<M>(f, env, true) {
+            Err(Refusal::Distance) => {}
+            made => return made,
+        }
+    }
+    attempt::<M>(f, env, false)
+}
+
+fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Refusal> {
     let info = decode_at(&f, f.start).ok_or(Refusal::Instructions)?;
     if info.op != Op::FuncInfo || info.next != f.entry {
         return Err(Refusal::Entry);
@@ -200,8 +236,10 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         return Err(Refusal::Instructions);
     };
     let mut all_parts = &all_parts[..];
+    let mut a = M::begin(instructions.len() * BYTES, near);
+    let used_up = a.label();
     let mut g = Gen {
-        a: Asm::with_capacity(instructions.len() * BYTES),
+        a,
         f,
         env,
         labels: vec![None; (f.end - f.start) as usize + 1],
@@ -211,6 +249,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         part: first,
         pending: None,
         refused: None,
+        used_up,
         notes: Vec::new(),
         floats: 0,
         hints: 0,
@@ -229,18 +268,16 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     // Nothing runs after the last instruction; a step that ends there exits.
     let outer = g.a.here();
     debug_assert_eq!(outer, 0);
-    g.a.dec(REDS);
-    let used_up = g.a.label();
-    g.a.jcc_near(Cond::Le, used_up);
-    debug_assert_eq!(g.a.here(), INNER);
+    g.a.enter_function(used_up);
+    debug_assert_eq!(g.a.here(), M::INNER);
     let (entry, arity) = (f.entry, f.arity);
     g.later("the time slice ends", move |g| {
         g.a.bind(used_up);
         let pc = g.pc(entry);
-        g.a.mov_i(R10, pc);
-        g.a.mov_i(RCX, u64::from(arity));
+        g.a.mov_i(A, pc);
+        g.a.mov_i(R, u64::from(arity));
         let to = g.env.stubs.yields;
-        g.a.jmp_abs(to);
+        g.a.leave_to(to);
     });
     let mut places = Vec::with_capacity(instructions.len());
     for i in &instructions {
@@ -286,7 +323,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         }
     }
     // The code of a function never runs into the bytes after it.
-    g.a.ud2();
+    g.a.trap();
     while !g.cold.is_empty() {
         for c in std::mem::take(&mut g.cold) {
             if env.annotated {
@@ -303,7 +340,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         returns.push((pc, g.a.offset(l).ok_or(Refusal::Instructions)?));
     }
     let notes = g.notes;
-    let code = g.a.finish().ok_or(Refusal::Instructions)?;
+    let code = g.a.finish().ok_or(Refusal::Distance)?;
     Ok(Object {
         code,
         outer,
@@ -334,7 +371,7 @@ fn y(n: u16) -> Mem {
 fn x(n: u16) -> Mem {
     at(CX, i32::from(n) * 8)
 }
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// Returns the address of a word of the code.
     fn pc(&self, at: u32) -> u64 {
         self.f.base + u64::from(at) * 8
@@ -371,9 +408,9 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Exits to the interpreter at that address.
     fn leave_to(&mut self, pc: u64) {
-        self.a.mov_i(R10, pc);
+        self.a.mov_i(A, pc);
         let to = self.env.stubs.exit;
-        self.a.jmp_abs(to);
+        self.a.leave_to(to);
     }
     /// Makes an exit that leaves the current instruction to the interpreter.
     fn exit(&mut self) -> Label {
@@ -388,7 +425,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Makes code that is placed after the function. It is generated after other instructions, so
     /// nothing of the current one holds then but the values that `make` has captured. `when` says
     /// in a few words when control gets there.
-    fn later(&mut self, when: &'static str, make: impl FnOnce(&mut Gen<'a, 'e>) + 'a) {
+    fn later(&mut self, when: &'static str, make: impl FnOnce(&mut Gen<'a, 'e, M>) + 'a) {
         self.cold.push(Cold {
             of: self.whole.at,
             when,
@@ -431,21 +468,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         self.store_word(mem, w);
     }
-    /// `[m] = w`, through `RCX` if necessary.
+    /// `[m] = w`, through `R` if necessary.
     fn store_word(&mut self, m: Mem, w: u64) {
-        match i32::try_from(w as i64) {
-            Ok(v) => self.a.store_i(m, v),
-            Err(_) => {
-                self.a.mov_i(RCX, w);
-                self.a.store(m, RCX);
-            }
-        }
+        self.a.store_word(m, w, R);
     }
     fn store_arg(&mut self, m: Mem, a: Src) {
         match a {
             Src::C(w) => self.store_word(m, w),
             _ => {
-                let r = self.get(a, RCX);
+                let r = self.get(a, R);
                 self.a.store(m, r);
             }
         }
@@ -454,77 +485,46 @@ impl<'a, 'e> Gen<'a, 'e> {
         match src {
             Src::C(w) => self.put_word(dst, w),
             _ => {
-                let scratch = self.dst(dst, RCX);
+                let scratch = self.dst(dst, R);
                 let r = self.get(src, scratch);
                 self.put(dst, r);
             }
         }
     }
-    /// Compares a register with a word, through `R11` if necessary.
-    fn cmp_word(&mut self, r: Reg, w: u64) {
-        match i32::try_from(w as i64) {
-            Ok(v) => self.a.alu_i(Q, Cmp, r, v),
-            Err(_) => {
-                self.a.mov_i(R11, w);
-                self.a.alu(Q, Cmp, r, R11);
-            }
-        }
-    }
-    fn cmp_mem_word(&mut self, m: Mem, w: u64) {
-        match i32::try_from(w as i64) {
-            Ok(v) => self.a.alu_mi(Q, Cmp, m, v),
-            Err(_) => {
-                self.a.mov_i(R11, w);
-                self.a.alu_m(Q, Cmp, R11, m);
-            }
-        }
-    }
-
-    // Tests of tags. They use RCX.
+    // Tests of tags. They use `R`.
 
     fn if_not_small(&mut self, r: Reg, to: Label) {
-        self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, TAG4_MASK as u8);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_not_small(r, R, to);
     }
     fn if_not_boxed(&mut self, r: Reg, to: Label) {
-        self.a.lea(RCX, at(r, -(TAG_BOXED as i32)));
-        self.a.test8_i(RCX, TAG_MASK as u8);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_not_boxed(r, R, to);
     }
     fn if_not_cons(&mut self, r: Reg, to: Label) {
-        self.a.lea(RCX, at(r, -(TAG_LIST as i32)));
-        self.a.test8_i(RCX, TAG_MASK as u8);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_not_cons(r, R, to);
     }
     /// Jumps if a term is boxed or a cons cell.
     fn if_pointer(&mut self, r: Reg, to: Label) {
-        self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, TAG_MASK as u8);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_immediate(r, R, false, to);
     }
     fn if_immediate(&mut self, r: Reg, to: Label) {
-        self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, TAG_MASK as u8);
-        self.a.jcc(Cond::E, to);
+        self.a.if_immediate(r, R, true, to);
     }
-    /// Compares the low bits of the header of a boxed term with those of a subtag.
-    fn cmp_subtag(&mut self, r: Reg, s: Subtag) {
-        self.a.load32(RCX, boxed(r, 0));
-        self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
-        self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
+    /// Compares the low bits of the header of a boxed term, which are loaded, with those of a
+    /// subtag.
+    fn if_subtag(&mut self, c: Cond, r: Reg, s: Subtag, to: Label) {
+        self.a.load32(R, boxed(r, 0));
+        self.a.alu_i(D, And, R, i32::from(HEADER_MASK));
+        self.a.if_i(c, D, R, (s as i32) << SUBTAG_SHIFT, to);
     }
     fn if_not_kind(&mut self, r: Reg, s: Subtag, to: Label) {
         self.if_not_boxed(r, to);
-        self.cmp_subtag(r, s);
-        self.a.jcc(Cond::Ne, to);
+        self.if_subtag(Cond::Ne, r, s, to);
     }
     fn if_not_tuple(&mut self, r: Reg, to: Label) {
         self.if_not_boxed(r, to);
         // Its mark is 0.
-        self.a.load32(RCX, boxed(r, 0));
-        self.a.test8_i(RCX, HEADER_MASK);
-        self.a.jcc(Cond::Ne, to);
+        self.a.load32(R, boxed(r, 0));
+        self.a.if_bits(Cond::Ne, R, HEADER_MASK, to);
     }
     /// Returns the range of an operand, if it is known to be a small integer.
     fn range(&self, a: Src) -> Option<Range> {
@@ -548,16 +548,16 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let wrong = self.a.label();
         for (a, range) in all {
-            let r = self.get(a.src(), R10);
+            let r = self.get(a.src(), A);
             self.if_not_small(r, wrong);
             for (end, c) in [(range.lo, Cond::L), (range.hi, Cond::G)] {
-                self.cmp_word(r, ((end as u64) << SMALL_SHIFT) | TAG_SMALL);
-                self.a.jcc(c, wrong);
+                self.a
+                    .if_word(c, r, ((end as u64) << SMALL_SHIFT) | TAG_SMALL, wrong);
             }
         }
         self.later("a register holds what it must not", move |g| {
             g.a.bind(wrong);
-            g.a.ud2();
+            g.a.trap();
         });
     }
     /// Jumps unless both are small integers. Constant operands are not tested: they are small.
@@ -569,11 +569,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             (false, true) => self.if_not_small(ra, to),
             _ if ra == rb => self.if_not_small(ra, to),
             _ => {
-                self.a.mov32(RCX, ra);
-                self.a.alu(D, And, RCX, rb);
-                self.a.invert(RCX);
-                self.a.test8_i(RCX, TAG4_MASK as u8);
-                self.a.jcc(Cond::Ne, to);
+                self.a.if_not_both_small(ra, rb, to);
             }
         }
     }
@@ -589,8 +585,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             chaos::drops(&mut self.a, chaos, dropped);
             self.later("the machine's stack is dropped", move |g| {
                 g.a.bind(dropped);
-                g.a.load(RSP, at(CX, g.env.fields.machine_base));
-                g.a.jmp_abs(base);
+                let bottom = g.env.fields.machine_base;
+                g.a.drop_stack(bottom, base);
             });
         }
         self.a.ret();
@@ -603,23 +599,23 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
 
-    /// Calls a helper with R10, RCX and R12 as they are; the result is in RCX.
+    /// Calls a helper with `A`, `R` and `K` as they are; the result is in `R`.
     fn helper(&mut self, function: u64) {
-        self.a.mov_i(R11, function);
+        self.a.mov_i(B, function);
         let to = self.env.stubs.helper;
-        self.a.call_abs(to);
+        self.a.call_stub(to);
     }
     /// The same for a leaf helper, which takes no words of the heap and never collects.
     fn leaf_helper(&mut self, function: u64) {
-        self.a.mov_i(R11, function);
+        self.a.mov_i(B, function);
         let to = self.env.stubs.leaf_helper;
-        self.a.call_abs(to);
+        self.a.call_stub(to);
     }
-    /// Runs the op at R10, which calls a native with that arity.
+    /// Runs the op at `A`, which calls a native with that arity.
     fn bif_helper(&mut self, function: u64, arity: u64) {
-        self.a.mov_i(R11, function);
+        self.a.mov_i(B, function);
         let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
-        self.a.call_abs(to);
+        self.a.call_stub(to);
     }
     /// Runs the instruction by its handler, as [`Gen::step_of`].
     fn step(&mut self) {
@@ -632,7 +628,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
         };
-        self.a.mov_i(R10, pc);
+        self.a.mov_i(A, pc);
         // It may have made room, or a match context, and run again.
         let mut places = vec![i.at];
         // Behind the call, an exception leaves more live registers than a value does.
@@ -661,11 +657,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let out = self.a.label();
         let wanted = self.a.label();
         let next = self.pc(i.next);
-        self.cmp_word(RCX, next);
-        self.a.jcc(Cond::Ne, out);
+        self.a.if_word(Cond::Ne, R, next, out);
         let flag = self.env.fields.gc_wanted;
-        self.a.cmp8_mi(at(CX, flag), 0);
-        self.a.jcc(Cond::Ne, wanted);
+        self.a.if_byte(Cond::Ne, at(CX, flag), 0, wanted);
         if let Some(n) = result {
             self.a.load(X_REGS[n as usize], x(n));
         }
@@ -676,15 +670,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later("the step leads elsewhere", move |g| {
             g.a.bind(out);
             for (pc, l) in targets {
-                g.cmp_word(RCX, pc);
-                g.a.jcc(Cond::E, l);
+                g.a.if_word(Cond::E, R, pc, l);
             }
             let to = g.env.stubs.resume;
-            g.a.jmp_abs(to);
+            g.a.leave_to(to);
             g.a.bind(wanted);
-            g.a.mov(RAX, RCX);
+            g.a.mov(X_REGS[0], R);
             let to = g.env.stubs.leave;
-            g.a.jmp_abs(to);
+            g.a.leave_to(to);
         });
         if i.op.row().effects.calls
             && let Some(l) = self.label_at(i.next)
@@ -707,7 +700,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.step_and_return(f, arity, drop, Some(pc), next.filter(|_| direct));
     }
-    /// Runs the step `f` of an instruction that ends with a return, at `pc` or at RCX. It drops
+    /// Runs the step `f` of an instruction that ends with a return, at `pc` or at `R`. It drops
     /// `drop` bytes of the stack. `next`: where it may go on besides its caller, as an address in
     /// bytecode and in machine code.
     fn step_and_return(
@@ -719,38 +712,34 @@ impl<'a, 'e> Gen<'a, 'e> {
         next: Option<(u64, Label)>,
     ) {
         // The content of the caller's slot, and its address.
-        self.a.load(R10, at(E, drop));
-        self.a.push(R10);
-        self.a.lea(R10, at(E, drop));
-        self.a.push(R10);
+        self.a.load(A, at(E, drop));
+        self.a.save(A);
+        self.a.lea(A, at(E, drop));
+        self.a.save(A);
         match pc {
-            Some(pc) => self.a.mov_i(R10, pc),
-            None => self.a.mov(R10, RCX),
+            Some(pc) => self.a.mov_i(A, pc),
+            None => self.a.mov(A, R),
         }
         self.bif_helper(f, arity);
-        self.a.pop(R11);
-        self.a.pop(R10);
+        self.a.restore(B);
+        self.a.restore(A);
         let out = self.a.label();
-        self.a.alu(Q, Cmp, RCX, R10);
-        self.a.jcc(Cond::Ne, out);
-        self.a.alu(Q, Cmp, E, R11);
-        self.a.jcc(Cond::Ne, out);
+        self.a.if_r(Cond::Ne, Q, R, A, out);
+        self.a.if_r(Cond::Ne, Q, E, B, out);
         // An exception may lead there too, to the end of a `catch` around the call: then class,
         // reason and trace are in registers that a return does not touch.
         let none = self.env.no_value;
-        self.cmp_word(RAX, none);
-        self.a.jcc(Cond::E, out);
+        self.a.if_word(Cond::E, X_REGS[0], none, out);
         // The handler has taken the address out of the slot, where the code that is returned to
         // expects it.
-        self.a.store(at(E, 0), R10);
+        self.a.store(at(E, 0), A);
         self.ret();
         self.a.bind(out);
         if let Some((pc, l)) = next {
-            self.cmp_word(RCX, pc);
-            self.a.jcc(Cond::E, l);
+            self.a.if_word(Cond::E, R, pc, l);
         }
         let to = self.env.stubs.resume;
-        self.a.jmp_abs(to);
+        self.a.leave_to(to);
     }
     /// Runs an instruction that always raises. The exception handler goes on in machine code, if
     /// possible.
@@ -759,29 +748,27 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
         };
-        self.a.mov_i(R10, pc);
+        self.a.mov_i(A, pc);
         self.helper(f);
         let to = self.env.stubs.resume;
-        self.a.jmp_abs(to);
+        self.a.leave_to(to);
     }
     /// Makes room for `words` words, while the first `live` X registers hold terms.
     fn room(&mut self, words: u64, Live(live): Live) {
         let (full, again) = (self.a.label(), self.a.here_label());
-        self.a.lea(RCX, at(HP, words as i32 * 8));
-        self.a.alu(Q, Cmp, RCX, E);
-        self.a.jcc(Cond::A, full);
+        self.a.lea(R, at(HP, words as i32 * 8));
+        self.a.if_r(Cond::A, Q, R, E, full);
         // Machine code isn't entered while a collection is wanted, and steps exit then: only in
         // stress mode it may be wanted at any time.
         if self.env.stressed {
             let wanted = self.env.fields.gc_wanted;
-            self.a.cmp8_mi(at(CX, wanted), 0);
-            self.a.jcc(Cond::Ne, full);
+            self.a.if_byte(Cond::Ne, at(CX, wanted), 0, full);
         }
         let pc = self.pc(self.whole.at);
         self.later("no room: a collection", move |g| {
             g.a.bind(full);
-            g.a.mov_i(R10, pc);
-            g.a.mov_i(RCX, words | live << 32);
+            g.a.mov_i(A, pc);
+            g.a.mov_i(R, words | live << 32);
             let f = g.env.helpers.room;
             g.helper(f);
             g.a.jmp(again);
@@ -790,16 +777,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Stores the return address of a call in the slot of the frame.
     fn push_return(&mut self) {
         let pc = self.pc(self.whole.next);
-        self.store_word_by(at(E, 0), pc, R10);
-    }
-    fn store_word_by(&mut self, m: Mem, w: u64, by: Reg) {
-        match i32::try_from(w as i64) {
-            Ok(v) => self.a.store_i(m, v),
-            Err(_) => {
-                self.a.mov_i(by, w);
-                self.a.store(m, by);
-            }
-        }
+        self.a.store_word(at(E, 0), pc, A);
     }
     /// After a call: clears the slot.
     fn returned(&mut self) {
@@ -825,7 +803,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn drop_frame(&mut self, frame: Frame) {
         self.a.alu_i(Q, Add, E, frame_bytes(frame));
     }
-    /// RCX: the entry of a function of this module. R11: its machine code, or the stub that stands
+    /// `R`: the entry of a function of this module. `B`: its machine code, or the stub that stands
     /// for it.
     fn local_target(&mut self, to: Target) {
         let Some(to) = to.0 else {
@@ -840,33 +818,31 @@ impl<'a, 'e> Gen<'a, 'e> {
             return;
         }
         let pc = self.pc(to);
-        self.a.mov_i(RCX, pc);
-        self.a.load32(R11, at(RCX, LEAD_CODE));
+        self.a.mov_i(R, pc);
+        self.a.load32(B, at(R, LEAD_CODE));
     }
     fn is_self(&self, to: Target) -> bool {
         to.0 == Some(self.f.entry)
     }
     /// The same for the function that an export leads to.
     fn export_target(&mut self, export: u64) {
-        self.a.mov_i(RCX, export);
+        self.a.mov_i(R, export);
         let address = self.env.targets.export_address;
-        self.a.load(RCX, at(RCX, address));
-        self.a.load32(R11, at(RCX, LEAD_CODE));
+        self.a.load(R, at(R, address));
+        self.a.load32(B, at(R, LEAD_CODE));
     }
     fn call_local(&mut self, to: Target, tail: bool) {
         if self.is_self(to) {
-            // The start of this very code.
-            let start = self.a.label_at(0);
             match tail {
-                true => self.a.jmp(start),
-                false => self.a.call(start),
+                true => self.a.jump_self(self.used_up),
+                false => self.a.call_self(),
             }
             return;
         }
         self.local_target(to);
         match tail {
-            true => self.a.jmp_r(R11),
-            false => self.a.call_r(R11),
+            true => self.a.jump_code(B),
+            false => self.a.call_code(B),
         }
     }
 }

@@ -2,7 +2,9 @@
 //! compared as words. Calling the native would take longer than the search.
 
 use crate::asm::Label;
-use crate::asm::x64::*;
+use crate::machine::Shift::*;
+use crate::machine::Width::*;
+use crate::machine::*;
 use purlin_term::word::{
     ARITY_SHIFT, KIND_MASK, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK, TAG_SMALL, header,
 };
@@ -14,97 +16,83 @@ const MOST: i32 = 15;
 const LIST: i32 = TAG_LIST as i32;
 const BOXED: i32 = TAG_BOXED as i32;
 
-/// The part that both share. RCX is each element in turn, of the list in R12. `element` jumps to
-/// its label with the result in RCX, and `found` follows. RAX may be used.
-fn search(a: &mut Asm, found: Label, no_value: Label, element: impl FnOnce(&mut Asm, Label)) {
+/// The part that both share. `R` is each element in turn, of the list in `K`. `element` jumps to
+/// its label with the result in `R`, and `found` follows. `T` may be used.
+fn search<M: Machine>(
+    a: &mut M,
+    found: Label,
+    no_value: Label,
+    element: impl FnOnce(&mut M, Label),
+) {
     let (end, next) = (a.label(), a.label());
-    a.push(RAX);
-    a.push(RDX);
-    a.mov_i(RDX, MOST as u64 + 1);
+    a.spare();
+    a.mov_i(U, MOST as u64 + 1);
     let more = a.here_label();
-    a.lea(RAX, at(R12, -LIST));
-    a.test8_i(RAX, TAG_MASK as u8);
-    a.jcc(Cond::Ne, end);
-    a.dec(RDX);
-    a.jcc(Cond::E, no_value);
-    a.load(RCX, at(R12, -LIST));
-    a.load(R12, at(R12, 8 - LIST));
+    a.if_not_cons(K, T, end);
+    a.dec_if(Cond::E, U, no_value);
+    a.load(R, at(K, -LIST));
+    a.load(K, at(K, 8 - LIST));
     element(a, next);
     a.bind(next);
     a.jmp(more);
     a.bind(end);
-    a.mov_i(RCX, am::FALSE.raw());
-    a.alu_i(Width::Q, Alu::Cmp, R12, NIL.raw() as i32);
-    a.jcc(Cond::E, found);
+    a.mov_i(R, am::FALSE.raw());
+    a.if_i(Cond::E, Q, K, NIL.raw() as i32, found);
     a.bind(no_value);
-    a.mov_i(RCX, Term::NON_VALUE.raw());
+    a.mov_i(R, Term::NON_VALUE.raw());
     a.bind(found);
-    a.pop(RDX);
-    a.pop(RAX);
-    a.ret();
+    a.unspare();
+    a.stub_ret();
 }
 
-/// Jumps unless R10 is an immediate.
-fn if_no_immediate(a: &mut Asm, to: Label) {
-    a.mov32(RCX, R10);
-    a.alu_i(Width::D, Alu::And, RCX, TAG_MASK as i32);
-    a.alu_i(Width::D, Alu::Cmp, RCX, TAG_MASK as i32);
-    a.jcc(Cond::Ne, to);
+/// Jumps unless `A` is an immediate.
+fn if_no_immediate(a: &mut impl Machine, to: Label) {
+    a.if_masked(Cond::Ne, A, TAG_MASK as u32, TAG_MASK as u32, R, to);
 }
 
-/// R10 is the key, R11 eight times the position, R12 the list. RCX becomes the first tuple in it
+/// `A` is the key, `B` eight times the position, `K` the list. `R` becomes the first tuple in it
 /// that has the key at that position, or `false`. It becomes no value if the key is a number or no
-/// immediate, or if the list is improper or longer than [`MOST`]. Uses R10 to R12.
-pub(crate) fn find_key(a: &mut Asm) -> Label {
+/// immediate, or if the list is improper or longer than [`MOST`]. Uses `A` to `K`.
+pub(crate) fn find_key(a: &mut impl Machine) -> Label {
     a.align(16);
     let start = a.here_label();
     let (out, found, no_value) = (a.label(), a.label(), a.label());
     if_no_immediate(a, out);
     // A small integer may be equal to a float.
     const { assert!(TAG_SMALL == 15) }
-    a.mov32(RCX, R10);
-    a.alu_i(Width::D, Alu::And, RCX, 15);
-    a.alu_i(Width::D, Alu::Cmp, RCX, TAG_SMALL as i32);
-    a.jcc(Cond::E, out);
+    a.if_masked(Cond::E, A, TAG_SMALL as u32, TAG_SMALL as u32, R, out);
     search(a, found, no_value, |a, next| {
-        a.lea(RAX, at(RCX, -BOXED));
-        a.test8_i(RAX, TAG_MASK as u8);
-        a.jcc(Cond::Ne, next);
-        a.load(RAX, at(RCX, -BOXED));
+        a.if_not_boxed(R, T, next);
+        a.load(T, at(R, -BOXED));
         const { assert!(header(Subtag::Tuple, 0) == 0) }
-        a.test8_i(RAX, KIND_MASK as u8);
-        a.jcc(Cond::Ne, next);
-        a.shift_i(Width::Q, Shift::Shr, RAX, ARITY_SHIFT as u8);
-        a.shift_i(Width::Q, Shift::Shl, RAX, 3);
-        a.alu(Width::Q, Alu::Cmp, RAX, R11);
-        a.jcc(Cond::B, next);
-        a.alu_m(Width::Q, Alu::Cmp, R10, indexed(RCX, R11, 1, -BOXED));
-        a.jcc(Cond::E, found);
+        a.if_bits(Cond::Ne, T, KIND_MASK as u8, next);
+        a.shift_i(Q, Shr, T, ARITY_SHIFT as u8);
+        a.shift_i(Q, Shl, T, 3);
+        a.if_r(Cond::B, Q, T, B, next);
+        a.if_m(Cond::E, A, indexed(R, B, 1, -BOXED), found);
     });
     a.bind(out);
-    a.mov_i(RCX, Term::NON_VALUE.raw());
-    a.ret();
+    a.mov_i(R, Term::NON_VALUE.raw());
+    a.stub_ret();
     start
 }
 
-/// R10 is the term to search for, R12 the list. RCX becomes `true`, `false`, or no value, as for
+/// `A` is the term to search for, `K` the list. `R` becomes `true`, `false`, or no value, as for
 /// [`find_key`]; integers count as immediates here.
-pub(crate) fn member(a: &mut Asm) -> Label {
+pub(crate) fn member(a: &mut impl Machine) -> Label {
     a.align(16);
     let start = a.here_label();
     let (out, found, no_value, is) = (a.label(), a.label(), a.label(), a.label());
     if_no_immediate(a, out);
     search(a, found, no_value, |a, _| {
-        a.alu(Width::Q, Alu::Cmp, R10, RCX);
-        a.jcc(Cond::E, is);
+        a.if_r(Cond::E, Q, A, R, is);
     });
     a.bind(is);
-    a.mov_i(RCX, am::TRUE.raw());
-    a.pop(RDX);
-    a.pop(RAX);
-    a.ret();
+    a.mov_i(R, am::TRUE.raw());
+    a.unspare();
+    a.stub_ret();
     a.bind(out);
-    a.mov_i(RCX, Term::NON_VALUE.raw());
-    a.ret();
+    a.mov_i(R, Term::NON_VALUE.raw());
+    a.stub_ret();
     start
 }

@@ -654,13 +654,15 @@ fn knows_a_layout(line: &str) -> bool {
             });
     // The word before the entry of a function.
     let word = word
-        || ["at(R10, -", "at(RCX, -"].iter().any(|f| {
-            let n = line.split(f).nth(1).and_then(|n| n.chars().next());
-            n.is_some_and(|c| c.is_ascii_digit())
-        });
+        || ["at(A, -", "at(B, -", "at(K, -", "at(R, -"]
+            .iter()
+            .any(|f| {
+                let n = line.split(f).nth(1).and_then(|n| n.chars().next());
+                n.is_some_and(|c| c.is_ascii_digit())
+            });
     let masks = [
-        "test8_i(RCX, 3)",
-        "test8_i(RCX, 15)",
+        "if_bits(Cond::Ne, R, 3,",
+        "if_bits(Cond::Ne, R, 15,",
         "& 3 ==",
         "& 3 !=",
         "& 15 ==",

@@ -10,7 +10,10 @@
 //! The heap has room or none. `OPS_SEED` and `OPS_ROUNDS` choose other operands, `OPS_ONLY` selects
 //! an op. Two equal processes are made, one for each way to run the op. A called function is
 //! another one in the same code; an exception goes to a handler in the frame below.
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+))]
 
 use purlin_interp::compiled::{EXITS, FIELDS, MAIL, TARGETS, helpers, steps};
 use purlin_interp::{STEP, Step};
@@ -18,6 +21,7 @@ use purlin_isa::bit_fields::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
 use purlin_isa::contract::Stack;
 use purlin_isa::ops::{BASE, COMPARISONS, Kind, List, MachineCode, Op, VARIANTS};
+use purlin_jit::machine::Processor;
 use purlin_jit::quick::{Function, compile};
 use purlin_jit::{Env, Stubs};
 use purlin_runtime::code;
@@ -64,25 +68,31 @@ struct Area {
 }
 impl Area {
     fn new() -> Area {
-        // SAFETY: a new mapping, whose result is checked.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                AREA,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT,
-                -1,
-                0,
-            )
+        let map = |wish: usize| {
+            // SAFETY: a new mapping, which replaces none; its address is checked.
+            unsafe {
+                libc::mmap(
+                    wish as *mut libc::c_void,
+                    AREA,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+                    -1,
+                    0,
+                )
+            }
         };
-        assert_ne!(at, libc::MAP_FAILED);
+        let at = (1..8)
+            .map(|k| map(k << 27))
+            .find(|&at| at as usize + AREA <= 1 << 31)
+            .expect("memory below 2^31");
         let mut a = Area {
             at: at.cast(),
             used: 0,
             stubs: Stubs::default(),
         };
-        let (bytes, stubs) = purlin_jit::stubs::make(at as u64, &FIELDS, &helpers(), EXITS)
-            .expect("stubs are near each other");
+        let (bytes, stubs) =
+            purlin_jit::stubs::make(Processor::HOST, at as u64, &FIELDS, &helpers(), EXITS)
+                .expect("stubs are near each other");
         a.put(&bytes);
         a.stubs = stubs;
         a
@@ -98,8 +108,21 @@ impl Area {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at.add(self.used), bytes.len());
         }
         self.allow(libc::PROT_EXEC);
+        self.synchronise(bytes.len());
         self.used = (self.used + bytes.len()).next_multiple_of(32);
     }
+    /// Makes this thread fetch what was written last.
+    #[cfg(target_arch = "aarch64")]
+    fn synchronise(&self, bytes: usize) {
+        unsafe extern "C" {
+            fn __clear_cache(from: *mut u8, to: *mut u8);
+        }
+        let from = self.at.wrapping_add(self.used);
+        // SAFETY: within the mapping.
+        unsafe { __clear_cache(from, from.wrapping_add(bytes)) };
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    fn synchronise(&self, _bytes: usize) {}
     fn allow(&self, what: i32) {
         // SAFETY: the whole mapping; nothing runs it now.
         let r = unsafe { libc::mprotect(self.at.cast(), AREA, libc::PROT_READ | what) };
@@ -1232,6 +1255,30 @@ fn counting_steps() -> Vec<u64> {
 const NO_SUCH_JUMP: i32 = 33;
 
 /// Inverts the condition of the `k`th conditional jump. Returns false if there is none.
+#[cfg(target_arch = "aarch64")]
+fn turn_jump(code: &mut [u8], k: usize) -> bool {
+    // The condition of `b.cond` is in the lowest bits, that of the others in bit 24.
+    let turns = |w: &[u8]| match w[3] & 0x7F {
+        0x54 if w[0] & 0x10 == 0 => Some((0, 1)),
+        0x34..=0x37 => Some((3, 1)),
+        _ => None,
+    };
+    let jumps: Vec<usize> = (0..code.len() / 4)
+        .map(|i| 4 * i)
+        .filter(|&i| turns(&code[i..i + 4]).is_some())
+        .collect();
+    let Some(&at) = jumps.get(k) else {
+        return false;
+    };
+    let Some((byte, bit)) = turns(&code[at..at + 4]) else {
+        return false;
+    };
+    code[at + byte] ^= bit;
+    true
+}
+
+/// Inverts the condition of the `k`th conditional jump. Returns false if there is none.
+#[cfg(target_arch = "x86_64")]
 fn turn_jump(code: &mut [u8], k: usize) -> bool {
     // All of them are near jumps: 0F 80 to 0F 8F, and the distance.
     let is_jump = |w: &[u8]| w[0] == 0x0F && w[1] & 0xF0 == 0x80;

@@ -18,7 +18,7 @@ struct Operation {
 
 macro_rules! operations {
     ($($op:ident $name:ident $template:ident;)*) => {
-        impl<'a, 'e> Gen<'a, 'e> {$(
+        impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {$(
             pub(super) fn $name(&mut self, operands::$op { fail, a, b, dst, live }: operands::$op) {
                 let op = Op::$op;
                 let number = const { arith::number(Op::$op).expect("an operation on integers") };
@@ -40,7 +40,7 @@ operations! {
     Bsr bsr shift;
 }
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// Whether operands and result are known to be small integers, so that the general case is
     /// never needed.
     fn is_sure(&self, o: Operation) -> bool {
@@ -75,12 +75,11 @@ impl<'a, 'e> Gen<'a, 'e> {
                 if number <= arith::MUL && !g.env.stressed {
                     let floats = g.env.stubs.floats[number];
                     g.operands(pa, pb);
-                    g.a.call_abs(floats);
-                    g.a.test(D, RCX, RCX);
-                    g.a.jcc(Cond::Ne, made);
+                    g.a.call_stub(floats);
+                    g.a.if_zero(Cond::Ne, D, R, made);
                 }
-                g.a.mov_i(R11, pc);
-                g.a.store(at(CX, bif_pc), R11);
+                g.a.mov_i(B, pc);
+                g.a.store(at(CX, bif_pc), B);
                 g.operands(pa, pb);
                 // The result is written before anything is collected: the register may be among
                 // those that are live then.
@@ -89,16 +88,19 @@ impl<'a, 'e> Gen<'a, 'e> {
                     Dst::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
                 };
                 let body = if fail.0.is_none() { IN_BODY } else { 0 };
-                g.a.mov_i(R12, number as u64 | live.0 << 8 | body | result << 32);
+                g.a.mov_i(K, number as u64 | live.0 << 8 | body | result << 32);
                 g.helper(helper);
-                g.cmp_word(RCX, none);
-                g.a.jcc(Cond::E, failed);
+                g.a.if_word(Cond::E, R, none, failed);
                 g.a.bind(made);
-                g.put(dst, RCX);
+                g.put(dst, R);
                 g.a.jmp(next);
             },
         );
         cold
+    }
+    /// Returns where a result that is too large leads to, unless there is none.
+    fn overflow(&self, o: Operation, cold: Label) -> Option<Label> {
+        (!self.is_sure(o)).then_some(cold)
     }
     /// The end of a template with an `arith_aside`.
     fn rejoin(&mut self) {
@@ -107,10 +109,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
     fn arith_operands(&mut self, o: Operation) -> ((Src, Reg), (Src, Reg)) {
-        (
-            self.get_or_constant(o.a, R10),
-            self.get_or_constant(o.b, R12),
-        )
+        (self.get_or_constant(o.a, A), self.get_or_constant(o.b, K))
     }
     /// Whether an operand is a constant that is no small integer, or both are constants: left to
     /// the general case.
@@ -127,33 +126,25 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.rejoin();
         }
         self.if_not_smalls(pa, pb, cold);
+        let overflow = self.overflow(o, cold);
         match (o.a, o.b) {
             (_, Src::C(w)) => {
                 let d = w.wrapping_sub(TAG_SMALL);
-                self.a.mov(RCX, pa.1);
-                match i32::try_from(d as i64) {
-                    Ok(v) => self.a.alu_i(Q, alu, RCX, v),
-                    Err(_) => {
-                        self.a.mov_i(R11, d);
-                        self.a.alu(Q, alu, RCX, R11);
-                    }
-                }
+                self.a.mov(R, pa.1);
+                self.a.sum_i_or(alu, R, d, overflow);
             }
             (Src::C(w), _) => {
-                self.a.mov_i(RCX, w);
-                self.a.lea(R11, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.alu(Q, alu, RCX, R11);
+                self.a.mov_i(R, w);
+                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
+                self.a.sum_or(alu, R, B, overflow);
             }
             _ => {
-                self.a.lea(R11, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.mov(RCX, pa.1);
-                self.a.alu(Q, alu, RCX, R11);
+                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
+                self.a.mov(R, pa.1);
+                self.a.sum_or(alu, R, B, overflow);
             }
         }
-        if !self.is_sure(o) {
-            self.a.jcc(Cond::O, cold);
-        }
-        self.put(o.dst, RCX);
+        self.put(o.dst, R);
         self.rejoin();
     }
     fn product(&mut self, o: Operation) {
@@ -170,29 +161,27 @@ impl<'a, 'e> Gen<'a, 'e> {
             (_, Src::C(w)) => (pa, Some(w)),
             _ => (pa, None),
         };
-        self.a.mov(RCX, v.1);
+        let overflow = self.overflow(o, cold);
+        self.a.mov(R, v.1);
         match c.map(|w| i32::try_from((w as i64) >> SMALL_SHIFT)) {
             Some(Ok(k)) => {
-                self.a.alu_i(Q, And, RCX, -16);
-                self.a.imul_i(RCX, RCX, k);
+                self.a.alu_i(Q, And, R, -16);
+                self.a.mul_i_or(R, k, overflow);
             }
             Some(Err(_)) => {
-                self.a.alu_i(Q, And, RCX, -16);
+                self.a.alu_i(Q, And, R, -16);
                 self.a
-                    .mov_i(R11, ((c.unwrap_or(0) as i64) >> SMALL_SHIFT) as u64);
-                self.a.imul(RCX, R11);
+                    .mov_i(B, ((c.unwrap_or(0) as i64) >> SMALL_SHIFT) as u64);
+                self.a.mul_or(R, B, overflow);
             }
             None => {
-                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-                self.a.lea(R11, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.imul(RCX, R11);
+                self.a.shift_i(Q, Sar, R, SMALL_SHIFT as u8);
+                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
+                self.a.mul_or(R, B, overflow);
             }
         }
-        if !self.is_sure(o) {
-            self.a.jcc(Cond::O, cold);
-        }
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(o.dst, RCX);
+        self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+        self.put(o.dst, R);
         self.rejoin();
     }
     fn quotient_or_rest(&mut self, o: Operation) {
@@ -212,21 +201,20 @@ impl<'a, 'e> Gen<'a, 'e> {
             let (negative, done) = (self.a.label(), self.a.label());
             let natural = self.is_natural(o.a);
             if !natural {
-                self.a.test(Q, pa.1, pa.1);
-                self.a.jcc(Cond::S, negative);
+                self.a.if_zero(Cond::S, Q, pa.1, negative);
             }
-            self.a.mov(RCX, pa.1);
+            self.a.mov(R, pa.1);
             if o.op == Op::IntDiv {
-                self.a.shift_i(Q, Shr, RCX, k as u8);
-                self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-                self.put(o.dst, RCX);
+                self.a.shift_i(Q, Shr, R, k as u8);
+                self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+                self.put(o.dst, R);
             } else if k < 27 {
-                self.a.alu_i(Q, And, RCX, ((1i64 << (k + 4)) - 1) as i32);
-                self.put(o.dst, RCX);
+                self.a.alu_i(Q, And, R, ((1i64 << (k + 4)) - 1) as i32);
+                self.put(o.dst, R);
             } else {
-                self.a.mov_i(R11, (1u64 << (k + 4)) - 1);
-                self.a.alu(Q, And, RCX, R11);
-                self.put(o.dst, RCX);
+                self.a.mov_i(B, (1u64 << (k + 4)) - 1);
+                self.a.alu(Q, And, R, B);
+                self.put(o.dst, R);
             }
             self.a.bind(done);
             if natural {
@@ -242,15 +230,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.divide(o, pa, pb, cold);
         self.rejoin();
     }
-    /// Divides numbers that are known to be small; saves X0 and X1 meanwhile.
+    /// Divides numbers that are known to be small.
     fn divide(&mut self, o: Operation, pa: (Src, Reg), pb: (Src, Reg), cold: Label) {
         let quotient = o.op == Op::IntDiv;
         match pb.0 {
-            Src::C(w) => self.a.mov_i(RCX, ((w as i64) >> SMALL_SHIFT) as u64),
+            Src::C(w) => self.a.mov_i(R, ((w as i64) >> SMALL_SHIFT) as u64),
             _ => {
-                self.a.mov(RCX, pb.1);
-                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-                self.a.jcc(Cond::E, cold);
+                self.a.mov(R, pb.1);
+                self.a.untag_or(R, Cond::E, cold);
             }
         }
         let minus_one = match pb.0 {
@@ -258,8 +245,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => {
                 if quotient {
                     // The least small integer divided by -1 is no small integer.
-                    self.a.alu_i(Q, Cmp, RCX, -1);
-                    self.a.jcc(Cond::E, cold);
+                    self.a.if_i(Cond::E, Q, R, -1, cold);
                 }
                 false
             }
@@ -268,21 +254,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.a.jmp(cold);
         }
         match pa.0 {
-            Src::C(w) => self.a.mov_i(R11, w),
-            _ => self.a.mov(R11, pa.1),
+            Src::C(w) => self.a.mov_i(B, w),
+            _ => self.a.mov(B, pa.1),
         }
-        self.a.store(x(0), RAX);
-        self.a.store(x(1), RDX);
-        self.a.mov(RAX, R11);
-        self.a.shift_i(Q, Sar, RAX, SMALL_SHIFT as u8);
-        self.a.cqo();
-        self.a.idiv(RCX);
-        self.a.mov(RCX, if quotient { RAX } else { RDX });
-        self.a.load(RAX, x(0));
-        self.a.load(RDX, x(1));
-        self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(o.dst, RCX);
+        self.a.divide(quotient);
+        self.a.tag(Q, R);
+        self.put(o.dst, R);
     }
     fn bitwise(&mut self, o: Operation) {
         let op = match o.op {
@@ -302,21 +279,21 @@ impl<'a, 'e> Gen<'a, 'e> {
             (_, Src::C(w)) => (pa.1, Some(w)),
             _ => (pa.1, None),
         };
-        self.a.mov(RCX, v);
+        self.a.mov(R, v);
         match c {
             Some(w) => match i32::try_from(w as i64) {
-                Ok(k) => self.a.alu_i(Q, op, RCX, k),
+                Ok(k) => self.a.alu_i(Q, op, R, k),
                 Err(_) => {
-                    self.a.mov_i(R11, w);
-                    self.a.alu(Q, op, RCX, R11);
+                    self.a.mov_i(B, w);
+                    self.a.alu(Q, op, R, B);
                 }
             },
-            None => self.a.alu(Q, op, RCX, pb.1),
+            None => self.a.alu(Q, op, R, pb.1),
         }
         if op == Xor {
-            self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
+            self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
         }
-        self.put(o.dst, RCX);
+        self.put(o.dst, R);
         self.rejoin();
     }
     fn shift(&mut self, o: Operation) {
@@ -339,51 +316,46 @@ impl<'a, 'e> Gen<'a, 'e> {
                 // To the right, bits from above the tag get into its place. To the left, nothing is
                 // lost if that is known.
                 if !left || self.is_sure(o) {
-                    self.a.mov(RCX, pa.1);
+                    self.a.mov(R, pa.1);
                     if left {
-                        self.a.alu_i(Q, And, RCX, -16);
+                        self.a.alu_i(Q, And, R, -16);
                     }
-                    self.a
-                        .shift_i(Q, if left { Shl } else { Sar }, RCX, k as u8);
-                    self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-                    self.put(o.dst, RCX);
+                    self.a.shift_i(Q, if left { Shl } else { Sar }, R, k as u8);
+                    self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+                    self.put(o.dst, R);
                     return self.rejoin();
                 }
-                self.a.mov_i(RCX, k as u64);
+                self.a.mov_i(R, k as u64);
             }
             _ => {
-                self.a.mov(RCX, pb.1);
-                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-                self.a.alu_i(Q, Cmp, RCX, most as i32);
-                self.a.jcc(Cond::Ae, cold);
+                self.a.untag(R, pb.1);
+                self.a.if_i(Cond::Ae, Q, R, most as i32, cold);
             }
         }
         match pa.0 {
-            Src::C(w) => self.a.mov_i(R11, w),
-            _ => self.a.mov(R11, pa.1),
+            Src::C(w) => self.a.mov_i(B, w),
+            _ => self.a.mov(B, pa.1),
         }
         if left {
-            self.a.alu_i(Q, And, R11, -16);
+            self.a.alu_i(Q, And, B, -16);
             // Shifting back must give the same number.
-            self.a.shift_cl(Q, Shl, R11);
-            self.a.push(R11);
-            self.a.shift_cl(Q, Sar, R11);
+            self.a.shift_by_r(Q, Shl, B);
+            self.a.save(B);
+            self.a.shift_by_r(Q, Sar, B);
             match pa.0 {
-                Src::C(w) => self.a.mov_i(RCX, w & !15),
+                Src::C(w) => self.a.mov_i(R, w & !15),
                 _ => {
-                    self.a.mov(RCX, pa.1);
-                    self.a.alu_i(Q, And, RCX, -16);
+                    self.a.mov(R, pa.1);
+                    self.a.alu_i(Q, And, R, -16);
                 }
             }
-            self.a.alu(Q, Cmp, R11, RCX);
-            self.a.pop(RCX);
-            self.a.jcc(Cond::Ne, cold);
+            self.a.if_r_restoring(Cond::Ne, B, R, cold);
         } else {
-            self.a.shift_cl(Q, Sar, R11);
-            self.a.mov(RCX, R11);
+            self.a.shift_by_r(Q, Sar, B);
+            self.a.mov(R, B);
         }
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(o.dst, RCX);
+        self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+        self.put(o.dst, R);
         self.rejoin();
     }
 }

@@ -6,44 +6,41 @@ use purlin_isa::bit_fields::flags::{LITTLE, SIGNED};
 use purlin_term::am;
 use purlin_term::layout::MATCH_BYTES;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn bs_get_byte(&mut self, op: BsGetByte) {
         let BsGetByte { fail, context, dst } = op;
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         let to = self.to(fail);
-        self.a.load(R11, boxed(c, MATCH_POSITION));
-        self.a.lea(RCX, at(R11, 8));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
+        self.a.load(B, boxed(c, MATCH_POSITION));
+        self.a.lea(R, at(B, 8));
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), to);
         let (odd, done) = (self.a.label(), self.a.label());
-        self.a.test8_i(R11, 7);
-        self.a.jcc(Cond::Ne, odd);
-        self.a.store(boxed(c, MATCH_POSITION), RCX);
-        self.a.shift_i(Q, Shr, R11, 3);
-        self.a.load(RCX, boxed(c, MATCH_BYTES));
-        self.a.load8(RCX, indexed(RCX, R11, 1, 0));
+        self.a.if_bits(Cond::Ne, B, 7, odd);
+        self.a.store(boxed(c, MATCH_POSITION), R);
+        self.a.shift_i(Q, Shr, B, 3);
+        self.a.load(R, boxed(c, MATCH_BYTES));
+        self.a.load8(R, indexed(R, B, 1, 0));
         self.a.bind(done);
-        self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
-        self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
-        self.put(dst, RCX);
+        self.a.tag(D, R);
+        self.put(dst, R);
         // If it does not begin at a byte, it takes the next byte as well.
         self.later("a byte that begins within a byte", move |g| {
             g.a.bind(odd);
-            g.a.store(boxed(c, MATCH_POSITION), RCX);
-            g.a.mov(R12, R11);
-            g.a.shift_i(Q, Shr, R12, 3);
-            g.a.load(RCX, boxed(c, MATCH_BYTES));
-            g.a.alu(Q, Add, R12, RCX);
-            g.a.mov(RCX, R11);
-            g.a.load8(R11, at(R12, 0));
-            g.a.load8(R12, at(R12, 1));
-            g.a.shift_i(D, Shl, R11, 8);
-            g.a.alu(D, Or, R11, R12);
-            g.a.alu_i(D, And, RCX, 7);
-            g.a.shift_cl(D, Shl, R11);
-            g.a.mov32(RCX, R11);
-            g.a.shift_i(D, Shr, RCX, 8);
-            g.a.alu_i(D, And, RCX, 0xFF);
+            g.a.store(boxed(c, MATCH_POSITION), R);
+            g.a.mov(K, B);
+            g.a.shift_i(Q, Shr, K, 3);
+            g.a.load(R, boxed(c, MATCH_BYTES));
+            g.a.alu(Q, Add, K, R);
+            g.a.mov(R, B);
+            g.a.load8(B, at(K, 0));
+            g.a.load8(K, at(K, 1));
+            g.a.shift_i(D, Shl, B, 8);
+            g.a.alu(D, Or, B, K);
+            g.a.alu_i(D, And, R, 7);
+            g.a.shift_by_r(D, Shl, B);
+            g.a.mov32(R, B);
+            g.a.shift_i(D, Shr, R, 8);
+            g.a.alu_i(D, And, R, 0xFF);
             g.a.jmp(done);
         });
     }
@@ -61,7 +58,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Makes a match context of the term in `src`, in `dst`.
     fn start_match(&mut self, src: Src, dst: Dst) {
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let other = self.step_aside();
         if self.env.stressed {
             self.if_not_kind(r, Subtag::MatchContext, other);
@@ -78,47 +75,46 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.bind(done);
         self.later("a match context is made", move |g| {
             g.a.bind(new);
-            g.a.mov(R10, r);
+            g.a.mov(A, r);
             let stub = g.env.stubs.context;
-            g.a.call_abs(stub);
-            g.a.test(Q, R10, R10);
-            g.a.jcc(Cond::E, other);
-            g.put(dst, R10);
+            g.a.call_stub(stub);
+            g.a.if_zero(Cond::E, Q, A, other);
+            g.put(dst, A);
             g.a.jmp(done);
         });
     }
-    /// R11 becomes the `bits` bits at bit R12 of the string of the context in `c`, which has them,
-    /// in its upper bits. Jumps if they can't be read at once. Uses RCX.
+    /// `B` becomes the `bits` bits at bit `K` of the string of the context in `c`, which has them,
+    /// in its upper bits. Jumps if they can't be read at once. Uses `R`.
     fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
         if !matches!(bits, 8 | 16 | 32 | 64) {
             return self.read_within(c, bits, other);
         }
         // They mostly begin at a byte.
         let (odd, done) = (self.a.label(), self.a.label());
-        self.a.test8_i(R12, 7);
-        self.a.jcc(Cond::Ne, if bits > 56 { other } else { odd });
-        self.a.mov(RCX, R12);
-        self.a.shift_i(Q, Shr, RCX, 3);
-        self.a.load(R11, boxed(c, MATCH_BYTES));
-        let m = indexed(R11, RCX, 1, 0);
+        self.a
+            .if_bits(Cond::Ne, K, 7, if bits > 56 { other } else { odd });
+        self.a.mov(R, K);
+        self.a.shift_i(Q, Shr, R, 3);
+        self.a.load(B, boxed(c, MATCH_BYTES));
+        let m = indexed(B, R, 1, 0);
         match bits {
             8 => {
-                self.a.load8(R11, m);
-                self.a.shift_i(Q, Shl, R11, 56);
+                self.a.load8(B, m);
+                self.a.shift_i(Q, Shl, B, 56);
             }
             16 => {
-                self.a.load16(R11, m);
-                self.a.bswap(D, R11);
-                self.a.shift_i(Q, Shl, R11, 32);
+                self.a.load16(B, m);
+                self.a.bswap(D, B);
+                self.a.shift_i(Q, Shl, B, 32);
             }
             32 => {
-                self.a.load32(R11, m);
-                self.a.bswap(D, R11);
-                self.a.shift_i(Q, Shl, R11, 32);
+                self.a.load32(B, m);
+                self.a.bswap(D, B);
+                self.a.shift_i(Q, Shl, B, 32);
             }
             _ => {
-                self.a.load(R11, m);
-                self.a.bswap(Q, R11);
+                self.a.load(B, m);
+                self.a.bswap(Q, B);
             }
         }
         self.a.bind(done);
@@ -135,19 +131,19 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// bytes, or the eight bytes that hold them all belong to the string.
     fn read_within(&mut self, c: Reg, bits: u64, other: Label) {
         let (near_end, done) = (self.a.label(), self.a.label());
-        self.a.lea(RCX, at(R12, 64));
-        self.a.alu_i(Q, And, RCX, -8);
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
+        self.a.lea(R, at(K, 64));
+        self.a.alu_i(Q, And, R, -8);
         let whole = bits.is_multiple_of(8);
-        self.a.jcc(Cond::A, if whole { near_end } else { other });
-        self.a.mov(RCX, R12);
-        self.a.shift_i(Q, Shr, RCX, 3);
-        self.a.load(R11, boxed(c, MATCH_BYTES));
-        self.a.load(R11, indexed(R11, RCX, 1, 0));
-        self.a.bswap(Q, R11);
-        self.a.mov32(RCX, R12);
-        self.a.alu_i(D, And, RCX, 7);
-        self.a.shift_cl(Q, Shl, R11);
+        let end = if whole { near_end } else { other };
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), end);
+        self.a.mov(R, K);
+        self.a.shift_i(Q, Shr, R, 3);
+        self.a.load(B, boxed(c, MATCH_BYTES));
+        self.a.load(B, indexed(B, R, 1, 0));
+        self.a.bswap(Q, B);
+        self.a.mov32(R, K);
+        self.a.alu_i(D, And, R, 7);
+        self.a.shift_by_r(Q, Shl, B);
         self.a.bind(done);
         if !whole {
             return;
@@ -156,46 +152,45 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later("fewer than eight bytes are left", move |g| {
             let n = (bits / 8) as i32;
             g.a.bind(near_end);
-            g.a.test8_i(R12, 7);
-            g.a.jcc(Cond::Ne, other);
-            g.a.mov(RCX, R12);
-            g.a.shift_i(Q, Shr, RCX, 3);
-            g.a.load(R11, boxed(c, MATCH_BYTES));
-            g.a.alu(Q, Add, R11, RCX);
+            g.a.if_bits(Cond::Ne, K, 7, other);
+            g.a.mov(R, K);
+            g.a.shift_i(Q, Shr, R, 3);
+            g.a.load(B, boxed(c, MATCH_BYTES));
+            g.a.alu(Q, Add, B, R);
             match n {
-                1 => g.a.load8(RCX, at(R11, 0)),
+                1 => g.a.load8(R, at(B, 0)),
                 2 | 3 => {
-                    g.a.load8(RCX, at(R11, 0));
-                    g.a.shift_i(D, Shl, RCX, 16);
+                    g.a.load8(R, at(B, 0));
+                    g.a.shift_i(D, Shl, R, 16);
                     if n == 3 {
-                        g.a.push(RCX);
-                        g.a.load8(RCX, at(R11, 2));
-                        g.a.alu_mr(Q, Or, at(RSP, 0), RCX);
-                        g.a.load8(RCX, at(R11, 1));
-                        g.a.shift_i(D, Shl, RCX, 8);
-                        g.a.pop(R11);
-                        g.a.alu(D, Or, RCX, R11);
+                        g.a.save(R);
+                        g.a.load8(R, at(B, 2));
+                        g.a.or_saved(R);
+                        g.a.load8(R, at(B, 1));
+                        g.a.shift_i(D, Shl, R, 8);
+                        g.a.restore(B);
+                        g.a.alu(D, Or, R, B);
                     } else {
-                        g.a.load8(R11, at(R11, 1));
-                        g.a.shift_i(D, Shl, R11, 8);
-                        g.a.alu(D, Or, RCX, R11);
-                        g.a.shift_i(D, Shr, RCX, 8);
+                        g.a.load8(B, at(B, 1));
+                        g.a.shift_i(D, Shl, B, 8);
+                        g.a.alu(D, Or, R, B);
+                        g.a.shift_i(D, Shr, R, 8);
                     }
                 }
                 _ => {
-                    g.a.load32(RCX, at(R11, 0));
-                    g.a.bswap(D, RCX);
+                    g.a.load32(R, at(B, 0));
+                    g.a.bswap(D, R);
                     if n > 4 {
                         // The last four; those that are in both are the same.
-                        g.a.load32(R11, at(R11, n - 4));
-                        g.a.bswap(D, R11);
-                        g.a.shift_i(Q, Shl, RCX, (8 * (n - 4)) as u8);
-                        g.a.alu(Q, Or, RCX, R11);
+                        g.a.load32(B, at(B, n - 4));
+                        g.a.bswap(D, B);
+                        g.a.shift_i(Q, Shl, R, (8 * (n - 4)) as u8);
+                        g.a.alu(Q, Or, R, B);
                     }
                 }
             }
-            g.a.mov(R11, RCX);
-            g.a.shift_i(Q, Shl, R11, (64 - bits) as u8);
+            g.a.mov(B, R);
+            g.a.shift_i(Q, Shl, B, (64 - bits) as u8);
             g.a.jmp(done);
         });
     }
@@ -212,19 +207,18 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(context, R10);
-        self.a.load(R12, boxed(c, MATCH_POSITION));
-        self.a.lea(RCX, at(R12, bits as i32));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
+        let c = self.get(context, A);
+        self.a.load(K, boxed(c, MATCH_POSITION));
+        self.a.lea(R, at(K, bits as i32));
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), to);
         self.read_bits(c, bits, other);
-        self.a.alu_i(Q, Add, R12, bits as i32);
-        self.a.store(boxed(c, MATCH_POSITION), R12);
+        self.a.alu_i(Q, Add, K, bits as i32);
+        self.a.store(boxed(c, MATCH_POSITION), K);
         // Leaves four more bits below, for the tag.
         self.a
-            .shift_i(Q, Shr, R11, (64 - bits) as u8 - SMALL_SHIFT as u8);
-        self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
-        self.put(dst, R11);
+            .shift_i(Q, Shr, B, (64 - bits) as u8 - SMALL_SHIFT as u8);
+        self.a.alu_i(Q, Or, B, TAG_SMALL as i32);
+        self.put(dst, B);
     }
     pub(super) fn bs_get_utf(&mut self, op: BsGetUtf) {
         let BsGetUtf {
@@ -248,35 +242,30 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let other = self.step_aside();
         let (long, done) = (self.a.label(), self.a.label());
-        let c = self.get(context, R10);
-        self.a.load(R11, boxed(c, MATCH_POSITION));
-        self.a.test8_i(R11, 7);
-        self.a.jcc(Cond::Ne, other);
-        self.a.lea(RCX, at(R11, 8));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, other);
-        self.a.mov(R12, RCX);
-        self.a.shift_i(Q, Shr, R11, 3);
-        self.a.load(RCX, boxed(c, MATCH_BYTES));
-        self.a.load8(RCX, indexed(RCX, R11, 1, 0));
-        self.a.test8_i(RCX, 0x80);
-        self.a.jcc(Cond::Ne, long);
-        self.a.store(boxed(c, MATCH_POSITION), R12);
+        let c = self.get(context, A);
+        self.a.load(B, boxed(c, MATCH_POSITION));
+        self.a.if_bits(Cond::Ne, B, 7, other);
+        self.a.lea(R, at(B, 8));
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), other);
+        self.a.mov(K, R);
+        self.a.shift_i(Q, Shr, B, 3);
+        self.a.load(R, boxed(c, MATCH_BYTES));
+        self.a.load8(R, indexed(R, B, 1, 0));
+        self.a.if_bits(Cond::Ne, R, 0x80, long);
+        self.a.store(boxed(c, MATCH_POSITION), K);
         if let Some(d) = dst {
-            self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
-            self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
-            self.put(d, RCX);
+            self.a.tag(D, R);
+            self.put(d, R);
         }
         self.a.bind(done);
         let (f, none) = (self.env.helpers.utf8, self.env.no_value);
         self.later("a character of several bytes", move |g| {
             g.a.bind(long);
-            g.a.mov(R10, c);
+            g.a.mov(A, c);
             g.leaf_helper(f);
-            g.cmp_word(RCX, none);
-            g.a.jcc(Cond::E, other);
+            g.a.if_word(Cond::E, R, none, other);
             if let Some(d) = dst {
-                g.put(d, RCX);
+                g.put(d, R);
             }
             g.a.jmp(done);
         });
@@ -294,13 +283,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         self.bits_of(size, unit, to, other);
-        self.a.alu_m(Q, Add, R11, boxed(c, MATCH_POSITION));
-        self.a.jcc(Cond::O, to);
-        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
-        self.a.store(boxed(c, MATCH_POSITION), R11);
+        self.a.add_m_or(B, boxed(c, MATCH_POSITION), to);
+        self.a.if_m(Cond::A, B, boxed(c, MATCH_END), to);
+        self.a.store(boxed(c, MATCH_POSITION), B);
     }
     /// Runs commands that make small integers and bitstrings; an op with others runs as a step.
     pub(super) fn bs_match(&mut self, op: BsMatch) {
@@ -329,10 +316,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(context, R10);
-        // R12 is the position. It is stored when everything has matched. Terms that were made
+        let c = self.get(context, A);
+        // `K` is the position. It is stored when everything has matched. Terms that were made
         // before a failure are garbage.
-        self.a.load(R12, boxed(c, MATCH_POSITION));
+        self.a.load(K, boxed(c, MATCH_POSITION));
         let mut stored = false;
         let last = commands.len() - 1;
         // Number of bits that are known to be left.
@@ -342,20 +329,17 @@ impl<'a, 'e> Gen<'a, 'e> {
         for (k, &command) in commands.iter().enumerate() {
             match command {
                 Command::AtLeast(bits, unit) => {
-                    self.a.load(R11, boxed(c, MATCH_END));
-                    self.a.alu(Q, Sub, R11, R12);
-                    self.a.alu_i(Q, Sub, R11, bits as i32);
-                    self.a.jcc(Cond::B, to);
+                    self.a.load(B, boxed(c, MATCH_END));
+                    self.a.alu(Q, Sub, B, K);
+                    self.a.sub_i_or_below(B, bits as i32, to);
                     if unit > 1 {
-                        self.a.test32_i(R11, unit as u32 - 1);
-                        self.a.jcc(Cond::Ne, to);
+                        self.a.if_bits32(Cond::Ne, B, unit as u32 - 1, to);
                     }
                     sure = bits;
                 }
                 Command::Exactly(bits) => {
-                    self.a.lea(R11, at(R12, bits as i32));
-                    self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
-                    self.a.jcc(Cond::Ne, to);
+                    self.a.lea(B, at(K, bits as i32));
+                    self.a.if_m(Cond::Ne, B, boxed(c, MATCH_END), to);
                     sure = bits;
                 }
                 Command::Integer(..) | Command::Equals(..) => {
@@ -372,45 +356,45 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
                 Command::Bits(bits, dst) => {
                     self.enough(c, bits, &mut sure, to);
-                    self.a.mov_i(RCX, bits);
+                    self.a.mov_i(R, bits);
                     self.part_at(c, other);
-                    self.a.alu_i(Q, Add, R12, bits as i32);
+                    self.a.alu_i(Q, Add, K, bits as i32);
                     if k == last {
                         stored = true;
-                        self.a.store(boxed(c, MATCH_POSITION), R12);
+                        self.a.store(boxed(c, MATCH_POSITION), K);
                     }
-                    self.put(dst, RCX);
+                    self.put(dst, R);
                 }
                 Command::Tail(dst) => {
-                    self.a.load(RCX, boxed(c, MATCH_END));
-                    self.a.alu(Q, Sub, RCX, R12);
+                    self.a.load(R, boxed(c, MATCH_END));
+                    self.a.alu(Q, Sub, R, K);
                     self.part_at(c, other);
                     if k == last {
                         stored = true;
-                        self.a.store(boxed(c, MATCH_POSITION), R12);
+                        self.a.store(boxed(c, MATCH_POSITION), K);
                     }
-                    self.put(dst, RCX);
+                    self.put(dst, R);
                 }
                 Command::Skip(bits) => {
                     if k < read {
                         continue;
                     }
                     self.enough(c, bits, &mut sure, to);
-                    self.a.alu_i(Q, Add, R12, bits as i32);
+                    self.a.alu_i(Q, Add, K, bits as i32);
                 }
             }
         }
         if !stored {
-            self.a.store(boxed(c, MATCH_POSITION), R12);
+            self.a.store(boxed(c, MATCH_POSITION), K);
         }
     }
-    /// Runs commands whose bits are the upper ones of R11, `all` of them; R12 is where they begin.
+    /// Runs commands whose bits are the upper ones of `B`, `all` of them; `K` is where they begin.
     /// After the last commands the position is stored before the last register, which may be the
-    /// context's. Uses RCX.
+    /// context's. Uses `R`.
     fn integers(&mut self, c: Reg, run: &[Command], all: u64, ends: bool, to: Label) {
         let last = run.len() - 1;
         let mut from = 0;
-        self.a.alu_i(Q, Add, R12, all as i32);
+        self.a.alu_i(Q, Add, K, all as i32);
         for (k, &command) in run.iter().enumerate() {
             let (bits, dst) = match command {
                 Command::Integer(bits, _, dst) => (bits, Some(dst)),
@@ -418,15 +402,15 @@ impl<'a, 'e> Gen<'a, 'e> {
                 _ => (0, None),
             };
             if k == last && ends && !matches!(command, Command::Equals(..)) {
-                self.a.store(boxed(c, MATCH_POSITION), R12);
+                self.a.store(boxed(c, MATCH_POSITION), K);
             }
             // The last one needs nothing of the others.
             let d = match k == last {
-                true => R11,
-                false => dst.map_or(RCX, |dst| self.dst(dst, RCX)),
+                true => B,
+                false => dst.map_or(R, |dst| self.dst(dst, R)),
             };
             let begin = |g: &mut Self| {
-                g.a.mov(d, R11);
+                g.a.mov(d, B);
                 if from > 0 {
                     g.a.shift_i(Q, Shl, d, from as u8);
                 }
@@ -451,24 +435,22 @@ impl<'a, 'e> Gen<'a, 'e> {
                     begin(self);
                     self.a.shift_i(Q, Shr, d, unused);
                     match i32::try_from(value) {
-                        Ok(v) => self.a.alu_i(Q, Cmp, d, v),
+                        Ok(v) => self.a.if_i(Cond::Ne, Q, d, v, to),
                         Err(_) => {
-                            // The compared value is in RCX, or in R11 if that isn't used again.
-                            let other = if d == RCX { R10 } else { RCX };
-                            if other == R10 && c == R10 {
-                                self.a.push(R11);
-                                self.a.mov_i(R11, value);
-                                self.a.alu(Q, Cmp, d, R11);
-                                self.a.pop(R11);
+                            // The compared value is in `R`, or in `B` if that isn't used again.
+                            let other = if d == R { A } else { R };
+                            if other == A && c == A {
+                                self.a.save(B);
+                                self.a.mov_i(B, value);
+                                self.a.if_r_restoring(Cond::Ne, d, B, to);
                             } else {
                                 self.a.mov_i(other, value);
-                                self.a.alu(Q, Cmp, d, other);
+                                self.a.if_r(Cond::Ne, Q, d, other, to);
                             }
                         }
                     }
-                    self.a.jcc(Cond::Ne, to);
                     if k == last && ends {
-                        self.a.store(boxed(c, MATCH_POSITION), R12);
+                        self.a.store(boxed(c, MATCH_POSITION), K);
                     }
                 }
                 _ => {}
@@ -476,28 +458,27 @@ impl<'a, 'e> Gen<'a, 'e> {
             from += bits;
         }
     }
-    /// R11 becomes the number of bits of that many units. Jumps to `to` if there can't be as many,
-    /// and to `other` if the size is no small integer. Uses R12.
+    /// `B` becomes the number of bits of that many units. Jumps to `to` if there can't be as many,
+    /// and to `other` if the size is no small integer. Uses `K`.
     fn bits_of(&mut self, size: Src, unit: u64, to: Label, other: Label) {
-        let n = self.get(size, R12);
+        let n = self.get(size, K);
         self.if_no_small(size, n, other);
-        self.a.mov(R11, n);
-        self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
-        if !self.is_natural(size) {
-            self.a.jcc(Cond::S, to);
+        if self.is_natural(size) {
+            self.a.untag(B, n);
+        } else {
+            self.a.mov(B, n);
+            self.a.untag_or(B, Cond::S, to);
         }
-        self.a.imul_i(R11, R11, unit as i32);
-        self.a.jcc(Cond::O, to);
+        self.a.mul_i_or(B, unit as i32, Some(to));
     }
-    /// RCX becomes the bitstring of RCX bits at bit R12 of the context in `c`, which is R10 or a
-    /// register that is kept. Uses R11.
+    /// `R` becomes the bitstring of `R` bits at bit `K` of the context in `c`, which is `A` or a
+    /// register that is kept. Uses `B`.
     fn part_at(&mut self, c: Reg, other: Label) {
-        self.a.mov(R10, c);
-        self.a.mov(R11, R12);
+        self.a.mov(A, c);
+        self.a.mov(B, K);
         let stub = self.env.stubs.part;
-        self.a.call_abs(stub);
-        self.a.test(D, RCX, RCX);
-        self.a.jcc(Cond::E, other);
+        self.a.call_stub(stub);
+        self.a.if_zero(Cond::E, D, R, other);
     }
     /// All that is left. The context doesn't advance.
     pub(super) fn bs_get_tail(&mut self, BsGetTail { context, dst, .. }: BsGetTail) {
@@ -505,12 +486,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         }
         let other = self.step_aside();
-        let c = self.get(context, R10);
-        self.a.load(R12, boxed(c, MATCH_POSITION));
-        self.a.load(RCX, boxed(c, MATCH_END));
-        self.a.alu(Q, Sub, RCX, R12);
+        let c = self.get(context, A);
+        self.a.load(K, boxed(c, MATCH_POSITION));
+        self.a.load(R, boxed(c, MATCH_END));
+        self.a.alu(Q, Sub, R, K);
         self.part_at(c, other);
-        self.put(dst, RCX);
+        self.put(dst, R);
     }
     /// A part whose size is in a register or in the code, or all that is left.
     pub(super) fn bs_get_binary(&mut self, op: BsGetBinary) {
@@ -536,55 +517,49 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         if all {
-            self.a.load(RCX, boxed(c, MATCH_END));
-            self.a.alu_m(Q, Sub, RCX, boxed(c, MATCH_POSITION));
+            self.a.load(R, boxed(c, MATCH_END));
+            self.a.alu_m(Sub, R, boxed(c, MATCH_POSITION));
             if unit > 1 {
-                self.a.test32_i(RCX, unit as u32 - 1);
-                self.a.jcc(Cond::Ne, to);
+                self.a.if_bits32(Cond::Ne, R, unit as u32 - 1, to);
             }
-            self.a.mov(R11, RCX);
+            self.a.mov(B, R);
         } else if let Some(n) = constant {
-            self.a.mov_i(R11, n);
+            self.a.mov_i(B, n);
         } else {
             self.bits_of(size, unit, to, other);
         }
-        // R11: their number. RCX: their end.
-        self.a.load(R12, boxed(c, MATCH_POSITION));
-        self.a.mov(RCX, R12);
-        self.a.alu(Q, Add, RCX, R11);
-        self.a.jcc(Cond::O, to);
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
-        self.a.push(RCX);
-        self.a.mov(RCX, R11);
-        self.a.mov(R10, c);
-        self.a.mov(R11, R12);
+        // `B`: their number. `R`: their end.
+        self.a.load(K, boxed(c, MATCH_POSITION));
+        self.a.mov(R, K);
+        self.a.sum_or(Add, R, B, Some(to));
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), to);
+        self.a.save(R);
+        self.a.mov(R, B);
+        self.a.mov(A, c);
+        self.a.mov(B, K);
         let stub = self.env.stubs.part;
-        self.a.call_abs(stub);
-        self.a.pop(R12);
-        self.a.test(D, RCX, RCX);
-        self.a.jcc(Cond::E, other);
-        self.a.store(boxed(c, MATCH_POSITION), R12);
-        self.put(dst, RCX);
+        self.a.call_stub(stub);
+        self.a.restore(K);
+        self.a.if_zero(Cond::E, D, R, other);
+        self.a.store(boxed(c, MATCH_POSITION), K);
+        self.put(dst, R);
     }
     pub(super) fn bs_get_position(&mut self, op: BsGetPosition) {
         let BsGetPosition { context, dst, .. } = op;
-        let c = self.get(context, R10);
-        self.a.load(RCX, boxed(c, MATCH_POSITION));
+        let c = self.get(context, A);
+        self.a.load(R, boxed(c, MATCH_POSITION));
         self.put_small(dst);
     }
     pub(super) fn bs_set_position(&mut self, op: BsSetPosition) {
         let BsSetPosition { context, position } = op;
-        let c = self.get(context, R10);
-        let p = self.get(position, R11);
+        let c = self.get(context, A);
+        let p = self.get(position, B);
         let after = self.a.label();
-        self.a.mov(RCX, p);
-        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, after);
-        self.a.store(boxed(c, MATCH_POSITION), RCX);
+        self.a.untag(R, p);
+        self.a.if_m(Cond::A, R, boxed(c, MATCH_END), after);
+        self.a.store(boxed(c, MATCH_POSITION), R);
         self.a.bind(after);
     }
     pub(super) fn bs_skip_fixed(&mut self, op: BsSkipFixed) {
@@ -593,13 +568,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             context,
             bits,
         } = op;
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         let to = self.to(fail);
-        self.a.load(R11, boxed(c, MATCH_POSITION));
-        self.add_word(R11, bits);
-        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
-        self.a.store(boxed(c, MATCH_POSITION), R11);
+        self.a.load(B, boxed(c, MATCH_POSITION));
+        self.add_word(B, bits);
+        self.a.if_m(Cond::A, B, boxed(c, MATCH_END), to);
+        self.a.store(boxed(c, MATCH_POSITION), B);
     }
     pub(super) fn bs_test_tail(&mut self, op: BsTestTail) {
         let BsTestTail {
@@ -607,17 +581,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             context,
             bits,
         } = op;
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         let to = self.to(fail);
         self.bits_left(c);
         match i32::try_from(bits as i64) {
-            Ok(n) => self.a.alu_i(Q, Cmp, R11, n),
+            Ok(n) => self.a.if_i(Cond::Ne, Q, B, n, to),
             Err(_) => {
-                self.a.mov_i(RCX, bits);
-                self.a.alu(Q, Cmp, R11, RCX);
+                self.a.mov_i(R, bits);
+                self.a.if_r(Cond::Ne, Q, B, R, to);
             }
         }
-        self.a.jcc(Cond::Ne, to);
     }
     pub(super) fn bs_test_unit(&mut self, op: BsTestUnit) {
         let BsTestUnit {
@@ -628,16 +601,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         if !unit.is_power_of_two() || unit > 128 {
             return self.step();
         }
-        let c = self.get(context, R10);
+        let c = self.get(context, A);
         let to = self.to(fail);
         self.bits_left(c);
-        self.a.test32_i(R11, unit as u32 - 1);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_bits32(Cond::Ne, B, unit as u32 - 1, to);
     }
-    /// R11 becomes the number of bits left.
+    /// `B` becomes the number of bits left.
     fn bits_left(&mut self, c: Reg) {
-        self.a.load(R11, boxed(c, MATCH_END));
-        self.a.alu_m(Q, Sub, R11, boxed(c, MATCH_POSITION));
+        self.a.load(B, boxed(c, MATCH_END));
+        self.a.alu_m(Sub, B, boxed(c, MATCH_POSITION));
     }
     /// Jumps unless that many bits are left.
     fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
@@ -646,8 +618,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             return;
         }
         *sure = 0;
-        self.a.lea(R11, at(R12, bits as i32));
-        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
-        self.a.jcc(Cond::A, to);
+        self.a.lea(B, at(K, bits as i32));
+        self.a.if_m(Cond::A, B, boxed(c, MATCH_END), to);
     }
 }

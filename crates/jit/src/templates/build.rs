@@ -137,7 +137,7 @@ impl Segment {
     }
 }
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn bs_create_bin(&mut self, op: BsCreateBin) {
         let list = op.segments.words;
         let appends = matches!(list.first(), Some(&(seg::APPEND | seg::PRIVATE_APPEND)));
@@ -151,7 +151,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(),
         }
     }
-    /// Writes the segments at R12, which becomes their end. The end of the room is at the top of
+    /// Writes the segments at `K`, which becomes their end. The end of the room is at the top of
     /// the machine's stack if one of them is a binary; on failure that is dropped before the jump
     /// to `other`.
     fn segments(&mut self, list: &[Segment], pushed: bool, other: Label) {
@@ -161,7 +161,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let l = self.a.label();
                 self.later("it fails: the limit is dropped", move |g| {
                     g.a.bind(l);
-                    g.a.pop(RCX);
+                    g.a.restore(R);
                     g.a.jmp(other);
                 });
                 l
@@ -173,125 +173,121 @@ impl<'a, 'e> Gen<'a, 'e> {
                     let bits: u64 = i.iter().map(|i| i.0).sum();
                     self.joined(i, fail);
                     if bits == 8 {
-                        self.a.store8(at(R12, 0), R11);
+                        self.a.store8(at(K, 0), B);
                     } else {
                         if bits < 64 {
-                            self.a.shift_i(Q, Shl, R11, (64 - bits) as u8);
+                            self.a.shift_i(Q, Shl, B, (64 - bits) as u8);
                         }
-                        self.a.bswap(Q, R11);
-                        self.a.store(at(R12, 0), R11);
+                        self.a.bswap(Q, B);
+                        self.a.store(at(K, 0), B);
                     }
-                    self.a.alu_i(Q, Add, R12, bits as i32 / 8);
+                    self.a.alu_i(Q, Add, K, bits as i32 / 8);
                 }
                 Segment::Little(bits, v) => {
                     self.joined(&[(bits, v)], fail);
-                    self.a.store(at(R12, 0), R11);
-                    self.a.alu_i(Q, Add, R12, bits as i32 / 8);
+                    self.a.store(at(K, 0), B);
+                    self.a.alu_i(Q, Add, K, bits as i32 / 8);
                 }
                 Segment::Float(v, little) => {
-                    let r = self.get(v, R10);
+                    let r = self.get(v, A);
                     self.if_not_boxed(r, fail);
-                    self.cmp_subtag(r, Subtag::Float);
-                    self.a.jcc(Cond::Ne, fail);
-                    self.a.load(R11, boxed(r, FLOAT_BITS));
+                    self.if_subtag(Cond::Ne, r, Subtag::Float, fail);
+                    self.a.load(B, boxed(r, FLOAT_BITS));
                     if !little {
-                        self.a.bswap(Q, R11);
+                        self.a.bswap(Q, B);
                     }
-                    self.a.store(at(R12, 0), R11);
-                    self.a.alu_i(Q, Add, R12, 8);
+                    self.a.store(at(K, 0), B);
+                    self.a.alu_i(Q, Add, K, 8);
                 }
                 Segment::String(from, n) => {
-                    self.a.mov_i(R10, from);
+                    self.a.mov_i(A, from);
                     let mut k = 0;
                     while k < n {
-                        let (m, to) = (at(R10, k as i32), at(R12, k as i32));
+                        let (m, to) = (at(A, k as i32), at(K, k as i32));
                         if n - k >= 8 {
-                            self.a.load(RCX, m);
-                            self.a.store(to, RCX);
+                            self.a.load(R, m);
+                            self.a.store(to, R);
                             k += 8;
                         } else {
-                            self.a.load8(RCX, m);
-                            self.a.store8(to, RCX);
+                            self.a.load8(R, m);
+                            self.a.store8(to, R);
                             k += 1;
                         }
                     }
-                    self.a.alu_i(Q, Add, R12, n as i32);
+                    self.a.alu_i(Q, Add, K, n as i32);
                 }
                 Segment::Utf8(v) => {
                     let (long, done) = (self.a.label(), self.a.label());
-                    let r = self.get(v, R10);
+                    let r = self.get(v, A);
                     // A small integer of seven bits.
-                    self.a.mov(RCX, r);
-                    self.a.alu_i(Q, And, RCX, !0x7F0);
-                    self.a.alu_i(Q, Cmp, RCX, TAG_SMALL as i32);
-                    self.a.jcc(Cond::Ne, long);
-                    self.a.mov(RCX, r);
-                    self.a.shift_i(D, Shr, RCX, SMALL_SHIFT as u8);
-                    self.a.store8(at(R12, 0), RCX);
-                    self.a.inc(R12);
+                    self.a.mov(R, r);
+                    self.a.alu_i(Q, And, R, !0x7F0);
+                    self.a.if_i(Cond::Ne, Q, R, TAG_SMALL as i32, long);
+                    self.a.mov(R, r);
+                    self.a.shift_i(D, Shr, R, SMALL_SHIFT as u8);
+                    self.a.store8(at(K, 0), R);
+                    self.a.inc(K);
                     self.a.bind(done);
                     let f = self.env.helpers.put_utf8;
                     self.later("a character of several bytes", move |g| {
                         g.a.bind(long);
-                        g.a.mov(RCX, r);
-                        g.a.mov(R10, R12);
+                        g.a.mov(R, r);
+                        g.a.mov(A, K);
                         g.leaf_helper(f);
-                        g.a.test(Q, RCX, RCX);
-                        g.a.jcc(Cond::E, fail);
-                        g.a.mov(R12, RCX);
+                        g.a.if_zero(Cond::E, Q, R, fail);
+                        g.a.mov(K, R);
                         g.a.jmp(done);
                     });
                 }
                 Segment::Binary(v) => {
-                    let r = self.get(v, RCX);
-                    self.a.mov(RCX, r);
-                    self.a.mov(R10, R12);
-                    self.a.load(R12, at(RSP, 0));
+                    let r = self.get(v, R);
+                    self.a.mov(R, r);
+                    self.a.mov(A, K);
+                    self.a.saved(K);
                     let f = self.env.helpers.put_bytes;
                     self.leaf_helper(f);
-                    self.a.test(Q, RCX, RCX);
-                    self.a.jcc(Cond::E, fail);
-                    self.a.mov(R12, RCX);
+                    self.a.if_zero(Cond::E, Q, R, fail);
+                    self.a.mov(K, R);
                 }
             }
         }
         if pushed {
-            self.a.pop(RCX);
+            self.a.restore(R);
         }
     }
-    /// R11 becomes the concatenated integers, in its lower bits; the bits above them are undefined.
-    /// Uses R10 and RCX.
+    /// `B` becomes the concatenated integers, in its lower bits; the bits above them are undefined.
+    /// Uses `A` and `R`.
     fn joined(&mut self, integers: &[(u64, Src)], fail: Label) {
         for (k, &(bits, v)) in integers.iter().enumerate() {
-            let d = if k == 0 { R11 } else { RCX };
+            let d = if k == 0 { B } else { R };
             let constant = Self::small(v);
             if let Some(n) = constant {
                 let kept = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
                 self.a.mov_i(d, n as u64 & kept);
             } else {
-                let r = self.get(v, R10);
+                let r = self.get(v, A);
                 self.if_no_small(v, r, fail);
                 self.a.mov(d, r);
             }
             if k == 0 {
                 if constant.is_none() {
-                    self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
+                    self.a.shift_i(Q, Sar, B, SMALL_SHIFT as u8);
                 }
                 continue;
             }
-            self.a.shift_i(Q, Shl, R11, bits as u8);
+            self.a.shift_i(Q, Shl, B, bits as u8);
             let fits = |r: Range| r.lo >= 0 && r.hi >> bits == 0;
             if constant.is_none() {
                 match self.range(v).is_some_and(fits) {
-                    true => self.a.shift_i(Q, Shr, RCX, SMALL_SHIFT as u8),
+                    true => self.a.shift_i(Q, Shr, R, SMALL_SHIFT as u8),
                     false => {
                         self.a
-                            .shift_i(Q, Shl, RCX, (64 - bits) as u8 - SMALL_SHIFT as u8);
-                        self.a.shift_i(Q, Shr, RCX, (64 - bits) as u8);
+                            .shift_i(Q, Shl, R, (64 - bits) as u8 - SMALL_SHIFT as u8);
+                        self.a.shift_i(Q, Shr, R, (64 - bits) as u8);
                     }
                 }
             }
-            self.a.alu(Q, Or, R11, RCX);
+            self.a.alu(Q, Or, B, R);
         }
     }
     fn has_binary(list: &[Segment]) -> bool {
@@ -308,19 +304,18 @@ impl<'a, 'e> Gen<'a, 'e> {
         let head = HEAP_BIN_HEAD_WORDS as i32;
         // The words that the op reserves for later ops must be free, too.
         let words = heap as i32 + head + (limit + SLACK) / 8 + 1;
-        self.a.lea(RCX, at(HP, words * 8));
-        self.a.alu(Q, Cmp, RCX, E);
-        self.a.jcc(Cond::A, other);
-        self.a.lea(R12, at(HP, head * 8));
+        self.a.lea(R, at(HP, words * 8));
+        self.a.if_r(Cond::A, Q, R, E, other);
+        self.a.lea(K, at(HP, head * 8));
         let pushed = Self::has_binary(list);
         if pushed {
             // The others need room after a binary as well.
-            self.a.lea(RCX, at(HP, head * 8 + limit - most));
-            self.a.push(RCX);
+            self.a.lea(R, at(HP, head * 8 + limit - most));
+            self.a.save(R);
         }
         self.segments(list, pushed, other);
         // The rest of the last word is 0.
-        self.a.store_i(at(R12, 0), 0);
+        self.a.store_i(at(K, 0), 0);
         if list.iter().all(|s| s.most().1) {
             let words = (most + 7) / 8;
             self.a
@@ -328,19 +323,19 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.store_i(new(BIN_SIZE), most);
             return self.made(dst, TAG_BOXED, head + words);
         }
-        self.a.alu(Q, Sub, R12, HP);
-        self.a.alu_i(Q, Sub, R12, head * 8);
-        // RCX: words after the header.
-        self.a.lea(RCX, at(R12, 15));
-        self.a.shift_i(Q, Shr, RCX, 3);
-        self.a.mov(R11, RCX);
-        self.a.shift_i(Q, Shl, R11, ARITY_SHIFT as u8);
-        self.a.alu_i(Q, Or, R11, header(Subtag::HeapBin, 0) as i32);
-        self.a.store(new(0), R11);
-        self.a.store(new(BIN_SIZE), R12);
-        self.a.lea(R10, at(HP, TAG_BOXED as i32));
-        self.a.lea(HP, indexed(HP, RCX, 8, 8));
-        self.put(dst, R10);
+        self.a.alu(Q, Sub, K, HP);
+        self.a.alu_i(Q, Sub, K, head * 8);
+        // `R`: words after the header.
+        self.a.lea(R, at(K, 15));
+        self.a.shift_i(Q, Shr, R, 3);
+        self.a.mov(B, R);
+        self.a.shift_i(Q, Shl, B, ARITY_SHIFT as u8);
+        self.a.alu_i(Q, Or, B, header(Subtag::HeapBin, 0) as i32);
+        self.a.store(new(0), B);
+        self.a.store(new(BIN_SIZE), K);
+        self.a.lea(A, at(HP, TAG_BOXED as i32));
+        self.a.lea(HP, indexed(HP, R, 8, 8));
+        self.put(dst, A);
     }
     fn append(&mut self, op: BsCreateBin, all: &[u64], list: &[Segment]) {
         let BsCreateBin { dst, heap, .. } = op;
@@ -353,75 +348,65 @@ impl<'a, 'e> Gen<'a, 'e> {
         let most: i32 = list.iter().map(|s| s.most().0).sum();
         let other = self.step_aside();
         let words = heap as i32 + SUB_BIN_WORDS as i32;
-        self.a.lea(RCX, at(HP, words * 8));
-        self.a.alu(Q, Cmp, RCX, E);
-        self.a.jcc(Cond::A, other);
+        self.a.lea(R, at(HP, words * 8));
+        self.a.if_r(Cond::A, Q, R, E, other);
         // A part of a block from its first byte to the last one in use, which only this process
         // holds.
-        let r = self.get(bin, R10);
+        let r = self.get(bin, A);
         self.if_not_kind(r, Subtag::SubBin, other);
-        self.a.alu_mi(Q, Cmp, boxed(r, SUB_BIN_BITS), WRITABLE);
-        self.a.jcc(Cond::Ne, other);
-        self.a.alu_mi(Q, Cmp, boxed(r, SUB_BIN_OFFSET), 0);
-        self.a.jcc(Cond::Ne, other);
-        self.a.load(R12, boxed(r, SUB_BIN_ORIGINAL));
-        self.cmp_subtag(R12, Subtag::RefcBin);
-        self.a.jcc(Cond::Ne, other);
-        self.a.load8(RCX, boxed(R12, REFC_BIN_FLAGS));
-        self.a.test8_i(RCX, PB_IS_WRITABLE as u8);
-        self.a.jcc(Cond::E, other);
-        self.a.load(R11, boxed(R12, REFC_BIN_BLOCK));
-        self.a.alu_mi(Q, Cmp, at(R11, BLOCK_COUNT), 1);
-        self.a.jcc(Cond::Ne, other);
-        self.a.load(R12, at(R11, BLOCK_USED));
-        self.a.alu_m(Q, Cmp, R12, boxed(r, BIN_SIZE));
-        self.a.jcc(Cond::Ne, other);
-        self.a.lea(RCX, at(R12, most + SLACK));
-        self.a.alu_m(Q, Cmp, RCX, at(R11, BLOCK_CAPACITY));
-        self.a.jcc(Cond::A, other);
-        self.a.lea(R12, indexed(R11, R12, 1, BLOCK_BYTES));
+        self.a
+            .if_mi(Cond::Ne, boxed(r, SUB_BIN_BITS), WRITABLE, other);
+        self.a.if_mi(Cond::Ne, boxed(r, SUB_BIN_OFFSET), 0, other);
+        self.a.load(K, boxed(r, SUB_BIN_ORIGINAL));
+        self.if_subtag(Cond::Ne, K, Subtag::RefcBin, other);
+        self.a.load8(R, boxed(K, REFC_BIN_FLAGS));
+        self.a.if_bits(Cond::E, R, PB_IS_WRITABLE as u8, other);
+        self.a.load(B, boxed(K, REFC_BIN_BLOCK));
+        self.a.if_mi(Cond::Ne, at(B, BLOCK_COUNT), 1, other);
+        self.a.load(K, at(B, BLOCK_USED));
+        self.a.if_m(Cond::Ne, K, boxed(r, BIN_SIZE), other);
+        self.a.lea(R, at(K, most + SLACK));
+        self.a.if_m(Cond::A, R, at(B, BLOCK_CAPACITY), other);
+        self.a.lea(K, indexed(B, K, 1, BLOCK_BYTES));
         let pushed = Self::has_binary(list);
         if pushed {
-            self.a.alu_m(Q, Add, R11, at(R11, BLOCK_CAPACITY));
-            self.a.lea(RCX, at(R11, BLOCK_BYTES - SLACK - most));
-            self.a.push(RCX);
+            self.a.alu_m(Add, B, at(B, BLOCK_CAPACITY));
+            self.a.lea(R, at(B, BLOCK_BYTES - SLACK - most));
+            self.a.save(R);
         }
         self.segments(list, pushed, other);
         // The binary now owns the bytes.
-        let r = self.get(bin, R10);
-        self.a.load(R11, boxed(r, SUB_BIN_ORIGINAL));
-        self.a.load(RCX, boxed(R11, REFC_BIN_BLOCK));
-        self.a.alu(Q, Sub, R12, RCX);
-        self.a.alu_i(Q, Sub, R12, BLOCK_BYTES);
+        let r = self.get(bin, A);
+        self.a.load(B, boxed(r, SUB_BIN_ORIGINAL));
+        self.a.load(R, boxed(B, REFC_BIN_BLOCK));
+        self.a.alu(Q, Sub, K, R);
+        self.a.alu_i(Q, Sub, K, BLOCK_BYTES);
         if list.iter().all(|s| !s.most().1) {
             // Nothing was written: the general case.
-            self.a.alu_m(Q, Cmp, R12, at(RCX, BLOCK_USED));
-            self.a.jcc(Cond::E, other);
+            self.a.if_m(Cond::E, K, at(R, BLOCK_USED), other);
         }
-        self.a.alu_m(Q, Cmp, R12, boxed(R11, BIN_SIZE));
-        self.a.jcc(Cond::B, other);
+        self.a.if_m(Cond::B, K, boxed(B, BIN_SIZE), other);
         let f = self.env.fields;
-        self.a.load(R10, at(CX, f.off_heap_bytes));
-        self.a.alu(Q, Add, R10, R12);
-        self.a.alu_m(Q, Sub, R10, boxed(R11, BIN_SIZE));
-        self.a.alu_m(Q, Cmp, R10, at(CX, f.vheap_bytes));
-        self.a.jcc(Cond::A, other);
-        self.a.store(at(CX, f.off_heap_bytes), R10);
-        self.a.store(boxed(R11, BIN_SIZE), R12);
-        self.a.store_i(boxed(R11, REFC_BIN_FLAGS), BEING_WRITTEN);
-        self.a.store(at(RCX, BLOCK_USED), R12);
-        let r = self.get(bin, R10);
+        self.a.load(A, at(CX, f.off_heap_bytes));
+        self.a.alu(Q, Add, A, K);
+        self.a.alu_m(Sub, A, boxed(B, BIN_SIZE));
+        self.a.if_m(Cond::A, A, at(CX, f.vheap_bytes), other);
+        self.a.store(at(CX, f.off_heap_bytes), A);
+        self.a.store(boxed(B, BIN_SIZE), K);
+        self.a.store_i(boxed(B, REFC_BIN_FLAGS), BEING_WRITTEN);
+        self.a.store(at(R, BLOCK_USED), K);
+        let r = self.get(bin, A);
         if private {
-            self.a.store(boxed(r, BIN_SIZE), R12);
+            self.a.store(boxed(r, BIN_SIZE), K);
             return self.put(dst, r);
         }
         self.a.store_i(boxed(r, SUB_BIN_BITS), 0);
         self.a
             .store_i(new(0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
-        self.a.store(new(BIN_SIZE), R12);
+        self.a.store(new(BIN_SIZE), K);
         self.a.store_i(new(SUB_BIN_OFFSET), 0);
         self.a.store_i(new(SUB_BIN_BITS), WRITABLE);
-        self.a.store(new(SUB_BIN_ORIGINAL), R11);
+        self.a.store(new(SUB_BIN_ORIGINAL), B);
         self.made(dst, TAG_BOXED, SUB_BIN_WORDS as i32);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn catch(&mut self, Catch { dst, to }: Catch) {
         let to = to.0.unwrap_or(self.part.at);
         // After an exception, machine code goes on there.
@@ -25,7 +25,6 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.put_word(dst, NIL_WORD);
         let caught = self.step_aside();
         let none = self.env.no_value;
-        self.cmp_word(RAX, none);
-        self.a.jcc(Cond::E, caught);
+        self.a.if_word(Cond::E, X_REGS[0], none, caught);
     }
 }

@@ -2,6 +2,7 @@
 //! vector register as well.
 
 use super::*;
+use crate::machine::{self, Vector};
 use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
 
 /// Number of float registers that have a vector register.
@@ -9,34 +10,34 @@ const IN_VECTORS: u64 = 8;
 /// The first of those: the ones below are scratch.
 const FIRST: u8 = 4;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     fn fr(&self, Float(n): Float) -> Mem {
         at(CX, self.env.fields.fr + n as i32 * 8)
     }
     /// Returns the vector register of a float register.
-    fn vector(Float(n): Float) -> Option<Xmm> {
-        (n < IN_VECTORS).then_some(Xmm(FIRST + n as u8))
+    fn vector(Float(n): Float) -> Option<Vector> {
+        (n < IN_VECTORS).then_some(Vector(FIRST + n as u8))
     }
     /// Returns the vector register that holds a float register, and loads it if it is its own.
-    fn float_in(&mut self, a: Float) -> Xmm {
+    fn float_in(&mut self, a: Float) -> Vector {
         let m = self.fr(a);
         let Some(v) = Self::vector(a) else {
-            self.a.movsd_load(Xmm(1), m);
-            return Xmm(1);
+            self.a.load_float(Vector(1), m);
+            return Vector(1);
         };
         if self.floats & 1 << (v.0 - FIRST) == 0 {
-            self.a.movsd_load(v, m);
+            self.a.load_float(v, m);
             self.floats |= 1 << (v.0 - FIRST);
         }
         v
     }
     /// Makes the vector register the value of the float register.
-    fn float_out(&mut self, a: Float, from: Xmm) {
+    fn float_out(&mut self, a: Float, from: Vector) {
         let m = self.fr(a);
-        self.a.movsd_store(m, from);
+        self.a.store_float(m, from);
         if let Some(v) = Self::vector(a) {
             if v != from {
-                self.a.movapd(v, from);
+                self.a.mov_float(v, from);
             }
             self.floats |= 1 << (v.0 - FIRST);
         }
@@ -52,7 +53,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             for n in 0..IN_VECTORS {
                 if floats & 1 << n != 0 {
                     let m = g.fr(Float(n));
-                    g.a.movsd_load(Xmm(FIRST + n as u8), m);
+                    g.a.load_float(Vector(FIRST + n as u8), m);
                 }
             }
             g.a.jmp(to);
@@ -67,33 +68,31 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     fn float_of(&mut self, src: Src, dst: Float) {
         let (integer, done) = (self.a.label(), self.a.label());
-        let v = Self::vector(dst).unwrap_or(Xmm(0));
-        if v != Xmm(0) {
+        let v = Self::vector(dst).unwrap_or(Vector(0));
+        if v != Vector(0) {
             self.floats |= 1 << (v.0 - FIRST);
         }
         let other = self.float_aside(done);
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_not_boxed(r, integer);
-        self.cmp_subtag(r, Subtag::Float);
-        self.a.jcc(Cond::Ne, other);
-        self.a.movsd_load(v, boxed(r, FLOAT_BITS));
+        self.if_subtag(Cond::Ne, r, Subtag::Float, other);
+        self.a.load_float(v, boxed(r, FLOAT_BITS));
         self.float_out(dst, v);
         self.a.bind(done);
         let dst = self.fr(dst);
         self.later("an integer", move |g| {
             g.a.bind(integer);
             g.if_not_small(r, other);
-            g.a.mov(RCX, r);
-            g.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-            g.a.cvtsi2sd(v, RCX);
-            g.a.movsd_store(dst, v);
+            g.a.untag(R, r);
+            g.a.to_float(v, R);
+            g.a.store_float(dst, v);
             g.a.jmp(done);
         });
     }
     pub(super) fn fstore(&mut self, FStore { src, dst }: FStore) {
         let v = self.float_in(src);
-        self.store_word_by(new(0), header(Subtag::Float, 1), R10);
-        self.a.movsd_store(new(FLOAT_BITS), v);
+        self.a.store_word(new(0), header(Subtag::Float, 1), A);
+        self.a.store_float(new(FLOAT_BITS), v);
         self.made(dst, TAG_BOXED, FLOAT_WORDS as i32);
     }
     pub(super) fn fmove(&mut self, FMove { src, dst }: FMove) {
@@ -101,29 +100,25 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.float_out(dst, v);
     }
     pub(super) fn fadd(&mut self, FAdd { a, b, dst }: FAdd) {
-        self.float_operation(Sse::Add, a, b, dst);
+        self.float_operation(machine::Float::Add, a, b, dst);
     }
     pub(super) fn fsub(&mut self, FSub { a, b, dst }: FSub) {
-        self.float_operation(Sse::Sub, a, b, dst);
+        self.float_operation(machine::Float::Sub, a, b, dst);
     }
     pub(super) fn fmul(&mut self, FMul { a, b, dst }: FMul) {
-        self.float_operation(Sse::Mul, a, b, dst);
+        self.float_operation(machine::Float::Mul, a, b, dst);
     }
     pub(super) fn fdiv(&mut self, FDiv { a, b, dst }: FDiv) {
-        self.float_operation(Sse::Div, a, b, dst);
+        self.float_operation(machine::Float::Div, a, b, dst);
     }
-    fn float_operation(&mut self, op: Sse, a: Float, b: Float, dst: Float) {
+    fn float_operation(&mut self, op: machine::Float, a: Float, b: Float, dst: Float) {
         let exit = self.exit();
         let p = self.float_in(a);
-        self.a.movapd(Xmm(0), p);
+        self.a.mov_float(Vector(0), p);
         let q = self.float_in(b);
-        self.a.sse_op(op, Xmm(0), q);
+        self.a.float(op, Vector(0), q);
         // All bits of the exponent are set: infinite, or not a number.
-        self.a.movq_from(RCX, Xmm(0));
-        self.a.shift_i(Q, Shr, RCX, 52);
-        self.a.invert(RCX);
-        self.a.test32_i(RCX, 0x7FF);
-        self.a.jcc(Cond::E, exit);
-        self.float_out(dst, Xmm(0));
+        self.a.if_not_finite(Vector(0), R, exit);
+        self.float_out(dst, Vector(0));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn allocate(&mut self, Allocate { frame, live }: Allocate) {
         self.new_frame(frame, 0, live);
     }

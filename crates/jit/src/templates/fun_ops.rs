@@ -2,19 +2,18 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn is_function2(&mut self, op: IsFunction2) {
         let IsFunction2 { fail, fun, arity } = op;
         let Some(n @ 0..=255) = Self::small(arity) else {
             return self.step();
         };
         let to = self.to(fail);
-        let r = self.get(fun, R10);
+        let r = self.get(fun, A);
         self.if_not_kind(r, Subtag::Fun, to);
         // The arity is the low byte.
-        self.a.load8(RCX, boxed(r, FUN_BITS));
-        self.a.alu_i(D, Cmp, RCX, n as i32);
-        self.a.jcc(Cond::Ne, to);
+        self.a.load8(R, boxed(r, FUN_BITS));
+        self.a.if_i(Cond::Ne, D, R, n as i32, to);
     }
     pub(super) fn make_fun(&mut self, op: MakeFun) {
         let MakeFun {
@@ -26,13 +25,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         let n = environment.all().len();
         // Like the instruction, it uses only room that was made before.
         let other = self.step_aside();
-        self.a.lea(RCX, new(FUN_WORDS + n));
-        self.a.alu(Q, Cmp, RCX, E);
-        self.a.jcc(Cond::A, other);
+        self.a.lea(R, new(FUN_WORDS + n));
+        self.a.if_r(Cond::A, Q, R, E, other);
         // The helper reads the number of words of the environment there.
         self.a.store_i(new(FUN_BITS), n as i32);
-        self.a.mov(R10, HP);
-        self.a.mov_i(RCX, entry);
+        self.a.mov(A, HP);
+        self.a.mov_i(R, entry);
         let f = self.env.helpers.make_fun;
         self.leaf_helper(f);
         for (k, v) in environment.all().enumerate() {

@@ -6,13 +6,13 @@ use super::*;
 const HEAD: i32 = -(TAG_LIST as i32);
 const TAIL: i32 = CONS_TAIL as i32 * 8 - TAG_LIST as i32;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn get_list(&mut self, GetList { src, hd, tl }: GetList) {
-        let p = self.get(src, R10);
-        let dh = self.dst(hd, R11);
+        let p = self.get(src, A);
+        let dh = self.dst(hd, B);
         if dh == p {
             // The head replaces the pointer to the cons cell, so it is loaded last.
-            let dt = self.dst(tl, RCX);
+            let dt = self.dst(tl, R);
             if dt == p {
                 // Both: the tail is written after the head.
                 self.a.load(dt, at(p, TAIL));
@@ -24,20 +24,20 @@ impl<'a, 'e> Gen<'a, 'e> {
             return;
         }
         self.a.load(dh, at(p, HEAD));
-        let dt = self.dst(tl, RCX);
+        let dt = self.dst(tl, R);
         self.a.load(dt, at(p, TAIL));
         self.put(hd, dh);
         self.put(tl, dt);
     }
     pub(super) fn get_hd(&mut self, GetHd { src, dst }: GetHd) {
-        let p = self.get(src, R10);
-        let d = self.dst(dst, RCX);
+        let p = self.get(src, A);
+        let d = self.dst(dst, R);
         self.a.load(d, at(p, HEAD));
         self.put(dst, d);
     }
     pub(super) fn get_tl(&mut self, GetTl { src, dst }: GetTl) {
-        let p = self.get(src, R10);
-        let d = self.dst(dst, RCX);
+        let p = self.get(src, A);
+        let d = self.dst(dst, R);
         self.a.load(d, at(p, TAIL));
         self.put(dst, d);
     }
@@ -57,9 +57,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_not_cons(r, next);
-        let d = self.dst(dst, RCX);
+        let d = self.dst(dst, R);
         self.a.load(d, at(r, offset));
         self.put(dst, d);
         self.a.jmp(over);

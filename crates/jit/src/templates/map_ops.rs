@@ -7,56 +7,50 @@ use purlin_term::layout::MAP_SIZE;
 /// Bytes from a map's term to the word before its first value.
 const VALUES_BEFORE: i32 = (FLATMAP_HEAD_WORDS as i32 - 1) * 8 - TAG_BOXED as i32;
 
-impl<'a, 'e> Gen<'a, 'e> {
-    /// Jumps if a term is no flat map. RCX becomes its number of keys, R11 the tuple of them.
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
+    /// Jumps if a term is no flat map. `R` becomes its number of keys, `B` the tuple of them.
     pub(super) fn flat_map(&mut self, m: Reg, to: Label) {
         self.if_not_boxed(m, to);
-        self.a.load32(RCX, boxed(m, 0));
+        self.a.load32(R, boxed(m, 0));
         // The kind is above the mark: 0 for a flat one.
-        self.a.alu_i(D, And, RCX, 0xFF);
+        self.a.alu_i(D, And, R, 0xFF);
         self.a
-            .alu_i(D, Cmp, RCX, (Subtag::Map as i32) << SUBTAG_SHIFT);
-        self.a.jcc(Cond::Ne, to);
-        self.a.load(RCX, boxed(m, MAP_SIZE));
-        self.a.load(R11, boxed(m, FLATMAP_KEYS));
+            .if_i(Cond::Ne, D, R, (Subtag::Map as i32) << SUBTAG_SHIFT, to);
+        self.a.load(R, boxed(m, MAP_SIZE));
+        self.a.load(B, boxed(m, FLATMAP_KEYS));
     }
-    /// RCX becomes the index, from 1, of the key among the keys in R11 of the flat map in R12; uses
-    /// R10. Jumps if there is no such key. Tries the index of the last lookup first.
+    /// `R` becomes the index, from 1, of the key among the keys in `B` of the flat map in `K`; uses
+    /// `A`. Jumps if there is no such key. Tries the index of the last lookup first.
     pub(super) fn find_key(&mut self, key: u64, to: Label) {
         let (found, slow) = (self.a.label(), self.a.label());
         let wide = i32::try_from(key as i64).is_err();
         if wide {
-            self.a.mov_i(R10, key);
+            self.a.mov_i(A, key);
         }
         let hint = self.hint();
-        let m = indexed(R11, RCX, 8, -(TAG_BOXED as i32));
-        let compare = move |g: &mut Self| match wide {
-            true => g.a.alu_m(Q, Cmp, R10, m),
-            false => g.a.alu_mi(Q, Cmp, m, key as i32),
+        let m = indexed(B, R, 8, -(TAG_BOXED as i32));
+        let compare = move |g: &mut Self, c: Cond, l: Label| match wide {
+            true => g.a.if_m(c, A, m, l),
+            false => g.a.if_mi(c, m, key as i32, l),
         };
-        self.a.load8(RCX, hint);
-        self.a.alu_m(Q, Cmp, RCX, boxed(R12, MAP_SIZE));
-        self.a.jcc(Cond::A, slow);
+        self.a.load8(R, hint);
+        self.a.if_m(Cond::A, R, boxed(K, MAP_SIZE), slow);
         // Index 0 is a header, which no key equals.
-        compare(self);
-        self.a.jcc(Cond::Ne, slow);
+        compare(self, Cond::Ne, slow);
         self.a.bind(found);
         self.later(
             "the key is not where it was the last time: all keys",
             move |g| {
                 let is = g.a.label();
                 g.a.bind(slow);
-                g.a.load(RCX, boxed(R12, MAP_SIZE));
-                g.a.test(D, RCX, RCX);
-                g.a.jcc(Cond::E, to);
+                g.a.load(R, boxed(K, MAP_SIZE));
+                g.a.if_zero(Cond::E, D, R, to);
                 let again = g.a.here_label();
-                compare(g);
-                g.a.jcc(Cond::E, is);
-                g.a.dec(RCX);
-                g.a.jcc(Cond::Ne, again);
+                compare(g, Cond::E, is);
+                g.a.dec_if(Cond::Ne, R, again);
                 g.a.jmp(to);
                 g.a.bind(is);
-                g.a.store8(hint, RCX);
+                g.a.store8(hint, R);
                 g.a.jmp(found);
             },
         );
@@ -68,31 +62,28 @@ impl<'a, 'e> Gen<'a, 'e> {
         let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - KEY_HINTS.trailing_zeros());
         at(CX, self.env.fields.key_hints + n as i32)
     }
-    /// RCX becomes the value of the key in the map R12, which is kept. Jumps if there is none, or
-    /// if R12 is no map. Uses R10 and R11.
+    /// `R` becomes the value of the key in the map `K`, which is kept. Jumps if there is none, or
+    /// if `K` is no map. Uses `A` and `B`.
     pub(super) fn look_up(&mut self, key: Src, missing: Label) {
         let (general, tree, done) = (self.a.label(), self.a.label(), self.a.label());
         let mut looked = true;
         match key {
             Src::C(w) if is_immediate(w) => {
-                self.flat_map(R12, tree);
+                self.flat_map(K, tree);
                 self.find_key(w, missing);
             }
             Src::C(_) => looked = false,
             _ => {
-                let r = self.get(key, R10);
-                self.a.mov(R10, r);
-                self.if_pointer(R10, general);
-                self.flat_map(R12, tree);
+                let r = self.get(key, A);
+                self.a.mov(A, r);
+                self.if_pointer(A, general);
+                self.flat_map(K, tree);
                 let found = self.a.label();
-                self.a.test(D, RCX, RCX);
-                self.a.jcc(Cond::E, missing);
+                self.a.if_zero(Cond::E, D, R, missing);
                 let again = self.a.here_label();
-                let m = indexed(R11, RCX, 8, -(TAG_BOXED as i32));
-                self.a.alu_m(Q, Cmp, R10, m);
-                self.a.jcc(Cond::E, found);
-                self.a.dec(RCX);
-                self.a.jcc(Cond::Ne, again);
+                let m = indexed(B, R, 8, -(TAG_BOXED as i32));
+                self.a.if_m(Cond::E, A, m, found);
+                self.a.dec_if(Cond::Ne, R, again);
                 self.a.jmp(missing);
                 self.a.bind(found);
             }
@@ -100,23 +91,22 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (f, none) = (self.env.helpers.map_get, self.env.no_value);
         let ask = move |g: &mut Self| {
             match key {
-                Src::C(w) => g.a.mov_i(RCX, w),
+                Src::C(w) => g.a.mov_i(R, w),
                 _ => {
-                    let r = g.get(key, RCX);
-                    g.a.mov(RCX, r);
+                    let r = g.get(key, R);
+                    g.a.mov(R, r);
                 }
             }
-            g.a.push(R12);
-            g.a.mov(R10, R12);
+            g.a.save(K);
+            g.a.mov(A, K);
             g.leaf_helper(f);
-            g.a.pop(R12);
-            g.cmp_word(RCX, none);
-            g.a.jcc(Cond::E, missing);
+            g.a.restore(K);
+            g.a.if_word(Cond::E, R, none, missing);
         };
         if !looked {
             return ask(self);
         }
-        self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
+        self.a.load(R, indexed(K, R, 8, VALUES_BEFORE));
         self.a.bind(done);
         self.later(
             "a map of another kind, or a key that is no immediate",
@@ -128,16 +118,15 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
                 g.a.bind(tree);
                 match key {
-                    Src::C(w) => g.a.mov_i(R10, w),
+                    Src::C(w) => g.a.mov_i(A, w),
                     _ => {
-                        let r = g.get(key, R10);
-                        g.a.mov(R10, r);
+                        let r = g.get(key, A);
+                        g.a.mov(A, r);
                     }
                 }
                 let stub = g.env.stubs.tree;
-                g.a.call_abs(stub);
-                g.cmp_word(RCX, none);
-                g.a.jcc(Cond::E, missing);
+                g.a.call_stub(stub);
+                g.a.if_word(Cond::E, R, none, missing);
                 g.a.jmp(done);
             },
         );
@@ -150,11 +139,11 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         }
         let to = self.to(fail);
-        let m = self.get(map, R12);
-        self.a.mov(R12, m);
+        let m = self.get(map, K);
+        self.a.mov(K, m);
         for (key, dst) in pairs.all() {
             self.look_up(key, to);
-            self.put(dst, RCX);
+            self.put(dst, R);
         }
     }
     pub(super) fn has_map_fields(&mut self, op: HasMapFields) {
@@ -165,8 +154,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         }
         let to = self.to(fail);
-        let m = self.get(map, R12);
-        self.a.mov(R12, m);
+        let m = self.get(map, K);
+        self.a.mov(K, m);
         for k in keys.all() {
             self.look_up(k, to);
         }
@@ -221,13 +210,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         };
         let other = self.step_aside();
-        let m = self.get(map, R12);
-        self.a.mov(R12, m);
-        self.flat_map(R12, other);
+        let m = self.get(map, K);
+        self.a.mov(K, m);
+        self.flat_map(K, other);
         const HEAD: i32 = FLATMAP_HEAD_WORDS as i32 * 8;
-        self.a.lea(R10, indexed(HP, RCX, 8, HEAD));
-        self.a.alu(Q, Cmp, R10, E);
-        self.a.jcc(Cond::A, other);
+        self.a.lea(A, indexed(HP, R, 8, HEAD));
+        self.a.if_r(Cond::A, Q, A, E, other);
         let done = self.a.label();
         let copy = self.a.label();
         let Some((&first, others)) = all.split_first() else {
@@ -238,30 +226,28 @@ impl<'a, 'e> Gen<'a, 'e> {
         // that; if it is the same, a cold part compares the others.
         self.find_key(first.0, other);
         let same = self.a.label();
-        let changes = |g: &mut Self, v: Src| {
-            let r = g.get(v, R10);
-            g.a.alu_m(Q, Cmp, r, indexed(R12, RCX, 8, VALUES_BEFORE));
+        let compare = |g: &mut Self, v: Src, c: Cond, l: Label| {
+            let r = g.get(v, A);
+            g.a.if_m(c, r, indexed(K, R, 8, VALUES_BEFORE), l);
         };
-        changes(self, first.1);
-        self.a.jcc(Cond::E, same);
+        compare(self, first.1, Cond::E, same);
         self.a.bind(copy);
-        // Word by word from the last one on; R11 is free now.
-        self.a.push(RCX);
-        self.a.load(RCX, boxed(R12, MAP_SIZE));
-        self.a.alu_i(Q, Add, RCX, FLATMAP_HEAD_WORDS as i32 - 1);
+        // Word by word from the last one on; `B` is free now.
+        self.a.save(R);
+        self.a.load(R, boxed(K, MAP_SIZE));
+        self.a.alu_i(Q, Add, R, FLATMAP_HEAD_WORDS as i32 - 1);
         let more = self.a.here_label();
-        self.a.load(R11, indexed(R12, RCX, 8, -(TAG_BOXED as i32)));
-        self.a.store(indexed(HP, RCX, 8, 0), R11);
-        self.a.dec(RCX);
-        self.a.jcc(Cond::Ns, more);
-        self.a.pop(RCX);
-        let r = self.get(first.1, R10);
-        self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
+        self.a.load(B, indexed(K, R, 8, -(TAG_BOXED as i32)));
+        self.a.store(indexed(HP, R, 8, 0), B);
+        self.a.dec_if(Cond::Ns, R, more);
+        self.a.restore(R);
+        let r = self.get(first.1, A);
+        self.a.store(indexed(HP, R, 8, HEAD - 8), r);
         for &(key, v) in &others {
-            self.a.load(R11, boxed(R12, FLATMAP_KEYS));
+            self.a.load(B, boxed(K, FLATMAP_KEYS));
             self.find_key(key, other);
-            let r = self.get(v, R10);
-            self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
+            let r = self.get(v, A);
+            self.a.store(indexed(HP, R, 8, HEAD - 8), r);
         }
         let whole = self.whole;
         self.later("the first value stays: do the others?", move |g| {
@@ -269,24 +255,23 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.bind(same);
             let again = g.a.label();
             for &(key, v) in &others {
-                g.a.load(R11, boxed(R12, FLATMAP_KEYS));
+                g.a.load(B, boxed(K, FLATMAP_KEYS));
                 g.find_key(key, other);
-                changes(g, v);
-                g.a.jcc(Cond::Ne, again);
+                compare(g, v, Cond::Ne, again);
             }
-            g.put(dst, R12);
+            g.put(dst, K);
             g.a.jmp(done);
             if !others.is_empty() {
                 g.a.bind(again);
-                g.a.load(R11, boxed(R12, FLATMAP_KEYS));
+                g.a.load(B, boxed(K, FLATMAP_KEYS));
                 g.find_key(first.0, other);
                 g.a.jmp(copy);
             }
         });
-        self.a.load(RCX, boxed(R12, MAP_SIZE));
-        let d = self.dst(dst, R11);
+        self.a.load(R, boxed(K, MAP_SIZE));
+        let d = self.dst(dst, B);
         self.a.lea(d, at(HP, TAG_BOXED as i32));
-        self.a.lea(HP, indexed(HP, RCX, 8, HEAD));
+        self.a.lea(HP, indexed(HP, R, 8, HEAD));
         self.put(dst, d);
         self.a.bind(done);
     }

@@ -8,14 +8,13 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn send(&mut self, Send {}: Send) {
         let i = self.whole;
-        self.a.mov_i(R10, self.pc(i.at));
+        self.a.mov_i(A, self.pc(i.at));
         self.bif_helper(self.env.helpers.send, 2);
         let other = self.a.label();
-        self.a.test8_i(RCX, 1);
-        self.a.jcc(Cond::E, other);
+        self.a.if_bits(Cond::E, R, 1, other);
         let next = self.a.here_label();
         self.later("no small message for a process here", move |g| {
             g.a.bind(other);
@@ -37,23 +36,19 @@ impl<'a, 'e> Gen<'a, 'e> {
         let mail = self.env.mail;
         let other = self.step_aside();
         self.mailbox(other);
-        self.a.load(R11, at(RCX, mail.save));
+        self.a.load(B, at(R, mail.save));
         // The first message is copied, and so is the first behind a marker.
-        self.a.lea(R10, at(RCX, mail.first));
-        self.a.alu(Q, Cmp, R11, R10);
-        self.a.jcc(Cond::E, other);
-        self.a.cmp8_mi(at(RCX, mail.at_marker), 0);
-        self.a.jcc(Cond::Ne, other);
-        self.a.alu_mi(Q, Cmp, at(RCX, mail.undecoded), 0);
-        self.a.jcc(Cond::Ne, other);
-        self.a.load(R11, at(R11, 0));
-        self.a.test(Q, R11, R11);
-        self.a.jcc(Cond::E, other);
-        self.a.store_i(at(RCX, mail.copied_end), 0);
+        self.a.lea(A, at(R, mail.first));
+        self.a.if_r(Cond::E, Q, B, A, other);
+        self.a.if_byte(Cond::Ne, at(R, mail.at_marker), 0, other);
+        self.a.if_mi(Cond::Ne, at(R, mail.undecoded), 0, other);
+        self.a.load(B, at(B, 0));
+        self.a.if_zero(Cond::E, Q, B, other);
+        self.a.store_i(at(R, mail.copied_end), 0);
         // It is read where it is.
         self.a.store8_i(at(CX, self.env.fields.window), 1);
-        let r = self.dst(op.dst, RCX);
-        self.a.load(r, at(R11, mail.term));
+        let r = self.dst(op.dst, R);
+        self.a.load(r, at(B, mail.term));
         self.put(op.dst, r);
     }
     /// Whether the interpreter goes past messages by the test that follows, without running it: it
@@ -90,41 +85,35 @@ impl<'a, 'e> Gen<'a, 'e> {
         let mail = self.env.mail;
         let other = self.step_aside();
         // A message that is gone past counts as a call.
-        self.a.alu_i(Q, Cmp, REDS, 1);
-        self.a.jcc(Cond::Le, other);
+        self.a.if_i(Cond::Le, Q, REDS, 1, other);
         self.mailbox(other);
-        self.a.alu_mi(Q, Cmp, at(RCX, mail.copied_end), 0);
-        self.a.jcc(Cond::Ne, other);
-        self.a.alu_mi(Q, Cmp, at(RCX, mail.undecoded), 0);
-        self.a.jcc(Cond::Ne, other);
-        self.a.load(R11, at(RCX, mail.save));
-        self.a.load(R11, at(R11, 0));
-        self.a.test(Q, R11, R11);
-        self.a.jcc(Cond::E, other);
+        self.a.if_mi(Cond::Ne, at(R, mail.copied_end), 0, other);
+        self.a.if_mi(Cond::Ne, at(R, mail.undecoded), 0, other);
+        self.a.load(B, at(R, mail.save));
+        self.a.load(B, at(B, 0));
+        self.a.if_zero(Cond::E, Q, B, other);
         // Its link to the next one is its first word.
-        self.a.store(at(RCX, mail.save), R11);
+        self.a.store(at(R, mail.save), B);
         self.a.dec(REDS);
         let to = self.to(to);
         self.a.jmp(to);
     }
-    /// RCX: the mailbox of the process; to the label if it has none.
+    /// `R`: the mailbox of the process; to the label if it has none.
     fn mailbox(&mut self, none: Label) {
-        self.a.load(RCX, at(CX, self.env.fields.proc));
-        self.a.load(RCX, at(RCX, self.env.mail.mailbox));
-        self.a.test(Q, RCX, RCX);
-        self.a.jcc(Cond::E, none);
+        self.a.load(R, at(CX, self.env.fields.proc));
+        self.a.load(R, at(R, self.env.mail.mailbox));
+        self.a.if_zero(Cond::E, Q, R, none);
     }
     pub(super) fn remove_message(&mut self, RemoveMessage {}: RemoveMessage) {
         let other = self.step_aside();
         self.leaf_helper(self.env.helpers.remove_message);
-        self.a.test8_i(RCX, 1);
-        self.a.jcc(Cond::E, other);
+        self.a.if_bits(Cond::E, R, 1, other);
     }
     pub(super) fn wait(&mut self, Wait { to }: Wait) {
         let Some(to) = to.0 else {
             return self.leaves();
         };
-        self.a.mov_i(R10, self.pc(to));
-        self.a.jmp_abs(self.env.stubs.waits);
+        self.a.mov_i(A, self.pc(to));
+        self.a.leave_to(self.env.stubs.waits);
     }
 }

@@ -27,7 +27,7 @@ mod type_tests;
 
 macro_rules! by_row {
     ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $mc:ident $($what:ident($($w:tt)*))* $doc:literal; )*) => {
-        impl<'a, 'e> Gen<'a, 'e> {
+        impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             /// The machine code of an instruction, or of a part of one.
             pub(super) fn template(&mut self, i: &'a Instruction<'a>) {
                 self.part = i;
@@ -46,7 +46,7 @@ macro_rules! by_row {
 }
 purlin_isa::for_each_specific_op!(by_row);
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// Exits to the interpreter at the instruction.
     fn leaves(&mut self) {
         let pc = self.pc(self.part.at);
@@ -93,20 +93,19 @@ impl<'a, 'e> Gen<'a, 'e> {
         match i32::try_from(n) {
             Ok(n) => self.a.alu_i(Q, Add, r, n),
             Err(_) => {
-                self.a.mov_i(RCX, n);
-                self.a.alu(Q, Add, r, RCX);
+                self.a.mov_i(R, n);
+                self.a.alu(Q, Add, r, R);
             }
         }
     }
-    /// Stores the number in RCX as a term.
+    /// Stores the number in `R` as a term.
     fn put_small(&mut self, dst: Dst) {
-        self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(dst, RCX);
+        self.a.tag(Q, R);
+        self.put(dst, R);
     }
     /// Ends the object of that many words at the top of the heap, and stores its term.
     fn made(&mut self, dst: Dst, tag: u64, words: i32) {
-        let d = self.dst(dst, RCX);
+        let d = self.dst(dst, R);
         self.a.lea(d, at(HP, tag as i32));
         self.put(dst, d);
         self.a.alu_i(Q, Add, HP, words * 8);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn bif1(&mut self, op: Bif1) {
         let Bif1 { a, dst, export, .. } = op;
         match (self.env.native)(export) {
@@ -89,45 +89,40 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// native must be called.
     fn search_list(&mut self, n: Native, other: Label) {
         // The call counts as one of the native, which ends no time slice here.
-        self.a.alu_i(Q, Cmp, REDS, 1);
-        self.a.jcc(Cond::Le, other);
-        self.a.mov_i(RCX, self.env.natives_traced);
-        self.a.cmp8_mi(at(RCX, 0), 0);
-        self.a.jcc(Cond::Ne, other);
+        self.a.if_i(Cond::Le, Q, REDS, 1, other);
+        self.a.mov_i(R, self.env.natives_traced);
+        self.a.if_byte(Cond::Ne, at(R, 0), 0, other);
         let list = match n {
             Native::Member => 1,
             _ => {
                 // Small integers from 1 on; eight times the number.
-                let place = self.get(Src::X(1), R11);
-                self.a.mov(R11, place);
-                self.if_not_small(R11, other);
-                self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
-                self.a.alu_i(Q, Cmp, R11, 1);
-                self.a.jcc(Cond::L, other);
-                self.a.shift_i(Q, Shl, R11, 3);
+                let place = self.get(Src::X(1), B);
+                self.a.mov(B, place);
+                self.if_not_small(B, other);
+                self.a.shift_i(Q, Sar, B, SMALL_SHIFT as u8);
+                self.a.if_i(Cond::L, Q, B, 1, other);
+                self.a.shift_i(Q, Shl, B, 3);
                 2
             }
         };
-        let list = self.get(Src::X(list), R12);
-        self.a.mov(R12, list);
-        let what = self.get(Src::X(0), R10);
-        self.a.mov(R10, what);
+        let list = self.get(Src::X(list), K);
+        self.a.mov(K, list);
+        let what = self.get(Src::X(0), A);
+        self.a.mov(A, what);
         let stub = match n {
             Native::Member => self.env.stubs.member,
             _ => self.env.stubs.find_key,
         };
-        self.a.call_abs(stub);
+        self.a.call_stub(stub);
         let none = self.env.no_value;
-        self.cmp_word(RCX, none);
-        self.a.jcc(Cond::E, other);
+        self.a.if_word(Cond::E, R, none, other);
         self.a.dec(REDS);
         if n == Native::KeyMember {
             let (t, f) = (self.env.true_word, self.env.false_word);
-            self.a.mov_i(R11, t);
-            self.cmp_word(RCX, f);
-            self.a.cmov(Cond::Ne, RCX, R11);
+            self.a.mov_i(B, t);
+            self.a.select(Cond::Ne, Operands::Word(R, f), R, B);
         }
-        self.put(Dst::X(0), RCX);
+        self.put(Dst::X(0), R);
     }
     /// A place where a library may have put a function. If the module names no functions, each of
     /// them has such a place, and most of the slots stay empty: the function's own code follows.
@@ -136,105 +131,94 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some(next) = self.label_at(i.next) else {
             return self.step();
         };
-        self.a.mov_i(R10, slot);
-        self.a.alu_mi(Q, Cmp, at(R10, 0), 0);
-        self.a.jcc(Cond::E, next);
+        self.a.mov_i(A, slot);
+        self.a.if_mi(Cond::E, at(A, 0), 0, next);
         let arity = u64::from(self.f.arity);
         self.returning_step(i, None, arity, false);
     }
     /// An element of a tuple in the code, as in lookup tables.
     fn element_of_constant(&mut self, index: Src, tuple: Src, dst: Dst) {
         let other = self.step_aside();
-        let t = self.get(tuple, R10);
+        let t = self.get(tuple, A);
         self.if_not_tuple(t, other);
         self.element_at(index, t, dst, other);
     }
     /// An element of a term that is a tuple.
     pub(super) fn element_at(&mut self, index: Src, t: Reg, dst: Dst, other: Label) {
-        let k = self.get(index, R12);
+        let k = self.get(index, K);
         self.if_no_small(index, k, other);
-        self.a.load(R11, boxed(t, 0));
-        self.a.shift_i(Q, Shr, R11, ARITY_SHIFT as u8);
-        self.a.mov(RCX, k);
-        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-        self.a.dec(RCX);
+        self.a.load(B, boxed(t, 0));
+        self.a.shift_i(Q, Shr, B, ARITY_SHIFT as u8);
+        self.a.untag(R, k);
+        self.a.dec(R);
         // Numbers below 1 are large unsigned ones.
-        self.a.alu(Q, Cmp, RCX, R11);
-        self.a.jcc(Cond::Ae, other);
-        self.a.load(RCX, indexed(t, RCX, 8, 8 - TAG_BOXED as i32));
-        self.put(dst, RCX);
+        self.a.if_r(Cond::Ae, Q, R, B, other);
+        self.a.load(R, indexed(t, R, 8, 8 - TAG_BOXED as i32));
+        self.put(dst, R);
     }
     fn abs(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();
         let done = self.a.label();
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_no_small(src, r, other);
-        self.a.mov(RCX, r);
-        self.a.test(Q, r, r);
-        self.a.jcc(Cond::Ns, done);
+        self.a.mov(R, r);
+        self.a.if_zero(Cond::Ns, Q, r, done);
         // The tag is in both terms of the difference.
-        self.a.mov_i(RCX, 2 * TAG_SMALL);
-        self.a.alu(Q, Sub, RCX, r);
-        // The least small integer.
-        self.a.jcc(Cond::O, other);
+        self.a.mov_i(R, 2 * TAG_SMALL);
+        // The least small integer has none.
+        self.a.sum_or(Sub, R, r, Some(other));
         self.a.bind(done);
-        self.put(dst, RCX);
+        self.put(dst, R);
     }
     /// `/`
     fn quotient(&mut self, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
-        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let (pa, pb) = (self.get_or_constant(a, A), self.get_or_constant(b, K));
         self.operands(pa, pb);
         let stub = self.env.stubs.floats[3];
-        self.a.call_abs(stub);
-        self.a.test(D, RCX, RCX);
-        self.a.jcc(Cond::E, other);
-        self.put(dst, RCX);
+        self.a.call_stub(stub);
+        self.a.if_zero(Cond::E, D, R, other);
+        self.put(dst, R);
     }
     fn not(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();
         let done = self.a.label();
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let (t, f) = (self.env.true_word, self.env.false_word);
-        self.a.mov_i(RCX, f);
-        self.cmp_word(r, t);
-        self.a.jcc(Cond::E, done);
-        self.cmp_word(r, f);
-        self.a.jcc(Cond::Ne, other);
-        self.a.mov_i(RCX, t);
+        self.a.mov_i(R, f);
+        self.a.if_word(Cond::E, r, t, done);
+        self.a.if_word(Cond::Ne, r, f, other);
+        self.a.mov_i(R, t);
         self.a.bind(done);
-        self.put(dst, RCX);
+        self.put(dst, R);
     }
     fn if_not_boolean(&mut self, r: Reg, to: Label) {
         let (t, f) = (self.env.true_word, self.env.false_word);
         let is = self.a.label();
-        self.cmp_word(r, t);
-        self.a.jcc(Cond::E, is);
-        self.cmp_word(r, f);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_word(Cond::E, r, t, is);
+        self.a.if_word(Cond::Ne, r, f, to);
         self.a.bind(is);
     }
     fn logic(&mut self, n: Native, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
-        let (p, q) = (self.get(a, R10), self.get(b, R12));
+        let (p, q) = (self.get(a, A), self.get(b, K));
         self.if_not_boolean(p, other);
         self.if_not_boolean(q, other);
         let (t, f) = (self.env.true_word, self.env.false_word);
         match n {
             Native::And | Native::Or => {
                 // One of the two values of the first operand decides alone.
-                self.a.mov(RCX, q);
-                self.cmp_word(p, if n == Native::And { f } else { t });
-                self.a.cmov(Cond::E, RCX, p);
+                self.a.mov(R, q);
+                let decides = if n == Native::And { f } else { t };
+                self.a.select(Cond::E, Operands::Word(p, decides), R, p);
             }
             _ => {
-                self.a.mov_i(RCX, t);
-                self.a.mov_i(R11, f);
-                self.a.alu(Q, Cmp, p, q);
-                self.a.cmov(Cond::E, RCX, R11);
+                self.a.mov_i(R, t);
+                self.a.mov_i(B, f);
+                self.a.select(Cond::E, Operands::Regs(p, q), R, B);
             }
         }
-        self.put(dst, RCX);
+        self.put(dst, R);
     }
     /// `min` and `max` of small integers.
     fn least(&mut self, min: bool, a: Src, b: Src, dst: Dst) {
@@ -242,11 +226,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         if Self::is_odd(a, b) {
             return self.a.jmp(other);
         }
-        let (p, q) = (self.get(a, R10), self.get(b, R12));
+        let (p, q) = (self.get(a, A), self.get(b, K));
         self.if_not_smalls((a, p), (b, q), other);
-        self.a.mov(RCX, p);
-        self.a.alu(Q, Cmp, q, p);
-        self.a.cmov(if min { Cond::L } else { Cond::G }, RCX, q);
-        self.put(dst, RCX);
+        self.a.mov(R, p);
+        let c = if min { Cond::L } else { Cond::G };
+        self.a.select(c, Operands::Regs(q, p), R, q);
+        self.put(dst, R);
     }
 }

@@ -2,22 +2,22 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn move_(&mut self, Move { src, dst }: Move) {
         self.mov(src, dst);
     }
     pub(super) fn swap(&mut self, Swap { a, b }: Swap) {
-        let p = self.get(a.src(), R10);
-        let q = self.get(b.src(), R11);
-        if p != R10 && q != R11 {
-            self.a.mov(RCX, p);
+        let p = self.get(a.src(), A);
+        let q = self.get(b.src(), B);
+        if p != A && q != B {
+            self.a.mov(R, p);
             self.a.mov(p, q);
-            self.a.mov(q, RCX);
+            self.a.mov(q, R);
         } else {
             // The one in memory is written first.
-            self.a.mov(RCX, p);
+            self.a.mov(R, p);
             self.put(a, q);
-            self.put(b, RCX);
+            self.put(b, R);
         }
     }
     pub(super) fn init_y(&mut self, InitY { dst }: InitY) {
@@ -35,7 +35,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Natives that are called here leave no other trace of their caller.
     pub(super) fn running(&mut self, Running { function }: Running) {
         let running = self.env.fields.running;
-        self.a.load(R11, at(CX, running));
-        self.store_word(at(R11, 0), function);
+        self.a.load(B, at(CX, running));
+        self.store_word(at(B, 0), function);
     }
 }

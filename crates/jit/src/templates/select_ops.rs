@@ -2,12 +2,12 @@
 
 use super::*;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn select_val(&mut self, op: SelectVal) {
         let SelectVal {
             src, fail, arms, ..
         } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         let arms: Vec<(u64, Label)> = arms.all().map(|(w, l)| (w, self.place(l))).collect();
         self.search(r, &arms, to);
@@ -16,15 +16,13 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn search(&mut self, r: Reg, arms: &[(u64, Label)], other: Label) {
         if arms.len() <= IN_A_ROW {
             for &(w, l) in arms {
-                self.cmp_word(r, w);
-                self.a.jcc(Cond::E, l);
+                self.a.if_word(Cond::E, r, w, l);
             }
             return self.a.jmp(other);
         }
         let mid = arms.len() / 2;
         let upper = self.a.label();
-        self.cmp_word(r, arms[mid].0);
-        self.a.jcc(Cond::Ae, upper);
+        self.a.if_word(Cond::Ae, r, arms[mid].0, upper);
         self.search(r, &arms[..mid], other);
         self.a.bind(upper);
         self.search(r, &arms[mid..], other);
@@ -33,14 +31,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         let SelectArity {
             src, fail, arms, ..
         } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         self.if_not_boxed(r, to);
-        self.a.load(RCX, boxed(r, 0));
+        self.a.load(R, boxed(r, 0));
         for (header, place) in arms.all() {
             let l = self.place(place);
-            self.cmp_word(RCX, header);
-            self.a.jcc(Cond::E, l);
+            self.a.if_word(Cond::E, R, header, l);
         }
         self.a.jmp(to);
     }
@@ -52,24 +49,21 @@ impl<'a, 'e> Gen<'a, 'e> {
             table: places,
             ..
         } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         self.if_no_small(src, r, to);
-        self.a.mov(RCX, r);
-        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
+        self.a.untag(R, r);
         match i32::try_from(first as i64) {
             Ok(0) => {}
-            Ok(v) => self.a.alu_i(Q, Sub, RCX, v),
+            Ok(v) => self.a.alu_i(Q, Sub, R, v),
             Err(_) => {
-                self.a.mov_i(R11, first);
-                self.a.alu(Q, Sub, RCX, R11);
+                self.a.mov_i(B, first);
+                self.a.alu(Q, Sub, R, B);
             }
         }
-        self.a.alu_i(Q, Cmp, RCX, places.all().len() as i32);
-        self.a.jcc(Cond::Ae, to);
+        self.a.if_i(Cond::Ae, Q, R, places.all().len() as i32, to);
         let table = self.a.label();
-        self.a.lea_label(R11, table);
-        self.a.jmp_m(indexed(R11, RCX, 8, 0));
+        self.a.jump_by_table(table);
         let labels: Vec<Label> = places
             .all()
             .map(|place| match place {
@@ -81,7 +75,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.align(8);
             g.a.bind(table);
             for l in labels {
-                g.a.address_of(l);
+                g.a.table_entry(l);
             }
         });
     }

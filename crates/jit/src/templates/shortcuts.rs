@@ -6,7 +6,7 @@ use purlin_isa::ops::comparison::{
 };
 use purlin_term::layout::{BIN_SIZE, MAP_SIZE, SUB_BIN_BITS};
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// Returns the label after the call of the native that the shortcut precedes, and that of the
     /// call.
     pub(super) fn shortcut(&self) -> Option<(Label, Label)> {
@@ -18,11 +18,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let r = self.get(tuple, R10);
+        let r = self.get(tuple, A);
         self.if_not_tuple(r, next);
         // The offset of an element in bytes is eight times its number.
-        self.cmp_mem_word(boxed(r, 0), offset << (ARITY_SHIFT - 3));
-        self.a.jcc(Cond::B, next);
+        self.a
+            .if_mem_word(Cond::B, boxed(r, 0), offset << (ARITY_SHIFT - 3), next);
         self.element(tuple, offset, dst);
         self.a.jmp(over);
     }
@@ -31,7 +31,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let t = self.get(tuple, R10);
+        let t = self.get(tuple, A);
         self.if_not_tuple(t, next);
         self.element_at(index, t, dst, next);
         self.a.jmp(over);
@@ -40,14 +40,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_not_tuple(r, next);
         // The arity is above six bits of the header, which are 0.
-        self.a.load(RCX, boxed(r, 0));
-        self.a
-            .shift_i(Q, Shr, RCX, (ARITY_SHIFT - SMALL_SHIFT) as u8);
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(dst, RCX);
+        self.a.load(R, boxed(r, 0));
+        self.a.shift_i(Q, Shr, R, (ARITY_SHIFT - SMALL_SHIFT) as u8);
+        self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+        self.put(dst, R);
         self.a.jmp(over);
     }
     pub(super) fn fast_compare(&mut self, op: FastCompare) {
@@ -63,7 +62,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let n = n as usize;
         let exact = matches!(n, SAME | NOT_SAME);
         let equality = exact || matches!(n, EQUAL | NOT_EQUAL);
-        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let (pa, pb) = (self.get_or_constant(a, A), self.get_or_constant(b, K));
         let (t, f) = (self.env.true_word, self.env.false_word);
         let constants = matches!((a, b), (Src::C(_), Src::C(_)));
         if constants || !equality && Self::is_odd(a, b) {
@@ -78,12 +77,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             NOT_GREATER => Cond::Le,
             _ => return self.step(),
         };
-        if equality {
+        let compared = if equality {
             // Different words decide only if one of them, or for `==` both, are immediate. A word
             // that is no pointer.
             let known = self.a.label();
-            self.cmp_args(pa, pb);
-            self.a.jcc(Cond::E, known);
+            let compared = self.compared(pa, pb).0;
+            self.a.if_operands(Cond::E, compared, known);
             match (a, b) {
                 (Src::C(w), _) if is_immediate(w) => {
                     if !exact {
@@ -114,23 +113,17 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
             }
             self.a.bind(known);
-            // Compares again: the tests have used the flags.
-            self.cmp_args(pa, pb);
+            self.compared(pa, pb).0
         } else {
             self.if_not_smalls(pa, pb, next);
-            if self.cmp_args(pa, pb) {
-                c = match c {
-                    Cond::L => Cond::G,
-                    Cond::Ge => Cond::Le,
-                    Cond::G => Cond::L,
-                    _ => Cond::Ge,
-                };
+            let (compared, turned) = self.compared(pa, pb);
+            if turned {
+                c = c.turned();
             }
-        }
-        self.a.mov_i(RCX, t);
-        self.a.mov_i(R11, f);
-        self.a.cmov(c.negated(), RCX, R11);
-        self.put(dst, RCX);
+            compared
+        };
+        self.a.choose(c, compared, t, f);
+        self.put(dst, R);
         self.a.jmp(over);
     }
     /// `map_get(key, map)`.
@@ -138,20 +131,20 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let m = self.get(map, R12);
-        self.a.mov(R12, m);
+        let m = self.get(map, K);
+        self.a.mov(K, m);
         self.look_up(key, next);
-        self.put(dst, RCX);
+        self.put(dst, R);
         self.a.jmp(over);
     }
     pub(super) fn fast_is_map_key(&mut self, FastIsMapKey { map, key, dst }: FastIsMapKey) {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let m = self.get(map, R12);
-        self.a.mov(R12, m);
+        let m = self.get(map, K);
+        self.a.mov(K, m);
         // A term that is no map has no keys; the native decides whether it is one.
-        self.if_not_kind(R12, Subtag::Map, next);
+        self.if_not_kind(K, Subtag::Map, next);
         let missing = self.a.label();
         self.look_up(key, missing);
         self.put_word(dst, self.env.true_word);
@@ -164,10 +157,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_not_kind(r, Subtag::Map, next);
         // The same word for flat maps and tree maps.
-        self.a.load(RCX, boxed(r, MAP_SIZE));
+        self.a.load(R, boxed(r, MAP_SIZE));
         self.put_small(dst);
         self.a.jmp(over);
     }
@@ -176,22 +169,23 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         };
         let is = self.a.label();
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         self.if_not_boxed(r, next);
-        self.cmp_subtag(r, Subtag::HeapBin);
-        self.a.jcc(Cond::E, is);
+        self.if_subtag(Cond::E, r, Subtag::HeapBin, is);
         self.a
-            .alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << SUBTAG_SHIFT);
-        self.a.jcc(Cond::E, is);
-        self.a
-            .alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << SUBTAG_SHIFT);
-        self.a.jcc(Cond::Ne, next);
+            .if_i(Cond::E, D, R, (Subtag::RefcBin as i32) << SUBTAG_SHIFT, is);
+        self.a.if_i(
+            Cond::Ne,
+            D,
+            R,
+            (Subtag::SubBin as i32) << SUBTAG_SHIFT,
+            next,
+        );
         // Bits of an incomplete last byte.
-        self.a.load8(RCX, boxed(r, SUB_BIN_BITS));
-        self.a.test(D, RCX, RCX);
-        self.a.jcc(Cond::Ne, next);
+        self.a.load8(R, boxed(r, SUB_BIN_BITS));
+        self.a.if_zero(Cond::Ne, D, R, next);
         self.a.bind(is);
-        self.a.load(RCX, boxed(r, BIN_SIZE));
+        self.a.load(R, boxed(r, BIN_SIZE));
         self.put_small(dst);
         self.a.jmp(over);
     }
@@ -200,22 +194,20 @@ impl<'a, 'e> Gen<'a, 'e> {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
-        let r = self.get(src, R10);
-        self.a.mov(R10, r);
-        self.a.alu(D, Xor, R11, R11);
+        let r = self.get(src, A);
+        self.a.mov(A, r);
+        self.a.zero(B);
         let end = self.a.label();
         let more = self.a.here_label();
-        self.if_not_cons(R10, end);
+        self.if_not_cons(A, end);
         self.a
-            .load(R10, at(R10, CONS_TAIL as i32 * 8 - TAG_LIST as i32));
-        self.a.inc(R11);
-        self.a.alu_i(D, Cmp, R11, MOST);
-        self.a.jcc(Cond::B, more);
+            .load(A, at(A, CONS_TAIL as i32 * 8 - TAG_LIST as i32));
+        self.a.inc(B);
+        self.a.if_i(Cond::B, D, B, MOST, more);
         // Long ones are counted by the native, which charges reductions.
         self.a.bind(end);
-        self.cmp_word(R10, NIL_WORD);
-        self.a.jcc(Cond::Ne, next);
-        self.a.mov(RCX, R11);
+        self.a.if_word(Cond::Ne, A, NIL_WORD, next);
+        self.a.mov(R, B);
         self.put_small(dst);
         self.a.jmp(over);
     }

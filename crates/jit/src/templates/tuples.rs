@@ -5,7 +5,7 @@ use super::*;
 /// Maximum size of a record that is copied word by word.
 const WORDS_MOST: u64 = 32;
 
-impl<'a, 'e> Gen<'a, 'e> {
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn get_tuple_element(&mut self, op: GetTupleElement) {
         let GetTupleElement { src, offset, dst } = op;
         self.element(src, offset, dst);
@@ -15,8 +15,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.element(src, offset, dst);
     }
     pub(super) fn element(&mut self, src: Src, offset: u64, dst: Dst) {
-        let p = self.get(src, R10);
-        let d = self.dst(dst, RCX);
+        let p = self.get(src, A);
+        let d = self.dst(dst, R);
         self.a.load(d, at(p, offset as i32 - TAG_BOXED as i32));
         self.put(dst, d);
     }
@@ -27,16 +27,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             dst,
             dst2,
         } = op;
-        let p = self.get(src, R10);
+        let p = self.get(src, A);
         let offset = offset as i32 - TAG_BOXED as i32;
         // Both are read before the first is written, which may be the tuple's own register.
-        self.a.load(R11, at(p, offset));
-        let d = self.dst(dst2, RCX);
+        self.a.load(B, at(p, offset));
+        let d = self.dst(dst2, R);
         self.a.load(d, at(p, offset + 8));
-        if d != RCX && self.dst(dst, R11) == d {
+        if d != R && self.dst(dst, B) == d {
             self.put(dst2, d);
         } else {
-            self.put(dst, R11);
+            self.put(dst, B);
             self.put(dst2, d);
         }
     }
@@ -51,7 +51,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     fn new_tuple(&mut self, elements: impl ExactSizeIterator<Item = Src>, dst: Dst) {
         let n = elements.len();
-        self.store_word_by(new(0), header(Subtag::Tuple, n), R10);
+        self.a.store_word(new(0), header(Subtag::Tuple, n), A);
         for (k, e) in elements.enumerate() {
             self.store_arg(new(k + TUPLE_FIRST), e);
         }
@@ -69,16 +69,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step();
         }
         let size = size as usize;
-        let r = self.get(src, R10);
-        // Only RCX is used for the words, and R11 for large ones.
+        let r = self.get(src, A);
+        // Only `R` is used for the words, and `B` for large ones.
         for k in 0..=size {
             let m = new(k);
             // If there are several values for an element, the last one counts.
             match updates.all().rev().find(|u| u.0 == k) {
                 Some((_, value)) => self.store_arg(m, value),
                 None => {
-                    self.a.load(RCX, boxed(r, k));
-                    self.a.store(m, RCX);
+                    self.a.load(R, boxed(r, k));
+                    self.a.store(m, R);
                 }
             }
         }
@@ -86,17 +86,15 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     pub(super) fn is_tuple_of_arity(&mut self, op: IsTupleOfArity) {
         let IsTupleOfArity { fail, src, header } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         self.if_not_boxed(r, to);
-        self.cmp_mem_word(boxed(r, 0), header);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_mem_word(Cond::Ne, boxed(r, 0), header, to);
     }
     pub(super) fn test_arity(&mut self, TestArity { fail, src, header }: TestArity) {
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
-        self.cmp_mem_word(boxed(r, 0), header);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_mem_word(Cond::Ne, boxed(r, 0), header, to);
     }
     pub(super) fn is_tagged_tuple(&mut self, op: IsTaggedTuple) {
         let IsTaggedTuple {
@@ -105,12 +103,10 @@ impl<'a, 'e> Gen<'a, 'e> {
             header,
             tag,
         } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         self.if_not_boxed(r, to);
-        self.cmp_mem_word(boxed(r, 0), header);
-        self.a.jcc(Cond::Ne, to);
-        self.cmp_mem_word(boxed(r, TUPLE_FIRST), tag);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_mem_word(Cond::Ne, boxed(r, 0), header, to);
+        self.a.if_mem_word(Cond::Ne, boxed(r, TUPLE_FIRST), tag, to);
     }
 }

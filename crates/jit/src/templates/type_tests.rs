@@ -6,16 +6,16 @@ use purlin_term::word::{TAG_PID, TAG_PORT};
 /// The bit of a subtag that differs between positive and negative integers.
 const SIGN: i32 = Subtag::PosBig as i32 ^ Subtag::NegBig as i32;
 
-impl<'a, 'e> Gen<'a, 'e> {
-    /// Loads R10 and RCX, the operands of a helper.
+impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
+    /// Loads `A` and `R`, the operands of a helper.
     pub(super) fn operands(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) {
         match b {
-            Src::C(w) => self.a.mov_i(RCX, w),
-            _ => self.a.mov(RCX, rb),
+            Src::C(w) => self.a.mov_i(R, w),
+            _ => self.a.mov(R, rb),
         }
         match a {
-            Src::C(w) => self.a.mov_i(R10, w),
-            _ => self.a.mov(R10, ra),
+            Src::C(w) => self.a.mov_i(A, w),
+            _ => self.a.mov(A, ra),
         }
     }
     /// Returns the machine register of an operand; a constant stays one.
@@ -25,34 +25,25 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => (a, self.get(a, scratch)),
         }
     }
-    /// Compares two small integers, or any words. Sets the flags of `a` against `b`, or the other
-    /// way round if the result is true.
-    pub(super) fn cmp_args(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) -> bool {
+    /// Returns two small integers, or any words, as the operands of a comparison, and whether they
+    /// are exchanged. A constant may be loaded into its register.
+    pub(super) fn compared(
+        &mut self,
+        (a, ra): (Src, Reg),
+        (b, rb): (Src, Reg),
+    ) -> (Operands, bool) {
         match (a, b) {
             (Src::C(v), Src::C(w)) => {
                 self.a.mov_i(ra, v);
-                self.cmp_word(ra, w);
-                false
+                (Operands::Word(ra, w), false)
             }
-            (_, Src::C(w)) => {
-                self.cmp_word(ra, w);
-                false
+            (_, Src::C(w)) => (Operands::Word(ra, w), false),
+            (Src::C(w), _) if i32::try_from(w as i64).is_ok() => (Operands::Word(rb, w), true),
+            (Src::C(w), _) => {
+                self.a.mov_i(ra, w);
+                (Operands::Regs(ra, rb), false)
             }
-            (Src::C(w), _) => match i32::try_from(w as i64) {
-                Ok(v) => {
-                    self.a.alu_i(Q, Cmp, rb, v);
-                    true
-                }
-                Err(_) => {
-                    self.a.mov_i(ra, w);
-                    self.a.alu(Q, Cmp, ra, rb);
-                    false
-                }
-            },
-            _ => {
-                self.a.alu(Q, Cmp, ra, rb);
-                false
-            }
+            _ => (Operands::Regs(ra, rb), false),
         }
     }
     pub(super) fn is_lt(&mut self, IsLt { fail, a, b }: IsLt) {
@@ -64,16 +55,15 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// `<`, or `>=` if not `less`.
     fn less(&mut self, fail: Target, a: Src, b: Src, less: bool) {
         let to = self.to(fail);
-        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let (pa, pb) = (self.get_or_constant(a, A), self.get_or_constant(b, K));
         let constant = |x: Src| matches!(x, Src::C(w) if !is_small_word(w));
         let helper = self.env.helpers.less;
         let general = move |g: &mut Self, next: Option<Label>| {
             g.operands(pa, pb);
-            g.a.mov_i(R11, helper);
+            g.a.mov_i(B, helper);
             let to_floats = g.env.stubs.less;
-            g.a.call_abs(to_floats);
-            g.a.test8_i(RCX, 1);
-            g.a.jcc(if less { Cond::E } else { Cond::Ne }, to);
+            g.a.call_stub(to_floats);
+            g.a.if_bits(if less { Cond::E } else { Cond::Ne }, R, 1, to);
             if let Some(n) = next {
                 g.a.jmp(n);
             }
@@ -84,7 +74,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (cold, next) = (self.a.label(), self.a.label());
         let both = self.range(a).is_some() && self.range(b).is_some();
         self.if_not_smalls(pa, pb, cold);
-        let turned = self.cmp_args(pa, pb);
+        let (compared, turned) = self.compared(pa, pb);
         // The condition under which it does not hold.
         let c = match (less, turned) {
             (true, false) => Cond::Ge,
@@ -92,7 +82,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             (true, true) => Cond::Le,
             (false, true) => Cond::G,
         };
-        self.a.jcc(c, to);
+        self.a.if_operands(c, compared, to);
         self.a.bind(next);
         if both {
             return;
@@ -125,10 +115,9 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Jumps if the comparison of a term with a word has that result.
     fn is_word(&mut self, fail: Target, src: Src, w: u64, unless: Cond) {
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
-        self.cmp_word(r, w);
-        self.a.jcc(unless, to);
+        self.a.if_word(unless, r, w, to);
     }
     pub(super) fn is_in_range(&mut self, op: IsInRange) {
         let IsInRange {
@@ -137,31 +126,30 @@ impl<'a, 'e> Gen<'a, 'e> {
             least,
             most,
         } = op;
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         if self.range(src).is_none() {
             let other = self.step_aside();
             self.if_not_small(r, other);
         }
-        self.cmp_word(r, least);
-        self.a.jcc(Cond::L, to);
-        self.cmp_word(r, most);
-        self.a.jcc(Cond::G, to);
+        self.a.if_word(Cond::L, r, least, to);
+        self.a.if_word(Cond::G, r, most, to);
     }
     /// `==` and `/=`, or if `exact` `=:=` and `=/=`.
     fn equal(&mut self, fail: Target, a: Src, b: Src, exact: bool, wanted: bool) {
         let to = self.to(fail);
-        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let (pa, pb) = (self.get_or_constant(a, A), self.get_or_constant(b, K));
         let (cold, next) = (self.a.label(), self.a.label());
         let (is, is_not) = if wanted { (next, to) } else { (to, next) };
-        self.cmp_args(pa, pb);
+        let compared = self.compared(pa, pb).0;
         // A small integer is only exactly equal to itself, and equal to no other small integer.
         let (ka, kb) = (self.range(a).is_some(), self.range(b).is_some());
         if ka && kb || exact && (ka || kb) {
-            self.a.jcc(if wanted { Cond::Ne } else { Cond::E }, to);
+            let c = if wanted { Cond::Ne } else { Cond::E };
+            self.a.if_operands(c, compared, to);
             return self.a.bind(next);
         }
-        self.a.jcc(Cond::E, is);
+        self.a.if_operands(Cond::E, compared, is);
         match exact {
             // An immediate only equals itself.
             true => {
@@ -181,11 +169,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 (_, Src::C(w)) if is_immediate(w) => self.if_immediate(pa.1, is_not),
                 (Src::C(_), _) | (_, Src::C(_)) => {}
                 _ => {
-                    self.a.mov32(RCX, pa.1);
-                    self.a.alu(D, And, RCX, pb.1);
-                    self.a.invert(RCX);
-                    self.a.test8_i(RCX, TAG_MASK as u8);
-                    self.a.jcc(Cond::E, is_not);
+                    self.a.if_both_immediate(pa.1, pb.1, is_not);
                 }
             },
         }
@@ -199,26 +183,24 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.bind(cold);
             g.operands(pa, pb);
             g.leaf_helper(helper);
-            g.a.test8_i(RCX, 1);
-            g.a.jcc(if wanted { Cond::E } else { Cond::Ne }, to);
+            g.a.if_bits(if wanted { Cond::E } else { Cond::Ne }, R, 1, to);
             g.a.jmp(next);
         });
     }
     /// Returns the register of the tested term, the label for a term of another type, and the label
     /// for one of the type, where the test ends.
     fn type_test(&mut self, fail: Target, src: Src) -> (Reg, Label, Label) {
-        let r = self.get(src, R10);
+        let r = self.get(src, A);
         let to = self.to(fail);
         (r, to, self.a.label())
     }
-    /// Compares the subtag that [`Gen::cmp_subtag`] has loaded with one more.
-    fn or_subtag(&mut self, s: Subtag) {
-        self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
+    /// Compares the subtag that [`Gen::if_subtag`] has loaded with one more.
+    fn or_subtag(&mut self, c: Cond, s: Subtag, to: Label) {
+        self.a.if_i(c, D, R, (s as i32) << SUBTAG_SHIFT, to);
     }
     pub(super) fn is_list(&mut self, IsList { fail, src }: IsList) {
         let (r, to, is) = self.type_test(fail, src);
-        self.cmp_word(r, NIL_WORD);
-        self.a.jcc(Cond::E, is);
+        self.a.if_word(Cond::E, r, NIL_WORD, is);
         self.if_not_cons(r, to);
         self.a.bind(is);
     }
@@ -244,18 +226,14 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     pub(super) fn is_atom(&mut self, IsAtom { fail, src }: IsAtom) {
         let (r, to, _) = self.type_test(fail, src);
-        self.a.mov32(RCX, r);
-        self.a.alu_i(D, And, RCX, TAG6_MASK as i32);
-        self.a.alu_i(D, Cmp, RCX, TAG_ATOM as i32);
-        self.a.jcc(Cond::Ne, to);
+        self.a
+            .if_masked(Cond::Ne, r, TAG6_MASK as u32, TAG_ATOM as u32, R, to);
     }
     pub(super) fn is_boolean(&mut self, IsBoolean { fail, src }: IsBoolean) {
         let (r, to, is) = self.type_test(fail, src);
         let (t, f) = (self.env.true_word, self.env.false_word);
-        self.cmp_word(r, t);
-        self.a.jcc(Cond::E, is);
-        self.cmp_word(r, f);
-        self.a.jcc(Cond::Ne, to);
+        self.a.if_word(Cond::E, r, t, is);
+        self.a.if_word(Cond::Ne, r, f, to);
         self.a.bind(is);
     }
     pub(super) fn is_integer(&mut self, IsInteger { fail, src }: IsInteger) {
@@ -270,21 +248,17 @@ impl<'a, 'e> Gen<'a, 'e> {
             return;
         }
         let (r, to, is) = self.type_test(fail, src);
-        self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, TAG4_MASK as u8);
-        self.a.jcc(Cond::E, is);
+        self.a.if_small(r, R, is);
         self.if_not_boxed(r, to);
-        self.a.load32(RCX, boxed(r, 0));
+        self.a.load32(R, boxed(r, 0));
         // The headers of positive and negative bignums differ in one bit.
-        self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
+        self.a.alu_i(D, And, R, i32::from(HEADER_MASK));
         if any {
-            self.or_subtag(Subtag::Float);
-            self.a.jcc(Cond::E, is);
+            self.or_subtag(Cond::E, Subtag::Float, is);
         }
         self.a
-            .alu_i(D, And, RCX, !(SIGN << SUBTAG_SHIFT) & KIND_MASK as i32);
-        self.or_subtag(Subtag::PosBig);
-        self.a.jcc(Cond::Ne, to);
+            .alu_i(D, And, R, !(SIGN << SUBTAG_SHIFT) & KIND_MASK as i32);
+        self.or_subtag(Cond::Ne, Subtag::PosBig, to);
         self.a.bind(is);
     }
     pub(super) fn is_pid(&mut self, IsPid { fail, src }: IsPid) {
@@ -296,33 +270,25 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Tests for a pid or a port of this node, or of another one.
     fn identifier(&mut self, fail: Target, src: Src, here: u64, elsewhere: Subtag) {
         let (r, to, is) = self.type_test(fail, src);
-        self.a.mov32(RCX, r);
-        self.a.alu_i(D, And, RCX, TAG4_MASK as i32);
-        self.a.alu_i(D, Cmp, RCX, here as i32);
-        self.a.jcc(Cond::E, is);
+        self.a
+            .if_masked(Cond::E, r, TAG4_MASK as u32, here as u32, R, is);
         self.if_not_kind(r, elsewhere, to);
         self.a.bind(is);
     }
     pub(super) fn is_reference(&mut self, IsReference { fail, src }: IsReference) {
         let (r, to, is) = self.type_test(fail, src);
         self.if_not_boxed(r, to);
-        self.cmp_subtag(r, Subtag::Ref);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::ExtRef);
-        self.a.jcc(Cond::Ne, to);
+        self.if_subtag(Cond::E, r, Subtag::Ref, is);
+        self.or_subtag(Cond::Ne, Subtag::ExtRef, to);
         self.a.bind(is);
     }
     pub(super) fn is_bitstr(&mut self, IsBitstr { fail, src }: IsBitstr) {
         let (r, to, is) = self.type_test(fail, src);
         self.if_not_boxed(r, to);
-        self.cmp_subtag(r, Subtag::MatchContext);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::HeapBin);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::RefcBin);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::SubBin);
-        self.a.jcc(Cond::Ne, to);
+        self.if_subtag(Cond::E, r, Subtag::MatchContext, is);
+        self.or_subtag(Cond::E, Subtag::HeapBin, is);
+        self.or_subtag(Cond::E, Subtag::RefcBin, is);
+        self.or_subtag(Cond::Ne, Subtag::SubBin, to);
         self.a.bind(is);
     }
     pub(super) fn is_binary(&mut self, IsBinary { fail, src }: IsBinary) {
@@ -330,12 +296,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         // A sub-binary may end within a byte: the handler decides.
         let part = self.step_aside();
         self.if_not_boxed(r, to);
-        self.cmp_subtag(r, Subtag::HeapBin);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::RefcBin);
-        self.a.jcc(Cond::E, is);
-        self.or_subtag(Subtag::SubBin);
-        self.a.jcc(Cond::E, part);
+        self.if_subtag(Cond::E, r, Subtag::HeapBin, is);
+        self.or_subtag(Cond::E, Subtag::RefcBin, is);
+        self.or_subtag(Cond::E, Subtag::SubBin, part);
         self.a.jmp(to);
         self.a.bind(is);
     }

@@ -1,6 +1,6 @@
 //! Looking an address of bytecode up in the table of return points.
 //! `runtime/src/compiled/returns.rs` has the table's layout, and writes it meanwhile. The stub in
-//! machine code does the same (`look_up` in `crates/jit/src/stubs.rs`).
+//! machine code does the same (`look_up` in `crates/jit/src/stubs/x64.rs` and `a64.rs`).
 //!
 //! # Orderings
 //! * Both words of a slot are read with acquire, the address first. Who finds the address has what

@@ -1,6 +1,7 @@
 //! `disasm FILE.beam`: prints the code of a module file. With `--native`, prints the machine code
 //! of its functions, each part below the instruction that it is made from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,7 +12,9 @@ use std::rc::Rc;
 use iced_x86::{Decoder, DecoderOptions, FastFormatter, SymbolResolver, SymbolResult};
 
 use purlin_loader::{BeamFile, disasm_generic};
-use purlin_runtime::compiled::{NativeFunction, native_functions};
+use purlin_runtime::compiled::{NativeFunction, Processor, native_functions};
+use yaxpeax_arch::{Decoder as _, U8Reader};
+use yaxpeax_arm::armv8::a64::InstDecoder;
 
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
@@ -20,11 +23,23 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut file = None;
     let (mut generic, mut specific, mut native) = (false, false, false);
     let mut function = None;
-    for arg in args {
+    let mut processor = Processor::HOST;
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
         match arg.to_str() {
             Some("--generic") => generic = true,
             Some("--specific") => specific = true,
             Some("--native") => native = true,
+            Some("--machine") => {
+                processor = match rest.next().and_then(|name| name.to_str()) {
+                    Some("x86-64") => Processor::X64,
+                    Some("aarch64") => Processor::A64,
+                    _ => {
+                        let text = "purlin: --machine needs a processor: x86-64 or aarch64";
+                        return Err(Failure::new(USAGE, text));
+                    }
+                };
+            }
             Some(option) if option.starts_with('-') => {
                 return Err(Failure::new(
                     USAGE,
@@ -74,7 +89,8 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let f = function.as_ref();
             f.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
         };
-        let made = native_functions(&bytes, &is_wanted).map_err(|error| damaged(&error))?;
+        let made =
+            native_functions(&bytes, &is_wanted, processor).map_err(|error| damaged(&error))?;
         let Some(mut module) = made else {
             return Err(Failure::new(
                 SYSTEM,
@@ -100,7 +116,7 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             code: 0..0,
         };
         for f in &functions {
-            show(&mut text, f, &names);
+            show(&mut text, f, &names, processor);
         }
     }
     let mut out = std::io::stdout().lock();
@@ -161,6 +177,21 @@ struct Names {
     code: Range<u64>,
 }
 
+impl Names {
+    /// Returns the name of an address, if it has one.
+    fn of(&self, address: u64) -> Option<Cow<'_, str>> {
+        if let Some(name) = self.known.get(&address) {
+            return Some(name.into());
+        }
+        if self.code.contains(&address) {
+            return Some(format!("+{:04x}", address - self.code.start).into());
+        }
+        // Counted as by `--specific`.
+        let word = || format!("word {}", (address - self.bytecode.start) / 8).into();
+        self.bytecode.contains(&address).then(word)
+    }
+}
+
 impl SymbolResolver for Names {
     fn symbol(
         &mut self,
@@ -170,56 +201,100 @@ impl SymbolResolver for Names {
         address: u64,
         _: u32,
     ) -> Option<SymbolResult<'_>> {
-        if let Some(name) = self.known.get(&address) {
-            return Some(SymbolResult::with_str(address, name));
-        }
-        let shown = if self.code.contains(&address) {
-            format!("+{:04x}", address - self.code.start)
-        } else if self.bytecode.contains(&address) {
-            // Counted as by `--specific`.
-            format!("word {}", (address - self.bytecode.start) / 8)
-        } else {
-            return None;
-        };
-        Some(SymbolResult::with_string(address, shown))
+        self.of(address).map(|name| match name {
+            Cow::Borrowed(name) => SymbolResult::with_str(address, name),
+            Cow::Owned(name) => SymbolResult::with_string(address, name),
+        })
     }
 }
 
-fn show(text: &mut String, f: &NativeFunction, names: &Names) {
+/// Returns each instruction of machine code: its offset, its text, and whether it is a trap.
+fn instructions(
+    f: &NativeFunction,
+    names: Names,
+    processor: Processor,
+) -> Vec<(u32, String, bool)> {
+    match processor {
+        Processor::X64 => {
+            let mut formatter = FastFormatter::try_with_options(Some(Box::new(names))).ok();
+            Decoder::with_ip(64, &f.bytes, f.at, DecoderOptions::NONE)
+                .iter()
+                .map(|i| {
+                    let mut text = String::new();
+                    match &mut formatter {
+                        Some(formatter) => formatter.format(&i, &mut text),
+                        None => text.push('?'),
+                    }
+                    let at = (i.ip() - f.at) as u32;
+                    (at, text, i.code() == iced_x86::Code::Ud2)
+                })
+                .collect()
+        }
+        Processor::A64 => {
+            let decoder = InstDecoder::default();
+            let words = f.bytes.chunks_exact(4).enumerate();
+            words
+                .map(|(k, word)| {
+                    let text = match decoder.decode(&mut U8Reader::new(word)) {
+                        Ok(i) => with_target(&i.to_string(), f.at + 4 * k as u64, &names),
+                        // A trap, or a word of a table.
+                        Err(_) => format!(
+                            ".word 0x{:08x}",
+                            u32::from_le_bytes([word[0], word[1], word[2], word[3]])
+                        ),
+                    };
+                    (4 * k as u32, text, word == [0; 4])
+                })
+                .collect()
+        }
+    }
+}
+
+/// Returns the text of an instruction at an address, with a name for the target of a branch, which
+/// the disassembler shows as a distance: `$+0x40`.
+fn with_target(text: &str, address: u64, names: &Names) -> String {
+    let target = || {
+        let (before, distance) = text.split_once('$')?;
+        let digits = distance.get(3..)?;
+        let n = u64::from_str_radix(digits, 16).ok()?;
+        let to = match distance.get(..3)? {
+            "+0x" => address.wrapping_add(n),
+            "-0x" => address.wrapping_sub(n),
+            _ => return None,
+        };
+        Some(match names.of(to) {
+            Some(name) => format!("{before}{name}"),
+            None => format!("{before}0x{to:x}"),
+        })
+    };
+    target().unwrap_or_else(|| text.to_string())
+}
+
+fn show(text: &mut String, f: &NativeFunction, names: &Names, processor: Processor) {
     let _ = write!(text, "\nfunction {}/{}: ", f.name, f.arity);
     if let Some(why) = f.refused {
         let _ = writeln!(text, "interpreted, {why}");
         return;
     }
     let _ = writeln!(text, "{} bytes from {} words", f.bytes.len(), f.words);
-    let resolver = Names {
+    let names = Names {
         code: f.at..f.at + f.bytes.len() as u64,
         ..names.clone()
     };
-    let mut formatter = FastFormatter::try_with_options(Some(Box::new(resolver))).ok();
     let mut places = f.places.iter().peekable();
     let mut notes = f.notes.iter().peekable();
     let last = f.places.last().map_or(0, |p| p.0);
     let mut cold = false;
-    let mut decoder = Decoder::with_ip(64, &f.bytes, f.at, DecoderOptions::NONE);
-    let mut shown = String::new();
-    while decoder.can_decode() {
-        let i = decoder.decode();
-        let at = (i.ip() - f.at) as u32;
+    for (at, shown, trap) in instructions(f, names, processor) {
         while let Some(p) = places.next_if(|p| p.0 <= at) {
             let _ = writeln!(text, "; {}", p.1);
         }
         while let Some(n) = notes.next_if(|n| n.0 <= at) {
             let _ = writeln!(text, ";   {}", n.1);
         }
-        shown.clear();
-        match &mut formatter {
-            Some(formatter) => formatter.format(&i, &mut shown),
-            None => shown.push('?'),
-        }
         let _ = writeln!(text, "  {at:04x}  {shown}");
         // The body ends with a trap; rare paths are behind it.
-        if !cold && at >= last && i.code() == iced_x86::Code::Ud2 {
+        if !cold && at >= last && trap {
             let _ = writeln!(text, "; what is rare");
             cold = true;
         }

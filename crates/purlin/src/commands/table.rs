@@ -193,6 +193,11 @@ pub static COMMANDS: &[CommandRow] = &[
                 "",
                 "the machine code of all functions, or of the named one",
             ),
+            option(
+                "--machine",
+                "x86-64|aarch64",
+                "the machine code of that processor, for --native",
+            ),
         ],
         run: disasm::run,
     },

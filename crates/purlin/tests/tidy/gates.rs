@@ -229,11 +229,38 @@ fn has_a_layout(line: &str) -> bool {
         is_number(before)
     });
     // The word before an entry is at -4 from it, and tags are 1 and 2.
-    let tag = ["at(R10, -", "at(RCX, -", "at(RAX, -"].iter().any(|f| {
-        let n = line.split(f).nth(1).and_then(|n| n.chars().next());
-        n.is_some_and(|c| c.is_ascii_digit())
-    });
+    let tag = ["at(A, -", "at(B, -", "at(K, -", "at(R, -"]
+        .iter()
+        .any(|f| {
+            let n = line.split(f).nth(1).and_then(|n| n.chars().next());
+            n.is_some_and(|c| c.is_ascii_digit())
+        });
     words || tag
+}
+
+/// Templates, and the stubs that all processors share, name registers by their roles.
+#[test]
+fn templates_name_no_processor() {
+    let own = ["/asm/", "/machine/", "/stubs/"];
+    let mut found = Vec::new();
+    for (file, text) in files(&["crates/jit/src"], |f| f.ends_with(".rs")) {
+        if own.iter().any(|d| file.contains(d)) {
+            continue;
+        }
+        for (n, line) in blank(&text).lines().enumerate() {
+            if names_a_processor(line) {
+                found.push(format!("{file}:{}: {}", n + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "registers of a processor: {found:#?}");
+}
+fn names_a_processor(line: &str) -> bool {
+    const REGISTERS: [&str; 13] = [
+        "RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP", "RSP", "R10", "R11", "R12", "x64", "a64",
+    ];
+    line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| REGISTERS.contains(&word))
 }
 
 /// `code/entries.rs` owns the half word before an entry, in which machine code finds its target.
@@ -589,12 +616,15 @@ fn what_is_counted_is_found() {
     assert_eq!(all, [("a".to_string(), 0, 3), ("c".to_string(), 5, 5)]);
     for line in [
         "const ENV: i32 = 5 * 8 - 2;",
-        "a.load(RAX, at(RCX, -4));",
+        "a.load(R, at(B, -4));",
         "at(R, 3 * 8)",
     ] {
         assert!(has_a_layout(line), "{line}");
     }
     assert!(!has_a_layout("at(HP, words * 8)"));
+    assert!(names_a_processor("a.mov(RCX, R);"));
+    assert!(names_a_processor("use crate::asm::x64::Asm;"));
+    assert!(!names_a_processor("a.mov(R, X_REGS[0]); // R100"));
     for line in [
         "unsafe { lead(pc).store(0, Release) }",
         "entries::lead(pc)",

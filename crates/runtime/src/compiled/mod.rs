@@ -17,6 +17,7 @@ mod returns;
 mod returns_tests;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};
+pub use purlin_jit::machine::Processor;
 
 use crate::options::{EmulatorOptions, MachineCode};
 use memory::Memory;
@@ -101,6 +102,10 @@ fn is_mode(word: &str) -> bool {
         || word.strip_prefix("chaos").is_some_and(chaos)
 }
 
+/// Whether functions get machine code if no option asks for it. On aarch64 it has not run on a
+/// machine of its own.
+const ON_BY_DEFAULT: bool = cfg!(target_arch = "x86_64");
+
 /// Enables machine code, if the machine and the options allow it. Must be called before any code is
 /// named or loaded.
 pub(crate) fn start(o: &EmulatorOptions) {
@@ -119,7 +124,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
             word
         }
     };
-    if mode == "off" {
+    if mode == "off" || mode.is_empty() && !ON_BY_DEFAULT {
         return;
     }
     // `perf` looks for names in its map only for memory without a file.
@@ -139,8 +144,13 @@ pub(crate) fn start(o: &EmulatorOptions) {
     };
     let helpers = engine::helpers();
     let make = |at: u64| {
-        let (fields, exits) = (&engine::FIELDS, engine::EXITS);
-        purlin_jit::stubs::make(at, fields, &helpers, exits)
+        purlin_jit::stubs::make(
+            Processor::HOST,
+            at,
+            &engine::FIELDS,
+            &helpers,
+            engine::EXITS,
+        )
     };
     // Their size does not depend on their address.
     let Some(size) = make(0).map(|m| m.0.len()) else {

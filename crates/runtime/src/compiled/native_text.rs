@@ -7,7 +7,8 @@ use super::{env, function_of};
 use crate::code::{self, LoadFailure, Module};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
-use purlin_jit::quick::{Note, compile};
+use purlin_jit::machine::Processor;
+use purlin_jit::quick::{Note, compile_for};
 use purlin_jit::{BIF_STUBS, Env, FUN_STUBS};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::print::{Style, format_term};
@@ -51,21 +52,24 @@ pub struct NativeFunction {
     pub refused: Option<&'static str>,
 }
 
-/// Compiles the functions of a module file for which `wanted` holds. Returns `None` if there is no
-/// machine code for this machine.
+/// Compiles the functions of a module file for which `wanted` holds, for a processor. Returns `None`
+/// if its stubs can't be made.
 ///
 /// # Errors
 /// The file is no module that can be loaded.
 pub fn native_functions(
     bytes: &[u8],
     wanted: &dyn Fn(&str, u32) -> bool,
+    processor: Processor,
 ) -> Result<Option<NativeModule>, LoadFailure> {
-    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        return Ok(None);
-    }
     let helpers = engine::helpers();
-    let (fields, exits) = (&engine::FIELDS, engine::EXITS);
-    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits);
+    let made = purlin_jit::stubs::make(
+        processor,
+        STUBS_AT,
+        &engine::FIELDS,
+        &helpers,
+        engine::EXITS,
+    );
     let Some((_, stubs)) = made else {
         return Ok(None);
     };
@@ -113,7 +117,7 @@ pub fn native_functions(
         // SAFETY: the word of an atom.
         .map(|f| (f, unsafe { Term::from_raw(f.name) }))
         .filter(|(f, n)| wanted(atom::name(*n), f.arity))
-        .map(|(f, _)| native_function(&m, f, &env))
+        .map(|(f, _)| native_function(&m, f, &env, processor))
         .collect();
     let start = m.code.as_ptr() as u64;
     Ok(Some(NativeModule {
@@ -124,7 +128,12 @@ pub fn native_functions(
     }))
 }
 
-fn native_function(m: &Module, f: &LoweredFunction, env: &Env) -> NativeFunction {
+fn native_function(
+    m: &Module,
+    f: &LoweredFunction,
+    env: &Env,
+    processor: Processor,
+) -> NativeFunction {
     let function = function_of(m, f);
     // SAFETY: the word of an atom.
     let name = unsafe { Term::from_raw(f.name) };
@@ -138,7 +147,7 @@ fn native_function(m: &Module, f: &LoweredFunction, env: &Env) -> NativeFunction
         words: f.end - f.entry,
         refused: None,
     };
-    match compile(function, env) {
+    match compile_for(processor, function, env) {
         Err(r) => out.refused = Some(r.why()),
         Ok(made) => {
             let text = |word| code::instruction_text(m, word);

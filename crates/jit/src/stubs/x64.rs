@@ -1,32 +1,27 @@
-//! Stubs: the pieces of machine code that all compiled functions share, by which machine code is
-//! entered and left. Registers are those of `registers.rs`.
+//! The stubs for x86-64. Registers are those of [`machine`](crate::machine)'s implementation.
 
+use super::{Exits, Labels, NOTHING, Shared};
 use crate::asm::Label;
 use crate::asm::x64::*;
-use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, searches, trees};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs};
 use purlin_term::fun::LEAD_ARITY;
-use purlin_term::layout::{
-    FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS, MATCH_CONTEXT_WORDS,
-};
-use purlin_term::word::{Subtag, header};
+use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
+use purlin_term::word::TAG_BOXED;
 
-/// The bytes that encode why code stopped running.
-#[derive(Clone, Copy, Debug)]
-pub struct Exits {
-    pub yields: u8,
-    pub waits: u8,
-}
+/// X0 to X5.
+const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
+/// The context.
+const CX: Reg = RBX;
+/// Top of the Erlang stack.
+const E: Reg = R13;
+/// Top of the heap.
+const HP: Reg = R15;
+/// Reductions.
+const REDS: Reg = R14;
 
-/// Length of the code between the entry for compiled callers, which counts the call, and the one
-/// after that, in bytes.
-pub const INNER: u32 = 9;
-
-/// Offsets in exports and fun entries, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Targets {
-    pub export_address: i32,
-    pub fun_address: i32,
+/// Returns word `n` of the object that a boxed term points at; its header is word 0.
+fn boxed(r: Reg, n: usize) -> Mem {
+    at(r, n as i32 * 8 - TAG_BOXED as i32)
 }
 
 fn save_x(a: &mut Asm) {
@@ -81,9 +76,6 @@ const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
 /// Maximum number of machine frames that are left by returns. Dropping them costs about as many
 /// mispredictions.
 const MOST_RETURNED: i32 = 4;
-/// Written by `chance` to the words in the context of registers whose values are in machine
-/// registers: it has the tag of a header.
-const NOTHING: i32 = 0x0DEA_D000;
 
 /// Makes all stubs for address `base`, and returns their bytes and addresses.
 pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(Vec<u8>, Stubs)> {
@@ -102,45 +94,23 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(&mut a, n)).collect();
     let chance = count_chance(&mut a, f);
     let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(&mut a, f, n)).collect();
-    // context: R10 is a term. It becomes a match context for it, or 0 if it is no bitstring or
-    // there is no room. Uses RCX, R11 and R12.
-    a.align(16);
-    let context = a.here_label();
-    make_context(&mut a);
-    let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
-    let less = numbers::less(&mut a, leaf);
-    let part = parts::part(&mut a);
-    let tree = trees::look_up(&mut a, leaf, helpers.map_get);
-    let (find_key, member) = (searches::find_key(&mut a), searches::member(&mut a));
-
-    let of = |l| a.offset(l).map(|o| base + u64::from(o));
-    let mut s = Stubs {
-        enter: of(enter)?,
-        exit: of(exit)?,
-        leave: of(leave)?,
-        yields: of(yields)?,
-        waits: of(waits)?,
-        helper: of(helper)?,
-        leaf_helper: of(leaf)?,
-        local: of(local)?,
-        resume: of(resume)?,
-        context: of(context)?,
-        less: of(less)?,
-        tree: of(tree)?,
-        find_key: of(find_key)?,
-        member: of(member)?,
-        part: of(part)?,
-        base: of(base_at)?,
-        chance: of(chance)?,
-        ..Stubs::default()
+    let labels = Labels {
+        enter,
+        exit,
+        leave,
+        yields,
+        waits,
+        helper,
+        leaf,
+        local,
+        resume,
+        base: base_at,
+        chance,
+        funs,
+        natives,
+        shared: Shared::make(&mut a, leaf, helpers),
     };
-    let fill = |to: &mut [u64], labels: &[Label]| {
-        let mut pairs = to.iter_mut().zip(labels);
-        pairs.try_for_each(|(to, l)| of(*l).map(|at| *to = at))
-    };
-    fill(&mut s.floats, &floats)?;
-    fill(&mut s.bif, &natives)?;
-    fill(&mut s.fun, &funs)?;
+    let s = labels.addresses(base, |l| a.offset(l))?;
     let bytes = a.finish()?.place(base)?;
     Some((bytes, s))
 }
@@ -430,74 +400,4 @@ fn count_chance(a: &mut Asm, f: &Fields) -> Label {
     a.alu_mi(Width::Q, Alu::Sub, at(CX, f.chaos), 1);
     a.ret();
     l
-}
-/// The stub `context`.
-fn make_context(a: &mut Asm) {
-    use purlin_term::layout::{
-        BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_END, MATCH_ORIGINAL, MATCH_POSITION,
-        REFC_BIN_BYTES, SUB_BIN_BITS, SUB_BIN_OFFSET, SUB_BIN_ORIGINAL,
-    };
-    use purlin_term::word::{KIND_MASK, SUBTAG_SHIFT, TAG_BOXED, TAG_MASK};
-    const BOXED: i32 = TAG_BOXED as i32;
-    let subtag = |a: &mut Asm, r: Reg, by: Reg| {
-        a.load32(by, boxed(r, 0));
-        a.alu_i(Width::D, Alu::And, by, KIND_MASK as i32);
-    };
-    let kind = |s: Subtag| (s as i32) << SUBTAG_SHIFT;
-    let (fail, heap, counted, write) = (a.label(), a.label(), a.label(), a.label());
-    a.lea(RCX, at(R10, -BOXED));
-    a.test8_i(RCX, TAG_MASK as u8);
-    a.jcc(Cond::Ne, fail);
-    a.lea(RCX, new(MATCH_CONTEXT_WORDS));
-    a.alu(Width::Q, Alu::Cmp, RCX, E);
-    a.jcc(Cond::A, fail);
-    subtag(a, R10, RCX);
-    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
-    a.jcc(Cond::E, heap);
-    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::RefcBin));
-    a.jcc(Cond::E, counted);
-    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::SubBin));
-    a.jcc(Cond::Ne, fail);
-    // A sub-binary: where its bits start, and how many there are.
-    a.load8(R11, boxed(R10, SUB_BIN_BITS).plus(1));
-    a.load(R12, boxed(R10, SUB_BIN_OFFSET));
-    a.lea(R11, indexed(R11, R12, 8, 0));
-    a.load(R12, boxed(R10, BIN_SIZE));
-    a.shift_i(Width::Q, Shift::Shl, R12, 3);
-    a.load8(RCX, boxed(R10, SUB_BIN_BITS));
-    a.alu(Width::Q, Alu::Add, R12, RCX);
-    a.alu(Width::Q, Alu::Add, R12, R11);
-    a.load(R10, boxed(R10, SUB_BIN_ORIGINAL));
-    a.store(new(MATCH_POSITION), R11);
-    a.store(new(MATCH_END), R12);
-    subtag(a, R10, RCX);
-    a.lea(R11, boxed(R10, HEAP_BIN_HEAD_WORDS));
-    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
-    a.jcc(Cond::E, write);
-    a.load(R11, boxed(R10, REFC_BIN_BYTES));
-    a.jmp(write);
-    a.bind(heap);
-    a.lea(R11, boxed(R10, HEAP_BIN_HEAD_WORDS));
-    let whole = a.label();
-    a.jmp(whole);
-    a.bind(counted);
-    a.load(R11, boxed(R10, REFC_BIN_BYTES));
-    a.bind(whole);
-    a.load(RCX, boxed(R10, BIN_SIZE));
-    a.shift_i(Width::Q, Shift::Shl, RCX, 3);
-    a.store_i(new(MATCH_POSITION), 0);
-    a.store(new(MATCH_END), RCX);
-    a.bind(write);
-    a.store_i(
-        new(0),
-        header(Subtag::MatchContext, MATCH_CONTEXT_WORDS - 1) as i32,
-    );
-    a.store(new(MATCH_ORIGINAL), R10);
-    a.store(new(MATCH_BYTES), R11);
-    a.lea(R10, at(HP, BOXED));
-    a.alu_i(Width::Q, Alu::Add, HP, MATCH_CONTEXT_WORDS as i32 * 8);
-    a.ret();
-    a.bind(fail);
-    a.alu(Width::D, Alu::Xor, R10, R10);
-    a.ret();
 }
