@@ -20,8 +20,12 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::{Term, atom};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The byte with which freed machine code is overwritten: `int3`.
-pub(super) const TRAP: u8 = 0xCC;
+/// The byte with which freed machine code is overwritten: `int3`, or of words `udf #0`.
+pub(super) const TRAP: u8 = if cfg!(target_arch = "aarch64") {
+    0
+} else {
+    0xCC
+};
 
 /// One in `CHECKED` exits is checked; of functions with more words than `LARGE`, only one in this
 /// many of those. What is known of a function is computed anew each time.

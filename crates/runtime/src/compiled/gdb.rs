@@ -132,9 +132,14 @@ impl Symbols {
         // ELF, 64 bits, little-endian, version 1.
         put(&mut file, 0, b"\x7fELF\x02\x01\x01");
         let half = |f: &mut Vec<u8>, at, n: u16| put(f, at, &n.to_le_bytes());
-        // Executable, x86-64.
+        // Executable; x86-64 or aarch64.
         half(&mut file, 16, 2);
-        half(&mut file, 18, 62);
+        let machine = if cfg!(target_arch = "aarch64") {
+            183
+        } else {
+            62
+        };
+        half(&mut file, 18, machine);
         put(&mut file, 20, &1u32.to_le_bytes());
         put(&mut file, 40, &(HEADER as u64).to_le_bytes());
         for (at, n) in [

@@ -4,8 +4,15 @@
 //! The range is below 2^31, so that an address in it fits into 32 bits. It is a file in memory
 //! (`memfd_create(2)`), of which only written pages take memory.
 //!
-//! If the system doesn't allow executing such a file, or with `+JMsingle true`, the range is mapped
-//! once. Then each piece has pages of its own, which alternate between writable and executable. No
+//! # Order of writing and running
+//! Before anything leads to a piece, [`Memory::write`] has made its instructions those that every
+//! processor fetches. On x86-64 a store suffices. On aarch64 the lines are cleaned from the data
+//! cache and dropped from the instruction caches, and each thread of the process passes a context
+//! synchronisation (`membarrier(2)`). No model shows this order: keep the write before the store of
+//! return points and of the half word before an entry.
+//!
+//! If the system doesn't allow executing such a file or misses its changes, or with `+JMsingle
+//! true`, the range is mapped once. Then each piece has pages of its own, which alternate between writable and executable. No
 //! thread runs them before they are written or after they are freed.
 
 use std::io;
@@ -14,14 +21,15 @@ use std::io;
 const RANGE: usize = 64 << 20;
 /// Alignment of pieces, and of those that have pages of their own.
 const ALIGN: usize = 32;
-const PAGE: usize = 4096;
 
-/// Returns a new mapping of the range if it lies below 2^31, else unmaps it. `MAP_32BIT` is a wish
-/// that some systems ignore, such as emulators of x86-64 on other processors.
+/// Returns a new mapping of the range if it lies below 2^31, else unmaps it.
 ///
 /// # Errors
 /// It lies elsewhere.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+))]
 fn low(at: *mut libc::c_void) -> io::Result<*mut libc::c_void> {
     if at as usize + RANGE <= 1 << 31 {
         return Ok(at);
@@ -29,6 +37,39 @@ fn low(at: *mut libc::c_void) -> io::Result<*mut libc::c_void> {
     // SAFETY: a mapping of this size that was just made and is not in use.
     unsafe { libc::munmap(at, RANGE) };
     Err(io::Error::other("no memory below 2^31"))
+}
+
+/// Maps the range below 2^31.
+///
+/// # Errors
+/// The system refuses it, or has no room there.
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+))]
+fn map_low(rights: i32, flags: i32, fd: i32) -> io::Result<*mut libc::c_void> {
+    let map = |at: usize, flags: i32| {
+        // SAFETY: a new mapping, which replaces none; the result is checked.
+        let at = unsafe { libc::mmap(at as *mut libc::c_void, RANGE, rights, flags, fd, 0) };
+        match at == libc::MAP_FAILED {
+            true => Err(io::Error::last_os_error()),
+            false => low(at),
+        }
+    };
+    // A flag of x86-64 that emulators ignore.
+    #[cfg(target_arch = "x86_64")]
+    if let Ok(at) = map(0, flags | libc::MAP_32BIT) {
+        return Ok(at);
+    }
+    // The bytecode of modules lies from 1 GiB on.
+    let mut made = Err(io::ErrorKind::AddrNotAvailable.into());
+    for k in 1..8 {
+        made = map(k << 27, flags | libc::MAP_FIXED_NOREPLACE);
+        if made.is_ok() {
+            break;
+        }
+    }
+    made
 }
 
 /// The range, and its free parts.
@@ -43,17 +84,22 @@ pub(super) struct Memory {
     /// Bytes in use, without free parts.
     taken: usize,
     limit: usize,
+    /// Size of a page of the system.
+    page: usize,
 }
 
 // SAFETY: the addresses are those of memory that belongs to the value.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Fails: machine code is only made for x86-64 and the calling convention of Linux.
+    /// Fails: machine code is only made for x86-64 and aarch64, and the calling convention of Linux.
     ///
     /// # Errors
     /// Always.
-    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    #[cfg(not(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    )))]
     pub fn new(_limit: usize, _single: bool) -> io::Result<Memory> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -61,11 +107,15 @@ impl Memory {
     ///
     /// # Errors
     /// The system refuses executable memory, or has none below 2^31.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ))]
     pub fn new(limit: usize, single: bool) -> io::Result<Memory> {
         if shadow_stack() {
             return Err(io::Error::other("a shadow stack"));
         }
+        begin_synchronising()?;
         let made = match single {
             false => Memory::twice(limit),
             true => Err(io::ErrorKind::Unsupported.into()),
@@ -73,7 +123,10 @@ impl Memory {
         made.or_else(|_| Memory::once(limit))
     }
     /// Maps the range twice.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ))]
     fn twice(limit: usize) -> io::Result<Memory> {
         let name = c"purlin-code";
         // SAFETY: plain system calls; their results are checked.
@@ -89,27 +142,45 @@ impl Memory {
             }
             let made = Memory::map(fd, limit);
             libc::close(fd);
-            made
+            let mut m = made?;
+            match m.runs_changed_code() {
+                true => Ok(m),
+                false => {
+                    libc::munmap(m.execute.cast(), RANGE);
+                    libc::munmap(m.write.cast(), RANGE);
+                    Err(io::ErrorKind::Unsupported.into())
+                }
+            }
         }
     }
+    /// Whether code that is written a second time at the same address runs as it was written.
+    /// Emulators that translate code miss what another mapping changes.
+    #[cfg(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ))]
+    fn runs_changed_code(&mut self) -> bool {
+        let at = self.execute as usize;
+        [1u8, 2].into_iter().all(|n| {
+            // Returns the number.
+            #[cfg(target_arch = "x86_64")]
+            let code = [0xB8, n, 0, 0, 0, 0xC3];
+            #[cfg(target_arch = "aarch64")]
+            let code = [n << 5, 0, 0x80, 0x52, 0xC0, 0x03, 0x5F, 0xD6];
+            self.write(at, &code)
+                // SAFETY: the address of that code.
+                && unsafe { std::mem::transmute::<usize, extern "C" fn() -> u32>(at)() }
+                    == u32::from(n)
+        })
+    }
     /// Maps the range once.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ))]
     fn once(limit: usize) -> io::Result<Memory> {
-        // SAFETY: a new mapping at an address that the system chooses; the result is checked.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                RANGE,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_32BIT,
-                -1,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let at = low(at)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let at = map_low(libc::PROT_NONE, flags, -1)?;
         let m = Memory {
             execute: at.cast(),
             write: at.cast(),
@@ -117,18 +188,19 @@ impl Memory {
             free: Vec::new(),
             taken: 0,
             limit: limit.min(RANGE),
+            page: page(),
         };
         // Tests whether a written page may be executed.
-        m.allow(0, PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+        m.allow(0, m.page, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: just made writable.
         unsafe { m.write.write(0xCC) };
-        m.allow(0, PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
+        m.allow(0, m.page, libc::PROT_READ | libc::PROT_EXEC)?;
         Ok(m)
     }
     /// Sets the access rights to pages of the range.
     fn allow(&self, offset: usize, bytes: usize, rights: i32) -> io::Result<()> {
-        let bytes = bytes.next_multiple_of(PAGE);
-        assert!(offset.is_multiple_of(PAGE) && offset + bytes <= RANGE);
+        let bytes = bytes.next_multiple_of(self.page);
+        assert!(offset.is_multiple_of(self.page) && offset + bytes <= RANGE);
         // SAFETY: pages of the range, which no thread runs or writes now.
         match unsafe { libc::mprotect(self.write.add(offset).cast(), bytes, rights) } {
             0 => Ok(()),
@@ -139,7 +211,10 @@ impl Memory {
     ///
     /// # Safety
     /// `fd` must be a file in memory that nothing else maps or writes.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ))]
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
         // The system would end the runtime with SIGXFSZ.
         if purlin_term::sys::file_limit().is_some_and(|most| most < RANGE) {
@@ -151,21 +226,10 @@ impl Memory {
             if libc::ftruncate(fd, RANGE as i64) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            let none = std::ptr::null_mut();
-            let execute = libc::mmap(
-                none,
-                RANGE,
-                libc::PROT_READ | libc::PROT_EXEC,
-                libc::MAP_SHARED | libc::MAP_32BIT,
-                fd,
-                0,
-            );
-            if execute == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            let execute = low(execute)?;
+            let rights = libc::PROT_READ | libc::PROT_EXEC;
+            let execute = map_low(rights, libc::MAP_SHARED, fd)?;
             let write = libc::mmap(
-                none,
+                std::ptr::null_mut(),
                 RANGE,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
@@ -184,6 +248,7 @@ impl Memory {
                 free: Vec::new(),
                 taken: 0,
                 limit: limit.min(RANGE),
+                page: page(),
             })
         }
     }
@@ -204,7 +269,7 @@ impl Memory {
         self.write == self.execute
     }
     fn rounded(&self, bytes: usize) -> usize {
-        bytes.next_multiple_of(if self.is_single() { PAGE } else { ALIGN })
+        bytes.next_multiple_of(if self.is_single() { self.page } else { ALIGN })
     }
     /// Allocates a piece and returns its executable address; `None` if the limit is reached.
     pub fn allocate(&mut self, bytes: usize) -> Option<usize> {
@@ -252,10 +317,18 @@ impl Memory {
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.write.add(offset), bytes.len())
         };
-        !single
-            || self
+        if single
+            && self
                 .allow(offset, bytes.len(), libc::PROT_READ | execute)
-                .is_ok()
+                .is_err()
+        {
+            return false;
+        }
+        // SAFETY: both ranges are mapped and may be read, and belong to the piece.
+        unsafe {
+            let (write, execute) = (self.write.add(offset), self.execute.add(offset));
+            coherent(write, execute, bytes.len())
+        }
     }
     /// Frees a piece, which no thread runs any more.
     pub fn free(&mut self, at: usize, bytes: usize) {
@@ -282,6 +355,91 @@ fn shadow_stack() -> bool {
     // SAFETY: `rdsspq` reads the address of the shadow stack; if there is none, it does nothing.
     unsafe { std::arch::asm!("rdsspq {0}", inout(reg) 0u64 => at, options(nomem, nostack)) };
     at != 0
+}
+
+/// Whether the processor keeps return addresses on a shadow stack: then frames can't be dropped.
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+fn shadow_stack() -> bool {
+    /// `PR_GET_SHADOW_STACK_STATUS`
+    const STATUS: i32 = 74;
+    const ENABLED: u64 = 1;
+    let mut status = 0u64;
+    // SAFETY: the call writes a word, if the system knows it.
+    let known = unsafe { libc::prctl(STATUS, &mut status as *mut u64, 0, 0, 0) } == 0;
+    known && status & ENABLED != 0
+}
+
+/// Returns the size of a page of the system.
+fn page() -> usize {
+    // SAFETY: a plain call.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// Prepares the context synchronisation of all threads.
+///
+/// # Errors
+/// The system has none.
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+fn begin_synchronising() -> io::Result<()> {
+    const REGISTER: i32 = 1 << 6;
+    // SAFETY: a plain system call.
+    match unsafe { libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+/// Prepares nothing: processors see what is written.
+///
+/// # Errors
+/// None.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn begin_synchronising() -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes all threads of the process run the instructions that were written at `write`, at the
+/// address `execute` of the same bytes. Returns whether the system has done so.
+///
+/// # Safety
+/// Both ranges must be mapped, and may be read.
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+unsafe fn coherent(write: *const u8, execute: *const u8, bytes: usize) -> bool {
+    use std::arch::asm;
+    /// `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`
+    const SYNCHRONISE: i32 = 1 << 5;
+    let kinds: u64;
+    // SAFETY: reads a register that Linux lets programs read.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) kinds, options(nomem, nostack)) };
+    let (data, code) = (4usize << (kinds >> 16 & 15), 4usize << (kinds & 15));
+    let lines = |start: *const u8, line: usize| {
+        let first = start as usize & !(line - 1);
+        (first..start as usize + bytes).step_by(line)
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        // Bits IDC and DIC: caches that need no such care.
+        if kinds >> 28 & 1 == 0 {
+            for at in lines(write, data) {
+                asm!("dc cvau, {}", in(reg) at, options(nostack));
+            }
+        }
+        asm!("dsb ish", options(nostack));
+        if kinds >> 29 & 1 == 0 {
+            for at in lines(execute, code) {
+                asm!("ic ivau, {}", in(reg) at, options(nostack));
+            }
+        }
+        asm!("dsb ish", "isb", options(nostack));
+        libc::syscall(libc::SYS_membarrier, SYNCHRONISE, 0, 0) == 0
+    }
+}
+/// Does nothing: processors see what is written.
+///
+/// # Safety
+/// None.
+#[cfg(not(all(target_arch = "aarch64", target_os = "linux")))]
+unsafe fn coherent(_write: *const u8, _execute: *const u8, _bytes: usize) -> bool {
+    true
 }
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
