@@ -294,10 +294,6 @@ impl Machine for A64 {
     fn load8(&mut self, d: Reg, m: Mem) {
         self.load_sized(Size::B, r(d), m);
     }
-    fn load_acquire(&mut self, d: Reg, m: Mem) {
-        self.lea_to(P, m);
-        self.a.load_acquire(r(d), P);
-    }
     fn store(&mut self, m: Mem, s: Reg) {
         self.store_sized(Size::X, m, r(s));
     }
@@ -541,6 +537,11 @@ impl Machine for A64 {
     }
     fn if_mi(&mut self, cond: Cond, m: Mem, value: i32, l: Label) {
         self.if_mem_word(cond, m, value as u64, l);
+    }
+    fn if_count(&mut self, cond: Cond, m: Mem, value: i32, l: Label) {
+        self.lea_to(P, m);
+        self.a.load_acquire(P, P);
+        self.if_value(cond, Width::Q, P, value as u64, l);
     }
     fn if_mem_word(&mut self, cond: Cond, m: Mem, word: u64, l: Label) {
         // The address is not needed any more when the word is made.

@@ -27,7 +27,7 @@ pub(crate) use a64::r as a64_register;
 /// The implementors.
 pub(crate) mod processors {
     pub(crate) use super::a64::A64;
-    pub(crate) use crate::asm::x64::Asm as X64;
+    pub(crate) use super::x64::X64;
 }
 
 use crate::asm::{Code, Label};
@@ -286,8 +286,6 @@ pub trait Machine: Sized + 'static {
     fn load16(&mut self, d: Reg, m: Mem);
     /// `d = [m]`, 8 bits; the upper become 0.
     fn load8(&mut self, d: Reg, m: Mem);
-    /// `d = [m]`; later loads see what the thread that stored it had written before.
-    fn load_acquire(&mut self, d: Reg, m: Mem);
     /// `[m] = s`
     fn store(&mut self, m: Mem, s: Reg);
     /// `[m] = s`, 8 bits.
@@ -401,6 +399,9 @@ pub trait Machine: Sized + 'static {
     fn if_m(&mut self, c: Cond, r: Reg, m: Mem, l: Label);
     /// Compares `[m]` with a number, sign-extended.
     fn if_mi(&mut self, c: Cond, m: Mem, value: i32, l: Label);
+    /// The same with a count that other threads change: what a thread did before it stored the
+    /// number is seen by what follows.
+    fn if_count(&mut self, c: Cond, m: Mem, value: i32, l: Label);
     /// Compares `[m]` with a word, where only equality and order without signs count; may use
     /// [`B`].
     fn if_mem_word(&mut self, c: Cond, m: Mem, word: u64, l: Label);

@@ -3,6 +3,8 @@
 use super::{Exits, Labels, NOTHING, Shared};
 use crate::asm::Label;
 use crate::asm::x64::*;
+use crate::machine::Machine;
+use crate::machine::processors::X64;
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs};
 use purlin_term::fun::LEAD_ARITY;
 use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
@@ -79,21 +81,22 @@ const MOST_RETURNED: i32 = 4;
 
 /// Makes all stubs for address `base`, and returns their bytes and addresses.
 pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(Vec<u8>, Stubs)> {
-    let mut a = Asm::new();
-    let out = out(&mut a);
-    let leave = leave(&mut a, f, out);
-    let exit = exit(&mut a, f, leave);
-    let function = function(&mut a, f, leave);
-    let yields = yields(&mut a, f, exits.yields, leave);
-    let waits = waits(&mut a, f, exits.waits, leave);
-    let (enter, base_at) = enter(&mut a, f, out);
-    let resume = resume(&mut a, f, base_at, leave);
-    let helper = helper(&mut a, f);
-    let leaf = leaf_helper(&mut a);
-    let local = local(&mut a, function, yields);
-    let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(&mut a, n)).collect();
-    let chance = count_chance(&mut a, f);
-    let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(&mut a, f, n)).collect();
+    let mut m = X64::begin(4096, true);
+    let a = m.assembler();
+    let out = out(a);
+    let leave = leave(a, f, out);
+    let exit = exit(a, f, leave);
+    let function = function(a, f, leave);
+    let yields = yields(a, f, exits.yields, leave);
+    let waits = waits(a, f, exits.waits, leave);
+    let (enter, base_at) = enter(a, f, out);
+    let resume = resume(a, f, base_at, leave);
+    let helper = helper(a, f);
+    let leaf = leaf_helper(a);
+    let local = local(a, function, yields);
+    let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(a, n)).collect();
+    let chance = count_chance(a, f);
+    let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(a, f, n)).collect();
     let labels = Labels {
         enter,
         exit,
@@ -108,10 +111,10 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
         chance,
         funs,
         natives,
-        shared: Shared::make(&mut a, leaf, helpers),
+        shared: Shared::make(&mut m, leaf, helpers),
     };
-    let s = labels.addresses(base, |l| a.offset(l))?;
-    let bytes = a.finish()?.place(base)?;
+    let s = labels.addresses(base, |l| m.offset(l))?;
+    let bytes = m.finish()?.place(base)?;
     Some((bytes, s))
 }
 

@@ -362,7 +362,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.load8(R, boxed(K, REFC_BIN_FLAGS));
         self.a.if_bits(Cond::E, R, PB_IS_WRITABLE as u8, other);
         self.a.load(B, boxed(K, REFC_BIN_BLOCK));
-        self.a.if_mi(Cond::Ne, at(B, BLOCK_COUNT), 1, other);
+        self.a.if_count(Cond::Ne, at(B, BLOCK_COUNT), 1, other);
         self.a.load(K, at(B, BLOCK_USED));
         self.a.if_m(Cond::Ne, K, boxed(r, BIN_SIZE), other);
         self.a.lea(R, at(K, most + SLACK));
