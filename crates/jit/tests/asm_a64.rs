@@ -441,10 +441,10 @@ fn sums() {
                     0 => format!("{name} sp, sp, {}, {e}", r(w, m)),
                     k => format!("{name} sp, sp, {}, {e} {k}", r(w, m)),
                 };
-                // The disassembler leaves out the extension if there is no shift.
+                // The disassembler shows the extension by the name of the register alone.
                 let short = match by {
                     0 => format!("{name} sp, sp, {}", r(W, m)),
-                    _ => shown("uxtw", W),
+                    k => format!("{name} sp, sp, {}, lsl {k}", r(W, m)),
                 };
                 check_any(
                     |a| a.sum_extended(op, SP, SP, m, true, by),
@@ -461,10 +461,7 @@ fn sums() {
                 let short = format!("{name} {}, {}, {}", s(d), s(n), r(W, m));
                 let texts = match by {
                     0 => [short.clone(), format!("{short}, uxtw")],
-                    _ => [
-                        format!("{short}, uxtw {by}"),
-                        format!("{short}, uxtw #{by}"),
-                    ],
+                    _ => [format!("{short}, uxtw {by}"), format!("{short}, lsl {by}")],
                 };
                 check_any(|a| a.sum_extended(op, d, n, m, true, by), &texts);
             }

@@ -83,7 +83,7 @@ impl Area {
         };
         let at = (1..8)
             .map(|k| map(k << 27))
-            .find(|&at| at as usize + AREA <= 1 << 31)
+            .find(|&at| at as usize <= (1 << 31) - AREA)
             .expect("memory below 2^31");
         let mut a = Area {
             at: at.cast(),
