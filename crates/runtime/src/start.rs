@@ -126,83 +126,18 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
     crate::compiled::start(o);
     natives::install();
-    purlin_kernel::outside::set_outside(&World);
-    purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
-    purlin_dist::input::set_options(natives::process::spawning::wanted_elsewhere);
-    purlin_dist::distribution_natives::set_alive(natives::signals::monitors::is_alive);
-    crate::events::set_sink(&crate::trace::Tracers);
-    crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
-    clock::init();
-    filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
-    let environment = o.environment.iter();
-    let environment =
-        environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
-    osenv::init(environment.cloned());
-    purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
-    crate::halt::watch_faults();
-    purlin_term::fence::init();
-    crate::halt::on_end(purlin_term::fence::at_end);
-    purlin_term::fence::name_code(|pc| {
-        let p = code::find(pc)?;
-        let line = p
-            .line
-            .map_or(String::new(), |(file, line)| format!(" ({file}:{line})"));
-        let name = purlin_term::atom::name;
-        let (module, function) = (name(p.module), name(p.function));
-        Some(format!("{module}:{function}/{}{line}", p.arity))
-    });
+    connect_crates();
+    set_environment(o, told_by);
+    prepare_memory();
     told_by.prepare();
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     purlin_nif::fault::begin();
-    // The table grows on demand; only an explicit setting limits it.
-    let asked = o.flags.tables.processes != options::default_processes(o.otp.release);
-    let told = o.flags.tables.process_limit() as usize;
-    let most = if asked {
-        told
-    } else {
-        process::table::MAX_PROCESSES
-    };
-    process::init_table(most, told);
+    make_process_table(o);
     defaults(o);
     preload(o);
-    let first = atom::intern("erl_init");
-    if code::current(first).is_none() {
-        fatal(format_args!(
-            "no preloaded modules in {}",
-            o.otp.preloaded_dir().display()
-        ));
-    }
-    let mut f = Fragment::new();
-    let args: Vec<Term> = o.init_args.iter().map(|a| f.binary(a.as_bytes())).collect();
-    let args = f.list(&args);
-    let module = atom::intern(&o.boot_module);
-    let all = f.list(&[module, args]);
-    // SAFETY: no parent. The processes are queued, and run once there are schedulers.
-    let made = unsafe {
-        spawn::spawn(
-            std::ptr::null_mut(),
-            first,
-            atom::intern("start"),
-            all,
-            Options::default(),
-        )
-    };
-    if made.is_err() {
-        fatal(format_args!("cannot make the first process"));
-    }
-    system("erts_code_purger", Priority::High);
-    if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
-        code::literal_areas::set_collector(pid);
-    }
-    system("erts_trace_cleaner", Priority::High);
-    for p in [Priority::Normal, Priority::High, Priority::Max] {
-        system("erts_dirty_process_signal_handler", p);
-    }
-    process::SYSTEM_PROCESSES.store(
-        process::table().live() as u32,
-        std::sync::atomic::Ordering::Relaxed,
-    );
+    make_first_process(o);
+    make_system_processes();
     timer::start();
     if !purlin_kernel::os::exploring::on()
         && let Err(e) = purlin_kernel::poll::start()
@@ -238,4 +173,98 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     loop {
         std::thread::park();
     }
+}
+
+/// Gives lower crates the functions of higher ones that they call.
+fn connect_crates() {
+    purlin_kernel::outside::set_outside(&World);
+    purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
+    purlin_dist::input::set_options(natives::process::spawning::wanted_elsewhere);
+    purlin_dist::distribution_natives::set_alive(natives::signals::monitors::is_alive);
+    crate::events::set_sink(&crate::trace::Tracers);
+    crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
+}
+
+/// Sets the clock, the encoding of file names, and the environment that the program sees.
+fn set_environment(o: &EmulatorOptions, told_by: &'static dyn Diagnostics) {
+    clock::init();
+    filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
+    let environment = o.environment.iter();
+    let environment =
+        environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
+    osenv::init(environment.cloned());
+}
+
+/// Prepares for the end of memory, for faults, and for reports of both.
+fn prepare_memory() {
+    purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
+    crate::halt::watch_faults();
+    purlin_term::fence::init();
+    crate::halt::on_end(purlin_term::fence::at_end);
+    purlin_term::fence::name_code(|pc| {
+        let p = code::find(pc)?;
+        let line = p
+            .line
+            .map_or(String::new(), |(file, line)| format!(" ({file}:{line})"));
+        let name = purlin_term::atom::name;
+        let (module, function) = (name(p.module), name(p.function));
+        Some(format!("{module}:{function}/{}{line}", p.arity))
+    });
+}
+
+/// Makes the table of processes. It grows on demand; only an explicit setting limits it.
+fn make_process_table(o: &EmulatorOptions) {
+    let is_set = o.flags.tables.processes != options::default_processes(o.otp.release);
+    let reported = o.flags.tables.process_limit() as usize;
+    let most = if is_set {
+        reported
+    } else {
+        process::table::MAX_PROCESSES
+    };
+    process::init_table(most, reported);
+}
+
+/// Makes the process that boots the system.
+fn make_first_process(o: &EmulatorOptions) {
+    let first = atom::intern("erl_init");
+    if code::current(first).is_none() {
+        fatal(format_args!(
+            "no preloaded modules in {}",
+            o.otp.preloaded_dir().display()
+        ));
+    }
+    let mut f = Fragment::new();
+    let args: Vec<Term> = o.init_args.iter().map(|a| f.binary(a.as_bytes())).collect();
+    let args = f.list(&args);
+    let module = atom::intern(&o.boot_module);
+    let all = f.list(&[module, args]);
+    // SAFETY: no parent. The processes are queued, and run once there are schedulers.
+    let made = unsafe {
+        spawn::spawn(
+            std::ptr::null_mut(),
+            first,
+            atom::intern("start"),
+            all,
+            Options::default(),
+        )
+    };
+    if made.is_err() {
+        fatal(format_args!("cannot make the first process"));
+    }
+}
+
+/// Makes the processes of the system, and counts them.
+fn make_system_processes() {
+    system("erts_code_purger", Priority::High);
+    if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
+        code::literal_areas::set_collector(pid);
+    }
+    system("erts_trace_cleaner", Priority::High);
+    for p in [Priority::Normal, Priority::High, Priority::Max] {
+        system("erts_dirty_process_signal_handler", p);
+    }
+    process::SYSTEM_PROCESSES.store(
+        process::table().live() as u32,
+        std::sync::atomic::Ordering::Relaxed,
+    );
 }

@@ -148,6 +148,12 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             });
         }
     };
+    suspend_and_answer(pid, me, answer);
+    Ok(r_term.unwrap_or(am::TRUE))
+}
+
+/// Has a process suspend itself for `me`. Calls `answer` when it is suspended, or has ended.
+fn suspend_and_answer(pid: Term, me: Term, answer: impl FnOnce(bool) + Send + 'static) {
     let stop = move |c: &mut Cx| {
         suspend::suspend(c.process(), me);
         // Shortens the time slice of the running process, so that it stops soon.
@@ -182,7 +188,6 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             deferred.push((Priority::Normal, Box::new(task)));
         }),
     );
-    Ok(r_term.unwrap_or(am::TRUE))
 }
 
 fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
