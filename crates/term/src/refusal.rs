@@ -1,5 +1,5 @@
-//! Refused memory: it ends the emulator, except where the code says that it takes the refusal for an
-//! answer.
+//! Refused memory: it ends the emulator, except where the code says that it takes the refusal for
+//! an answer.
 
 use std::alloc::Layout;
 use std::cell::Cell;

@@ -7,12 +7,12 @@
 //! apart. Here a block belongs to a size class. It lies in a *span*, 64 KiB of blocks of one class,
 //! whose beginning has the [`Span`].
 //!
-//! * Threads with a share ([`counts::take_share`]) keep free blocks of each class in a list of their
-//!   own. They take and give back blocks of a class in batches, under the class's lock. Other
+//! * Threads with a share ([`counts::take_share`]) keep free blocks of each class in a list of
+//!   their own. They take and give back blocks of a class in batches, under the class's lock. Other
 //!   threads take and give them one by one.
 //! * A span without used blocks goes to the [`Pool`], from which any class may take it. Its memory
-//!   goes back to the system if the pool holds more than [`KEPT_BYTES`], or if it was not needed for
-//!   a round of upkeep ([`release_unused`]).
+//!   goes back to the system if the pool holds more than [`KEPT_BYTES`], or if it was not needed
+//!   for a round of upkeep ([`release_unused`]).
 //! * Spans lie in one area of reserved addresses. So the address of a block tells where it came
 //!   from. If the area is used up, or cannot be reserved, small blocks come from the C library too.
 //! * Pages that were never used take no memory: a span is divided from its beginning as blocks are
@@ -709,8 +709,8 @@ fn counted(p: *mut u8, bytes: usize) -> *mut u8 {
 // Never inlined: from another crate, thread-local data is reached by a call.
 //
 // SAFETY: a block goes back to where it came from, which its address tells. Blocks of a class have
-// at least the bytes of each layout of the class, and its alignment: the head of a span is a multiple
-// of 64, the sizes of classes are multiples of 16, and the size of the class is a multiple of 32 or
+// at least the bytes of each layout of the class, and its alignment: the head of a span is a
+// multiple of 64, the sizes of classes are multiples of 16, and the size of the class is a multiple of 32 or
 // 64 if that of the layout is. Large blocks are those of the system allocator, which keeps
 // the contract. Nothing here unwinds.
 unsafe impl GlobalAlloc for Counted {

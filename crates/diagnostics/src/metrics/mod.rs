@@ -65,7 +65,7 @@ pub fn start(options: &EmulatorOptions) -> Result<(), String> {
             "purlin: metrics at {place} can be read by other machines, without a password"
         );
     }
-    crate::mailboxes::turn_on();
+    crate::message::lengths::turn_on();
     Ok(())
 }
 

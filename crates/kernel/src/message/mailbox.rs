@@ -16,8 +16,7 @@
 
 use super::external::{External, Step, Undecoded};
 use super::queue::Link;
-use super::{HEAD_WORDS, Signal, blocks};
-use crate::accounting::mailboxes;
+use super::{HEAD_WORDS, Signal, blocks, lengths};
 use crate::keys::RefKey;
 use purlin_isa::context::Mail;
 use purlin_term::Term;
@@ -58,7 +57,7 @@ pub struct Mailbox {
     /// Number of messages that scans still return without applying the receive's first test: see
     /// [`crate::signal::receive::filters`].
     pub(crate) unfiltered: u8,
-    /// The class in which [`mailboxes`] counts it.
+    /// The class in which [`lengths`] counts it.
     pub(crate) class: u8,
     /// `None` until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
@@ -112,7 +111,7 @@ impl Mailbox {
             undecoded: 0,
             at_marker: false,
             unfiltered: 0,
-            class: mailboxes::UNCOUNTED,
+            class: lengths::UNCOUNTED,
             watched: false,
             markers: None,
         });
@@ -281,7 +280,7 @@ impl Mailbox {
                 Signal::free(p as *mut Signal);
                 p = next;
             }
-            mailboxes::forget(&mut (*m).class);
+            lengths::forget(&mut (*m).class);
             blocks::unbox(m);
         }
     }

@@ -10,6 +10,7 @@
 pub mod blocks;
 pub mod external;
 pub mod keys;
+pub mod lengths;
 pub mod mailbox;
 pub mod queue;
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub struct Duty {
     at_window: AtomicUsize,
 }
 
-/// What the poll thread saw after its last nap.
+/// Observation of the poll thread after its last nap.
 #[derive(Default)]
 pub struct Naps {
     events: usize,
@@ -58,7 +58,7 @@ pub struct Naps {
     busy: u32,
 }
 
-/// What the poll thread does after a nap.
+/// Next step of the poll thread after a nap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
     Nap,

@@ -1,12 +1,12 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::accounting::mailboxes;
 use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
 use crate::lifecycle::exit;
+use crate::message::lengths;
 use crate::msacc::{self, State};
 use crate::process::Enter;
 use crate::process::saved;
@@ -58,8 +58,8 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         match slice {
             After::Gone => {}
             After::Requeue => {
-                if mailboxes::on() {
-                    mailboxes::count((*p).mailbox);
+                if lengths::on() {
+                    lengths::count((*p).mailbox);
                 }
                 // It is packed, and this thread's until it is queued. A process that yields early
                 // lets others go first.
@@ -563,8 +563,8 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
         }
         events::waits(&mut *p);
         waits::waits(&mut *p);
-        if mailboxes::on() {
-            mailboxes::count((*p).mailbox);
+        if lengths::on() {
+            lengths::count((*p).mailbox);
         }
         match (*p).state.try_wait(grew) {
             Wait::Waiting => return Some(After::Gone),
