@@ -18,8 +18,6 @@ main() ->
         {"(?:a|b)*c", fun() -> re:run(Far, "(?:a|b)*c", [{capture, none}]) end},
         {"x", fun() -> re:run(Far, "x") end},
         {"caseless x", fun() -> re:run(Far, "x", [caseless]) end},
-        {"[xyz]", fun() -> re:run(Far, "[xyz]") end},
-        {"no start optimization", fun() -> re:run(Far, "x", [no_start_optimize]) end},
         {"look ahead", fun() -> re:run(A, "(?=a*)(?=a*)(?=a*)b") end},
         {"^.*c$ by lines", fun() -> re:run(Text, "^[a-z, ]*c$", [multiline, {capture, none}]) end},
         {"dotall", fun() -> re:run(Text, "d.*e.*z", [dotall, {capture, none}]) end},
@@ -33,7 +31,6 @@ main() ->
         {"replace", fun() -> erlang:md5(re:replace(Text, "\\d+\n", "<&>", [global, {return, binary}])) end},
         {"global", fun() -> {match, L} = re:run(Text, "c d", [global]), length(L) end},
         {"global, far apart", fun() -> re:run(<<Far/binary, "x", Far/binary, "x">>, "x", [global]) end},
-        {"a list", fun() -> re:run([Far, "x" | Far], "bx") end},
         {"compile", fun() -> {ok, _} = re:compile(Long), re:run("zz", Long) end}
     ],
     [io:format("~s: ~s~n", [Name, beside(F)]) || {Name, F} <- Cases],
