@@ -1,4 +1,4 @@
-%% A match that goes far between two steps, or from very many places, holds up nobody else, and who waits for it can be
+%% A match that goes far between two steps, or from very many places, delays no other process, and its process can be
 %% inspected and killed.
 %% @seconds 240
 -module(regex_that_scans_far).
@@ -57,7 +57,7 @@ beside(F) ->
     Ended = erlang:monotonic_time(millisecond) - Begun,
     receive {Pid, _} -> ok after 0 -> ok end,
     case {Gap, Ended} of
-        _ when Gap < 1000, Ended < 1000 -> "nobody waits";
+        _ when Gap < 1000, Ended < 1000 -> "no waiting";
         _ -> io_lib:format("~p ms without an answer, ended after ~p", [Gap, Ended])
     end.
 
