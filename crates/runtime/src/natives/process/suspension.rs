@@ -106,7 +106,13 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(am::TRUE);
     }
     let mine = &mut cx.process().ext_mut().suspending;
+    let mut again = false;
     let stopped = match mine.get_mut(&Peer::of(pid)) {
+        // The message is sent when the target has stopped, whichever suspension stopped it.
+        Some((_, stopped)) if unless && reply.is_some() => {
+            again = true;
+            stopped.clone()
+        }
         Some((_, stopped)) if unless && (asynchronous || stopped.load(Ordering::Acquire)) => {
             return Ok(am::FALSE);
         }
@@ -149,7 +155,9 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         }
     };
     let stop = move |c: &mut Cx| {
-        suspend::suspend(c.process(), me);
+        if !again {
+            suspend::suspend(c.process(), me);
+        }
         // Shortens the time slice of the running process, so that it stops soon.
         c.reds = 0;
         crate::port::request_rest(c);
@@ -182,7 +190,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             deferred.push((Priority::Normal, Box::new(task)));
         }),
     );
-    Ok(r_term.unwrap_or(am::TRUE))
+    Ok(r_term.unwrap_or(Term::bool(!again)))
 }
 
 fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
