@@ -2,6 +2,7 @@
 //! atom where `erlang` raises an error of that name.
 
 use crate::cx::{BifResult, Cx, Fail};
+use crate::natives::process::ask::received_answer;
 use crate::port::{self, Begun, How, Outcome, Port};
 use crate::process;
 use crate::process::ext::{Link, Peer};
@@ -52,6 +53,10 @@ fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
         Ok(p) => {
             add_link(cx, p.id);
             crate::trace::tie(cx.process(), crate::trace::Tie::Link, p.id);
+            // Stock's forker answers by a message.
+            if port::open::starts_program(name) {
+                received_answer(cx, p.id, None);
+            }
             Ok(p.id)
         }
         Err(e) => Ok(e.term()),
