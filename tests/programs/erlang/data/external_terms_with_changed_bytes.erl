@@ -5,11 +5,17 @@
 -export([main/0]).
 
 main() ->
-    [kind(N, B) || {N, B} <- seeds()],
-    [io:format("arity ~0p: ~0p~n", [N, named(<<113, 119, 1, "m", 119, 1, "f", B/binary>>)]) || {N, B} <- arities()],
-    [io:format("fun of ~w and ~w: ~0p~n", [A, F, own(local_fun(A, 1, F))]) || {A, F} <- [{0, 255}, {1, 255}, {255, 0}, {255, 1}, {255, 255}, {0, 256}, {3, 300}]],
+    %% The emulator of OTP 27 may end at such funs.
+    Funs = erlang:system_info(otp_release) =/= "27",
+    [kind(N, B) || {N, B = <<T, _/binary>>} <- seeds(), Funs orelse T =/= 112 andalso T =/= 113],
+    Funs andalso funs(),
     [io:format("no words ~w: ~0p~n", [T, reference(<<T, 0:16, (node_name())/binary, C/binary, 0:32>>)]) || {T, C} <- [{114, <<0>>}, {90, <<0:32>>}]],
     [io:format("no words elsewhere ~w: ~0p~n", [T, elsewhere(<<T, 0:16, 119, 3, "a@b", C/binary, 0:32>>)]) || {T, C} <- [{114, <<1>>}, {90, <<7:32>>}]],
+    ok.
+
+funs() ->
+    [io:format("arity ~0p: ~0p~n", [N, named(<<113, 119, 1, "m", 119, 1, "f", B/binary>>)]) || {N, B} <- arities()],
+    [io:format("fun of ~w and ~w: ~0p~n", [A, F, own(local_fun(A, 1, F))]) || {A, F} <- [{0, 255}, {1, 255}, {255, 0}, {255, 1}, {255, 255}, {0, 256}, {3, 300}]],
     ok.
 
 node_name() -> <<119, 13, "nonode@nohost">>.
