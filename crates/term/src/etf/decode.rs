@@ -551,8 +551,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(a.big(negative, &digits))
     }
 
-    /// The arity of an external fun, which may be encoded as any integer. As on stock, it may be any
-    /// small integer that is not negative, of which 32 bits count.
+    /// The arity of an external fun, which may be encoded as any integer. As on stock, it may be
+    /// any small integer that is not negative, of which 32 bits count.
     fn arity(&mut self) -> Result<u32, DecodeError> {
         let (at, t) = (self.at, self.u8()?);
         let magnitude = match t {

@@ -51,8 +51,8 @@ pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
     }
 }
 
-/// Tells a receive trace and the saved calls of the calling process of an answer that stock's native
-/// receives as a message `{Reference, Answer}`.
+/// Tells a receive trace and the saved calls of the calling process of an answer that stock's
+/// native receives as a message `{Reference, Answer}`.
 pub(crate) fn received_answer(cx: &mut Cx, answer: Term, by: Option<saved::Call>) {
     if cx.process().has(process::TRACED) {
         let r = ids::make_ref(cx);
