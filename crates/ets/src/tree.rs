@@ -187,8 +187,8 @@ impl Tree {
             prefix: prefix | EXACT,
         }
     }
-    /// Prepares for a key that is about to be put in. The first one decides how keys begin; one that
-    /// begins in another way soon after it decides that nothing is known.
+    /// Prepares for a key that is about to be put in. The first one decides how keys begin; one
+    /// that begins in another way soon after it decides that nothing is known.
     fn admit(&mut self, term: Term) {
         if self.map.is_empty() {
             self.head = Head::of(term).map(|(h, _)| h);

@@ -366,8 +366,8 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
     }
 }
 
-/// The first four bytes of an atom's name, and zeros behind a shorter one. The order of two atoms is
-/// that of these numbers if they differ.
+/// The first four bytes of an atom's name, and zeros behind a shorter one. The order of two atoms
+/// is that of these numbers if they differ.
 pub(crate) fn first_bytes(a: Term) -> u32 {
     table().entry(a.atom_index()).map_or(0, |e| e.ord)
 }

@@ -9,13 +9,13 @@
 //! values of the keys in that order. Native records compare by module, name, whether they are
 //! exported, number of fields, field names, and then values, in the order of the declaration.
 //!
-//! Terms may be nested as deeply as memory allows. [`equal`] and [`ordered`] recurse to a fixed depth,
-//! [`NESTED`], which is enough for nearly all terms. What lies deeper is left to [`equal_any`] and
-//! [`order_any`], which keep pending comparisons in a stack of frames.
+//! Terms may be nested as deeply as memory allows. [`equal`] and [`ordered`] recurse to a fixed
+//! depth, [`NESTED`], which is enough for nearly all terms. What lies deeper is left to
+//! [`equal_any`] and [`order_any`], which keep pending comparisons in a stack of frames.
 
 use crate::atom;
 use crate::hash;
-use crate::layout::{self, Bits, FLATMAP_HEAD_WORDS, FLATMAP_KEYS, MAP_FLAT, MAP_SIZE};
+use crate::layout::{self, BIN_SIZE, Bits, FLATMAP_HEAD_WORDS, FLATMAP_KEYS, MAP_FLAT, MAP_SIZE};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::prefetch::prefetch;
 use crate::record::Definition;
@@ -268,7 +268,7 @@ pub fn cmp_with_tuples(t: Term, arity: usize, first: Term) -> Ordering {
     }
 }
 
-/// What [`rank`] says of tuples.
+/// The rank of tuples.
 const TUPLE: u8 = 6;
 
 fn cmp_node(a: (Term, u32), b: (Term, u32)) -> Ordering {
@@ -417,6 +417,15 @@ fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
     }
 }
 
+/// Whether two bitstrings are equal.
+#[inline(never)]
+fn equal_bits(a: Term, b: Term) -> bool {
+    match (a.as_bits(), b.as_bits()) {
+        (Some(x), Some(y)) => same_bits(&x, &y),
+        _ => false,
+    }
+}
+
 #[inline]
 fn same_bits(a: &Bits, b: &Bits) -> bool {
     if a.bit_len != b.bit_len {
@@ -477,8 +486,8 @@ fn same<const EXACT: bool>(a: Term, b: Term, depth: u32) -> bool {
     }
 }
 
-/// Equality of terms that are not the same word and do not [`differ`]; recurses `depth` levels. Tails
-/// of lists and last elements need no recursion.
+/// Equality of terms that are not the same word and do not [`differ`]; recurses `depth` levels.
+/// Tails of lists and last elements need no recursion.
 fn equal<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> bool {
     loop {
         if a.is_list_ptr() {
@@ -537,10 +546,21 @@ fn equal<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> bool {
 #[inline(always)]
 fn equal_boxed<const EXACT: bool>(a: Term, b: Term, (h, g): (u64, u64), depth: u32) -> bool {
     match header_subtag(h) {
-        Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin => match (a.as_bits(), b.as_bits()) {
-            (Some(x), Some(y)) => same_bits(&x, &y),
-            _ => false,
-        },
+        Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin => {
+            let other = header_subtag(g);
+            if !matches!(other, Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin) {
+                return false;
+            }
+            // Most that differ do so in their length.
+            // SAFETY: all of these have the number of their whole bytes in the same word.
+            let sizes = unsafe {
+                (
+                    (*a.ptr().add(BIN_SIZE)).raw(),
+                    (*b.ptr().add(BIN_SIZE)).raw(),
+                )
+            };
+            sizes.0 == sizes.1 && equal_bits(a, b)
+        }
         Subtag::Map if h == layout::FLATMAP_HEADER => {
             if h != g {
                 return false;
@@ -933,8 +953,8 @@ fn order_boxed<const EXACT: bool>(
     }
 }
 
-/// The order of two maps, if both are flat and have the same immediates as keys. The least key whose
-/// values differ decides.
+/// The order of two maps, if both are flat and have the same immediates as keys. The least key
+/// whose values differ decides.
 fn order_flat_maps<const EXACT: bool>(a: Term, b: Term, depth: u32) -> Option<Ordering> {
     let ((keys, x), (others, y)) = (a.as_flatmap()?, b.as_flatmap()?);
     if keys.len() != others.len() {

@@ -286,8 +286,8 @@ fn phash2_from(t: Term, mut hash: u32) -> u32 {
 /// Depth to which [`phash2_of_few`] recurses.
 const NESTED: u32 = 16;
 
-/// [`phash2`] of a term that has at most `most` parts (cells, elements, cache lines of bytes) and is
-/// not deeply nested, and the number of its parts. `None`: it has more, or is nested deeper.
+/// [`phash2`] of a term that has at most `most` parts (cells, elements, cache lines of bytes) and
+/// is not deeply nested, and the number of its parts. `None`: it has more, or is nested deeper.
 pub fn phash2_of_few(t: Term, most: usize) -> Option<(u32, usize)> {
     let mut left = most;
     let hash = of_few(t, 0, NESTED, &mut left)?;

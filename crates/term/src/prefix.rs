@@ -1,12 +1,12 @@
 //! A word per term that orders terms as far as it goes, to be kept beside keys: most pairs of keys
 //! are then compared without a look at them.
 //!
-//! For terms `a` and `b` in arithmetic order, `a < b` implies `of(a) <= of(b)`, and `a == b` implies
-//! `of(a) == of(b)`. So prefixes that differ decide, and equal ones say nothing.
+//! For terms `a` and `b` in arithmetic order, `a < b` implies `of(a) <= of(b)`, and `a == b`
+//! implies `of(a) == of(b)`. So prefixes that differ decide, and equal ones say nothing.
 //!
 //! A prefix is the start of a code of the term, bit by bit from the highest on. The codes of two
-//! terms differ first where the terms do. Numbers come first, as the integer below them. A part of a
-//! term that its code does not determine, as that of an atom's first characters, ends the code.
+//! terms differ first where the terms do. Numbers come first, as the integer below them. A part of
+//! a term that its code does not determine, as that of an atom's first characters, ends the code.
 
 use crate::atom;
 use crate::compare::{byte_at, rank};

@@ -197,7 +197,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.bind(done);
         self.put(dst, RCX);
     }
-    /// The size of a binary or another bitstring; what the native takes beside these are left to it.
+    /// The size of a binary or another bitstring; what the native takes beside these are left to
+    /// it.
     fn bit_size(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();
         let (whole, done) = (self.a.label(), self.a.label());

@@ -15,7 +15,7 @@ use purlin_term::Term;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a receive waits for: a tuple with this header, of which this word has this key.
+/// The messages that a receive waits for: tuples with this header, of which this word has this key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sought {
     pub header: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Index {
     unused: usize,
 }
 
-/// What an index says.
+/// The answer of an index.
 pub(crate) enum Found {
     /// The link that leads to the message.
     At(*mut *mut Link),

@@ -67,12 +67,17 @@ pub struct Mailbox {
     pub(crate) class: u8,
     /// An index of all messages, while receives pass many of them.
     index: Option<Box<Index>>,
+    /// Number of messages that long searches have passed since there was an index or the mailbox
+    /// was short. It is not 0 while there is an index.
+    passed: usize,
     /// `None` until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
 }
 
 /// Number of messages below which an index is dropped.
 const INDEXED_FROM: usize = 16;
+/// Number of searches through all messages that are worth an index.
+const SEARCHES: usize = 2;
 
 /// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
@@ -127,6 +132,7 @@ impl Mailbox {
             class: mailboxes::UNCOUNTED,
             watched: false,
             index: None,
+            passed: 0,
             markers: None,
         });
         // SAFETY: just made; the box doesn't move.
@@ -188,6 +194,26 @@ impl Mailbox {
             _ => self.index = None,
         }
     }
+    /// Forgets message `s`, which `at` led to, in the index; and all that was passed, if the
+    /// mailbox is short.
+    #[cold]
+    fn passed_removed(&mut self, s: *mut Signal, at: *mut *mut Link) {
+        if self.len <= INDEXED_FROM {
+            self.index = None;
+            self.passed = 0;
+        }
+        if let Some(index) = &mut self.index {
+            // SAFETY: `at` is a link of the queue, now to the next message, or null.
+            index.remove(s, at, unsafe { *at } as *mut Signal);
+        }
+    }
+    /// Records that a search has passed so many messages. Returns whether searches have passed so
+    /// many that an index is worth its making and its keeping: a program that has skipped the
+    /// messages once may now take them in their order.
+    pub(crate) fn has_passed(&mut self, n: usize) -> bool {
+        self.passed += n;
+        self.passed >= SEARCHES * self.len
+    }
     /// Makes an index for receives that look for what is like `sought`.
     pub(crate) fn make_index(&mut self, sought: &Sought) {
         self.index = None;
@@ -207,13 +233,14 @@ impl Mailbox {
         }
         index.begin();
         self.index = Some(index);
+        self.passed = 1;
     }
     /// Whether there is an index for that.
     pub(crate) fn has_index(&self, sought: &Sought) -> bool {
         self.index.as_ref().is_some_and(|i| i.is_of(sought))
     }
-    /// Moves on from the current message to the first one that is sought, or behind the last one. If
-    /// the index doesn't know, nothing happens, and the result is false.
+    /// Moves on from the current message to the first one that is sought, or behind the last one.
+    /// If the index doesn't know, nothing happens, and the result is false.
     pub(crate) fn find(&mut self, sought: &Sought) -> bool {
         // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
         let from = unsafe { *self.save } as *mut Signal;
@@ -393,12 +420,8 @@ impl Mailbox {
             }
         }
         let s = s as *mut Signal;
-        if let Some(index) = &mut self.index {
-            // SAFETY: `at` is a link of the queue, now to the next message, or null.
-            index.remove(s, at, unsafe { *at } as *mut Signal);
-            if self.len <= INDEXED_FROM {
-                self.index = None;
-            }
+        if self.passed != 0 {
+            self.passed_removed(s, at);
         }
         // SAFETY: a link is the first word of its signal, which is out of the queue now.
         let message = unsafe { &*s };

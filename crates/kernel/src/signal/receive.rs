@@ -247,8 +247,8 @@ pub unsafe fn filter(
 
 /// Number of messages that are looked at one by one before an index is asked.
 const FEW: i64 = 16;
-/// Number of messages that a search passes before there is an index, and the maximum number of those
-/// in a mailbox that gets one: making it must take no longer than a slice.
+/// Number of messages that a search passes before there is an index, and the maximum number of
+/// those in a mailbox that gets one: making it must take no longer than a slice.
 const MANY: i64 = 64;
 const MOST_INDEXED: usize = 1 << 15;
 /// Messages that are taken into an index per reduction.
@@ -301,8 +301,8 @@ unsafe fn index_after(m: *mut Mailbox, sought: &Sought, reds: i64, left: i64) ->
     // SAFETY: by the contract.
     let m = unsafe { &mut *m };
     let (passed, many) = (reds - left, if gc::stress() { 2 } else { MANY });
-    let worth = passed >= many && m.len() <= MOST_INDEXED.min(8 * passed as usize);
-    if !worth || !m.is_decoded() {
+    let worth = passed >= many && m.has_passed(passed as usize);
+    if !worth || m.len() > MOST_INDEXED || !m.is_decoded() {
         return left;
     }
     m.make_index(sought);
