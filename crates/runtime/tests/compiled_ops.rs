@@ -1440,7 +1440,9 @@ fn turned_jumps_are_found() {
     for op in (0..VARIANTS as u16).filter_map(Op::of) {
         let row = op.row();
         let has_code = matches!(row.machine_code, MachineCode::template | MachineCode::fused);
-        if seen.contains(&op) || !has_code || NEVER.iter().any(|n| n.0 == op) {
+        // The code of `bif0` has no jump.
+        let jumps = has_code && op != Op::Bif0;
+        if seen.contains(&op) || !jumps || NEVER.iter().any(|n| n.0 == op) {
             continue;
         }
         seen.push(op);
