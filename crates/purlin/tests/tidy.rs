@@ -105,6 +105,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "parts",
             "hash",
             "compare",
+            "prefix",
             "off_heap",
             "alloc",
             "print",

@@ -366,6 +366,12 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
     }
 }
 
+/// The first four bytes of an atom's name, and zeros behind a shorter one. The order of two atoms
+/// is that of these numbers if they differ.
+pub(crate) fn first_bytes(a: Term) -> u32 {
+    table().entry(a.atom_index()).map_or(0, |e| e.ord)
+}
+
 /// Number of atoms that come before all others because Rust code names them, regardless of when the
 /// release's emulator makes them.
 const PRESET: u32 = purlin_isa::atoms::PRESET.len() as u32;

@@ -964,7 +964,7 @@ pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Wh
         // The mark that ends a walk is not a key to continue from, even if it is a key.
         Store::Tree(_) if key == am::END_OF_TABLE => Err(Fail::Badarg),
         Store::Tree(s) => {
-            let here = Some(Key::Exact(key));
+            let here = Some(Key::exact(key));
             let span = Span {
                 low: here.filter(|_| !downwards),
                 high: here.filter(|_| downwards),

@@ -31,12 +31,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         if let Some(here) = self.label_at(self.whole.at) {
             self.returns.push((self.pc(self.whole.at), here));
         }
-        if self.is_walked(&op) {
-            return self.step();
-        }
         let mail = self.env.mail;
         let other = self.step_aside();
         self.mailbox(other);
+        let walked = self.is_walked(&op);
+        if walked {
+            // The step applies the test that follows, where that has refused messages.
+            self.a.cmp8_mi(at(RCX, mail.unfiltered), 0);
+            self.a.jcc(Cond::E, other);
+        }
         self.a.load(R11, at(RCX, mail.save));
         // The first message is copied, and so is the first behind a marker.
         self.a.lea(R10, at(RCX, mail.first));
@@ -49,6 +52,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(R11, at(R11, 0));
         self.a.test(Q, R11, R11);
         self.a.jcc(Cond::E, other);
+        if walked {
+            self.a.load8(R10, at(RCX, mail.unfiltered));
+            self.a.dec(R10);
+            self.a.store8(at(RCX, mail.unfiltered), R10);
+        }
         self.a.store_i(at(RCX, mail.copied_end), 0);
         // It is read where it is.
         self.a.store8_i(at(CX, self.env.fields.window), 1);

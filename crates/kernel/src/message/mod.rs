@@ -9,6 +9,7 @@
 
 pub mod blocks;
 pub mod external;
+pub mod index;
 pub mod keys;
 pub mod lengths;
 pub mod mailbox;
