@@ -396,7 +396,7 @@ pub enum MetricsPlace {
 
 impl MetricsPlace {
     /// Returns the place for a value of `+Fmetrics`: `127.0.0.1:9568`, `[::1]:9568`, or an absolute
-    /// path. A port without an address is none, so that nobody serves other machines by mistake.
+    /// path. A port without an address is none, so that no node serves other machines by mistake.
     pub fn from_word(word: &str) -> Option<Self> {
         if word.starts_with('/') {
             return Some(Self::Unix(word.into()));

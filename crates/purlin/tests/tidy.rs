@@ -362,7 +362,15 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     ),
     (
         "diagnostics",
-        &["json", "explain", "observe", "crash_dump", "break_handler"],
+        &[
+            "http",
+            "json",
+            "explain",
+            "metrics",
+            "observe",
+            "crash_dump",
+            "break_handler",
+        ],
         0,
     ),
 ];

@@ -80,7 +80,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         }
         fs::remove_file(path)?;
     }
-    // Nobody else may connect, not even for a moment. The program does not run yet.
+    // No other user may connect, not even for a moment. The program does not run yet.
     // SAFETY: takes a number, and cannot fail.
     let mask = unsafe { libc::umask(0o177) };
     let made = UnixListener::bind(path);

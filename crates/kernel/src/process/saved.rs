@@ -65,7 +65,7 @@ pub fn note(p: &mut Process, c: Call) {
 }
 
 /// Removes the record of the call `c` if it is the last one: the native runs again later, which
-/// records it anew.
+/// records it again.
 #[cold]
 pub fn retract(p: &mut Process, c: Call) {
     if let Some(s) = p
