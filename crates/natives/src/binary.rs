@@ -53,8 +53,8 @@ struct Few<'a> {
     groups: SmallVec<[(u8, u8); 8]>,
     /// For each byte one more than the number of its group, or 0.
     group_of: [u8; 256],
-    /// Built by the first search of [`FEW_BELOW_BYTES`] and more, and used by those. Programs also
-    /// compile patterns for a single short search: `string:trim/1` does.
+    /// The automaton for searches of [`FEW_BELOW_BYTES`] and more, built by the first of them.
+    /// Programs also compile patterns for a single short search: `string:trim/1` does.
     automaton: OnceLock<Option<Box<AhoCorasick>>>,
 }
 
