@@ -179,7 +179,16 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "options",
         &[
-            "values", "groups", "memory", "cpus", "topology", "alloc", "otp", "flags", "erlexec",
+            "values",
+            "groups",
+            "memory",
+            "cpus",
+            "topology",
+            "alloc",
+            "otp",
+            "budget_flag",
+            "flags",
+            "erlexec",
         ],
         0,
     ),

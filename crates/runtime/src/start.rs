@@ -152,6 +152,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     });
     crate::port::orphans::start();
     purlin_term::atom::set_limit(o.flags.tables.atoms);
+    natives::system::budget_natives::begin(&o.flags.purlin.budgets);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
     crate::port::forker::begin(Term::pid(0));

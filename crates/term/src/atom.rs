@@ -199,6 +199,11 @@ impl Table {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(AtomError::TableFull);
         }
+        // The runtime's own names, for which there is room in any case, are nobody's.
+        if most != CAPACITY && CHARGE.get().is_some_and(|charge| !charge()) {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(AtomError::TableFull);
+        }
         let kept = kept.unwrap_or_else(|| Box::leak(s.into()));
         let seg = self.segment(i);
         let at = i as usize & (SEG - 1);
@@ -290,6 +295,15 @@ pub fn intern(s: &str) -> Term {
             std::process::exit(1)
         }
     }
+}
+
+/// The function that says whether a program may make another atom.
+static CHARGE: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Has `charge` called before a program makes an atom; where it returns false, there is no room for
+/// it. Only the first call counts.
+pub fn charged_by(charge: fn() -> bool) {
+    let _ = CHARGE.set(charge);
 }
 
 static FULL: std::sync::OnceLock<fn(String) -> !> = std::sync::OnceLock::new();

@@ -7,6 +7,7 @@
 //! everything else is off until someone turns it on.
 
 pub mod accounts;
+pub mod budgets;
 pub mod msacc;
 pub mod profile;
 pub mod waits;

@@ -15,7 +15,7 @@
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
 
-use super::{handle, token};
+use super::{bounds, handle, token};
 use crate::collect::{self, Also, Collect, Sweep};
 use crate::cx::Cx;
 use crate::events;
@@ -507,6 +507,9 @@ fn take_current(cx: &mut Cx) {
         let s = m.unlink_current();
         if m.watched {
             events::queue_changed(&mut *cx.proc);
+            if crate::budgets::on() {
+                bounds::took(&mut *cx.proc);
+            }
         }
         let h = &mut cx.heap;
         if copied || (*s).term.is_immed() {
@@ -627,10 +630,13 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
 
 /// Lets the receive that starts now skip the messages before the marker of `reference`.
 pub fn marker_use(cx: &mut Cx, reference: Term) {
-    let m = cx.process().mailbox_mut();
     let Some(k) = RefKey::of(reference) else {
         return;
     };
+    if crate::budgets::on() {
+        bounds::awaits(cx, k);
+    }
+    let m = cx.process().mailbox_mut();
     // A receive in progress (woken by a message) continues where it was.
     if std::ptr::eq(m.save, &m.first) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));
