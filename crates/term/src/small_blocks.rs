@@ -97,7 +97,7 @@ fn class_of(bytes: usize) -> usize {
 pub fn block_bytes(bytes: usize) -> usize {
     match bytes {
         0 => 0,
-        ..=LARGEST => SIZES[class_of(bytes)] as usize,
+        1..=LARGEST => SIZES[class_of(bytes)] as usize,
         _ => (bytes + 8).next_multiple_of(16),
     }
 }
