@@ -1,6 +1,7 @@
 #!/bin/sh
 # Connections on Purlin and on the stock `erl`, in turn (benches/sockets.erl): resident bytes of an idle one, and how many
-# are accepted and answered per second.
+# are accepted and answered per second. Then the processor time of round trips (benches/round_trips.erl) with one and two
+# schedulers: one byte to and fro over a socket, or through a port to `cat`.
 #
 #   scripts/bench-sockets.sh
 #
@@ -14,7 +15,7 @@ rounds=${ROUNDS:-3} idle=${IDLE:-10000}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-erlc -o "$dir" benches/sockets.erl || exit 1
+erlc -o "$dir" benches/sockets.erl benches/round_trips.erl || exit 1
 ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 files=$(ulimit -n)
 [ "$files" = unlimited ] || [ "$files" -gt $((2 * idle + 1000)) ] || idle=$(((files - 100) / 2))
@@ -40,3 +41,21 @@ row "idle, bytes" idle "$idle" -n
 row "accepted / s" accept 20 -nr
 row "100 bytes echoed / s" echo 50 -nr
 row "same, one client" echo 1 -nr
+
+# trip purlin|stock WHAT SCHEDULERS: nanoseconds of processor time of a round.
+trip() {
+  if [ "$1" = purlin ] && [ "$PURLIN" != stock ]; then runtime=$PURLIN; else runtime=; fi
+  timeout -k 2 60 $runtime erl +S "$3:$3" -noshell -pa "$dir" -run round_trips main "$2" 10000 </dev/null 2>/dev/null | awk 'NF == 3 { print $2 }'
+}
+printf '\n%-22s %10s %10s %8s\n' 'round trips, ns' Purlin stock ratio
+for schedulers in 2 1; do
+  for what in active once passive udp socket cat; do
+    : >"$dir/p"; : >"$dir/s"
+    for _ in $(seq "$rounds"); do
+      trip purlin "$what" "$schedulers" >>"$dir/p"
+      trip stock "$what" "$schedulers" >>"$dir/s"
+    done
+    p=$(sort -n "$dir/p" | head -1) s=$(sort -n "$dir/s" | head -1)
+    printf '%-22s %10s %10s %8s\n' "$what, +S $schedulers" "${p:-failed}" "${s:-failed}" "$(awk "BEGIN { printf \"%.2f\", ${p:-0} / ${s:-1} }")"
+  done
+done

@@ -30,10 +30,10 @@
 //! reported in lines of their own, and are in `.differ`. The status is 1 if there was such a test.
 
 use crate::Outcome;
+use crate::environment::{Settings, root};
 use crate::library_list::{Library, parse};
 use crate::otp_release::roots;
 use crate::results_table::{self, Measured, Side};
-use crate::settings::{Settings, root};
 use crate::suite_output::{counts, failures};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -185,7 +185,7 @@ impl Release {
     }
 }
 
-/// Takes rebar3 from the Debian that a root comes from, by the lists that `scripts/roots.sh` leaves.
+/// Takes rebar3 from the Debian that a root comes from, by the lists of `scripts/roots.sh`.
 fn fetch_rebar3(settings: &Settings, root: &Path, tools: &Path, release: &str) {
     let suite = if release == "27" { "trixie" } else { "sid" };
     let script = r#"
@@ -774,7 +774,7 @@ fn only_in(own: &[String], other: &[String]) -> Vec<String> {
     own.cloned().collect()
 }
 
-/// Of two results the one with fewer failures, and the first of equals.
+/// Picks the result with fewer failures, and the first of equals.
 fn fewer_failures(first: SuiteResult, again: SuiteResult) -> SuiteResult {
     let failed = |r: &SuiteResult| r.side.as_ref().map(|s| s.failed);
     match (failed(&first), failed(&again)) {

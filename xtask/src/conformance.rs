@@ -38,7 +38,7 @@
 //! are unexpected ones, or known ones that pass.
 
 use crate::Outcome;
-use crate::settings::{Settings, root};
+use crate::environment::{Settings, root};
 use crate::suite_sources::Sources;
 use crate::verdict_table::{Verdict, compare, fallen, known, of_lines, read, write};
 use crate::work_dir::{WorkDir, processes};
@@ -172,7 +172,7 @@ fn from_file(table: &mut Table, file: &str) -> Result<(), String> {
 struct Table<'a> {
     settings: &'a Settings,
     cache: PathBuf,
-    /// What was measured: the checksum of the executable, `stock` or `elsewhere`.
+    /// The measured thing: the checksum of the executable, `stock` or `elsewhere`.
     by: String,
     differences: String,
     stale: Vec<String>,

@@ -20,16 +20,16 @@
 //!   alone, as `ONLY="release S1 fence"`.
 //! - `RELEASE`: otp27 or otp29 takes the compiler, the libraries and the stock emulator of that
 //!   root (`scripts/roots.sh`, `ROOTS`).
-//! - `KINDS`: steps of these kinds alone (`kinds/0` of `hunt_gen.erl`), in other programs than seeds
-//!   have otherwise.
+//! - `KINDS`: steps of these kinds alone (`kinds/0` of `hunt_gen.erl`). Seeds have other programs
+//!   then.
 //!
 //! What found something before, in `tests/hunt/seeds.txt`, runs first (unless `FIRST` is given). A
 //! fault is reported in a line. Its program, its output and how to run it again are in
 //! `target/hunt/failures`, and the status is 1.
 
 use crate::Outcome;
+use crate::environment::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::otp_release::Otp;
-use crate::settings::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::work_dir::WorkDir;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -84,7 +84,7 @@ pub fn hunt(settings: &Settings, arguments: &[String]) -> Result<(Report, Vec<St
     Ok((report, output))
 }
 
-/// What all runs share.
+/// The state that all runs share.
 struct Hunt<'a> {
     settings: &'a Settings,
     /// The folder of the compiled modules.

@@ -6,19 +6,19 @@
 
 pub mod applications;
 pub mod conformance;
+mod environment;
 pub mod hunt;
 mod library_list;
 pub mod otp_release;
 pub mod releases;
 mod results_table;
-mod settings;
 pub mod storms;
 mod suite_output;
 mod suite_sources;
 mod verdict_table;
 pub mod work_dir;
 
-pub use settings::{Settings, root};
+pub use environment::{Settings, root};
 
 /// The outcome of a command: its exit status, or why it could not begin (status 2).
 pub type Outcome = Result<i32, String>;

@@ -1,6 +1,6 @@
 //! Releases of OTP: the machine's own, and those that `scripts/roots.sh` has fetched.
 
-use crate::settings::{Settings, root};
+use crate::environment::{Settings, root};
 use std::path::PathBuf;
 
 /// A release of OTP.

@@ -10,8 +10,8 @@
 //! root, to mount and to be another user.
 
 use crate::Outcome;
+use crate::environment::{Settings, root, status_number};
 use crate::otp_release::Otp;
-use crate::settings::{Settings, root, status_number};
 use crate::work_dir::{WorkDir, processes};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -491,7 +491,7 @@ fn mix_foreground(
         let _ = child.wait();
         return Ok(());
     };
-    // It catches the signal from the beginning, and stops in order once the kernel application runs.
+    // It catches the signal early, and stops in order once the kernel application runs.
     pause(3);
     let _ = Command::new("kill").args(["-TERM", &pid]).status();
     let status = child.wait().map_or(1, status_number);

@@ -27,9 +27,9 @@
 //! `target/storms/failures`, and the status is 1.
 
 use crate::Outcome;
+use crate::environment::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::hunt::schedulers;
 use crate::otp_release::{Otp, roots};
-use crate::settings::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::work_dir::WorkDir;
 use std::fs::{self, File};
 use std::io::Write;
@@ -69,7 +69,7 @@ pub fn storm(
     Ok(i32::from(faults > 0))
 }
 
-/// What all runs share.
+/// The state that all runs share.
 struct Storms<'a, W: Write + Send> {
     settings: &'a Settings,
     output: &'a Mutex<W>,

@@ -56,7 +56,7 @@ pub fn counts(text: &str) -> Option<Counts> {
     seen.then_some(sum)
 }
 
-/// What one line says of tests, if it is a summary.
+/// Counts the tests that a line reports, if it is a summary.
 fn summary(line: &str) -> Option<Counts> {
     let all = words(line);
     let counts = |passed, failed| Some(Counts { passed, failed });

@@ -2,7 +2,7 @@
 //!
 //! `scripts/sources.sh` fetches them, as it does for the scripts that compile OTP and Elixir.
 
-use crate::settings::{Settings, root};
+use crate::environment::{Settings, root};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -120,6 +120,6 @@ mod tests {
         drop(work);
         assert!(!path.exists());
         let status = child.wait().expect("it ends");
-        assert_eq!(crate::settings::status_number(status), 137);
+        assert_eq!(crate::environment::status_number(status), 137);
     }
 }

@@ -16,8 +16,8 @@ mod observe;
 use purlin_ets as ets;
 use purlin_io::port;
 use purlin_kernel::{
-    accounting::mailboxes, accounts, clock, code, cx, halt, message, msacc, options, osenv,
-    process, report, sched, signal, timer, waits,
+    accounts, clock, code, cx, halt, message, msacc, options, osenv, process, report, sched,
+    signal, timer, waits,
 };
 use purlin_runtime::diagnostics::{Diagnostics, Text};
 use purlin_runtime::{compiled, natives, trace};

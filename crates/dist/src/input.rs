@@ -1264,7 +1264,7 @@ fn spawn_request(
     drop(OwnedTerm::from_parts(NIL, place));
     let pid = match made {
         Ok((pid, _)) => pid,
-        Err(SpawnError::SystemLimit) => {
+        Err(SpawnError::SystemLimit | SpawnError::Budget) => {
             // SAFETY: no other code has the signal yet.
             unsafe { Signal::free(args) };
             refuse(am::SYSTEM_LIMIT);

@@ -35,6 +35,7 @@ use crate::process::ext::{Hashing, Set};
 use crate::process::resource_counts;
 use hash::HashTable;
 use object::Link;
+use purlin_kernel::budgets::{Charge, Counted};
 use purlin_kernel::{clock, code, cx, options, process, signal, sync};
 use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
@@ -160,6 +161,8 @@ pub struct Table {
     /// end of [`end`].
     admin: Mutex<Option<Heir>>,
     fixation: Mutex<fixation::Fixation>,
+    /// Its charge to the budget of its owner, while it is alive.
+    charge: Mutex<Option<Charge>>,
 }
 
 // SAFETY: the terms in it are immediates, and the heir's data, which lie in a fragment of their
@@ -433,9 +436,23 @@ fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
     })
 }
 
-/// Makes a table. None if its name is taken.
-pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> Option<Arc<Table>> {
+/// The reason why a table is not made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotMade {
+    NameTaken,
+    /// The budget of its owner has no table left.
+    Budget,
+}
+
+/// Makes a table.
+pub fn create(
+    options: Options,
+    name: Term,
+    owner: Term,
+    heir: Option<Heir>,
+) -> Result<Arc<Table>, NotMade> {
     let o = &options;
+    let charge = Charge::new(owner, Counted::Tables).ok_or(NotMade::Budget)?;
     let store = match o.kind {
         Kind::OrderedSet => Store::Tree(TreeTable::new(o.keypos)),
         kind => {
@@ -460,6 +477,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         name: AtomicU64::new(name.raw()),
         admin: Mutex::new(heir),
         fixation: Mutex::new(Default::default()),
+        charge: Mutex::new(Some(charge)),
     });
     let r = registry();
     let mut names = table
@@ -470,7 +488,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         .as_ref()
         .is_some_and(|n| n.contains_key(&name.atom_index()))
     {
-        return None;
+        return Err(NotMade::NameTaken);
     }
     let m = MagicRef::new(numbers, Box::new(TableRef(table.clone())));
     // SAFETY: just made; the table holds this reference while it lives.
@@ -485,7 +503,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
     if let Some(n) = &mut names {
         n.insert(name.atom_index(), table.clone());
     }
-    Some(table)
+    Ok(table)
 }
 
 fn own(owner: Term, t: &Arc<Table>) {
@@ -592,6 +610,8 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
     r.all.shard(t.numbers[0] as u64).write().remove(&t.numbers);
     // The last of these may be what keeps the table alive: it goes at the end.
     let keep = disown(owner, t);
+    let charge = t.charge.lock().take();
+    drop(charge);
     fixation::forget(t);
     let n = t.size_and_words().0;
     match &t.store {
@@ -699,6 +719,10 @@ pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Option<Term>) {
     if let Some(t) = disown(from, t) {
         t.owner.store(to.raw(), Ordering::Release);
         own(to, &t);
+        if purlin_kernel::budgets::on() {
+            let mut charge = t.charge.lock();
+            *charge = charge.take().map(|c| c.moved_to(to));
+        }
     }
     let Some(gift) = gift else { return };
     // The lock is held, so the tid is made without it.

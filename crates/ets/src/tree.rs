@@ -13,7 +13,8 @@ use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
 use purlin_kernel::waits;
 use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use purlin_term::{Term, compare};
+use purlin_term::word::header_arity;
+use purlin_term::{Term, compare, prefix};
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -25,37 +26,67 @@ use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 /// Words of an object's header in stock.
 pub(crate) const TREE_HEAD_WORDS: usize = HEAD_WORDS + 1;
 
-/// A place in the order of keys.
+/// A place in the order of keys: a term, before or after the keys that begin like a pattern.
 #[derive(Clone, Copy)]
-pub enum Key {
-    Exact(Term),
-    /// Before all keys that begin like this pattern, up to its first variable.
-    Before(Term),
-    /// After all of them.
-    After(Term),
+pub struct Key {
+    term: Term,
+    /// The prefix of an exact key ([`Tree::key`]), and in its free bits the kind of place.
+    prefix: u64,
 }
 
+/// The kinds of places.
+const EXACT: u64 = 0;
+const BEFORE: u64 = 1;
+const AFTER: u64 = 2;
+const KINDS: u64 = (1 << prefix::FREE_BITS) - 1;
+
 impl Key {
-    /// Compares `self`, a place, with an exact key.
-    fn against(self, k: Term) -> Ordering {
-        match self {
-            Key::Exact(t) => compare::cmp(t, k),
-            Key::Before(p) => matchspec::cmp_prefix(p, k).then(Ordering::Less),
-            Key::After(p) => matchspec::cmp_prefix(p, k).then(Ordering::Greater),
+    /// An exact key, without a prefix: keys of a tree have one.
+    pub fn exact(term: Term) -> Key {
+        Key {
+            term,
+            prefix: EXACT,
         }
+    }
+    /// Before all keys that begin like this pattern, up to its first variable.
+    pub fn before(pattern: Term) -> Key {
+        Key {
+            term: pattern,
+            prefix: BEFORE,
+        }
+    }
+    /// After all of them.
+    pub fn after(pattern: Term) -> Key {
+        Key {
+            term: pattern,
+            prefix: AFTER,
+        }
+    }
+    #[inline(always)]
+    fn kind(self) -> u64 {
+        self.prefix & KINDS
+    }
+    /// Compares `self`, the place of a pattern, with an exact key.
+    fn against(self, k: Term) -> Ordering {
+        let side = match self.kind() {
+            BEFORE => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        matchspec::cmp_prefix(self.term, k).then(side)
     }
 }
 
 impl Ord for Key {
     #[inline]
     fn cmp(&self, o: &Key) -> Ordering {
-        match (*self, *o) {
-            (Key::Exact(a), Key::Exact(b)) => compare::cmp(a, b),
-            (a, Key::Exact(k)) => a.against(k),
-            (Key::Exact(k), b) => b.against(k).reverse(),
+        match (self.kind(), o.kind()) {
+            (EXACT, EXACT) if self.prefix != o.prefix => self.prefix.cmp(&o.prefix),
+            (EXACT, EXACT) => compare::cmp(self.term, o.term),
+            (_, EXACT) => self.against(o.term),
+            (EXACT, _) => o.against(self.term).reverse(),
             // Two patterns meet only where a range's ends are checked.
-            (Key::Before(_), Key::After(_)) => Ordering::Less,
-            (Key::After(_), Key::Before(_)) => Ordering::Greater,
+            (BEFORE, AFTER) => Ordering::Less,
+            (AFTER, BEFORE) => Ordering::Greater,
             _ => Ordering::Equal,
         }
     }
@@ -110,13 +141,80 @@ unsafe impl Sync for Key {}
 // SAFETY: as above; it is set under the write lock.
 unsafe impl Sync for Held {}
 
+/// The objects by their keys.
+#[derive(Default)]
+struct Tree {
+    map: Map,
+    /// How most keys begin, if that is known. Their prefixes are those of what follows.
+    head: Option<Head>,
+}
+
+/// Number of keys up to which [`Tree::head`] may be given up.
+const FIRST_KEYS: usize = 64;
+
+/// The beginning of tuples: their header, and an atom.
+#[derive(Clone, Copy, PartialEq)]
+struct Head {
+    header: u64,
+    first: Term,
+}
+
+impl Head {
+    /// Returns the head of a tuple that begins with an atom, and the elements that follow.
+    fn of<'a>(key: Term) -> Option<(Head, &'a [Term])> {
+        let (&first, rest) = key.as_tuple()?.split_first()?;
+        let header = key.boxed_header()?;
+        (first.is_atom() && !rest.is_empty()).then_some((Head { header, first }, rest))
+    }
+}
+
+impl Tree {
+    /// Returns the key of this tree, or of one to look for in it.
+    fn key(&self, term: Term) -> Key {
+        let prefix = match self.head {
+            Some(head) => match Head::of(term) {
+                Some((h, rest)) if h == head => prefix::of_elements(rest),
+                // All keys that begin so are above it, or all are below it.
+                _ => match compare::cmp_with_tuples(term, header_arity(head.header), head.first) {
+                    Ordering::Less => 0,
+                    _ => !KINDS,
+                },
+            },
+            None => prefix::of(term),
+        };
+        Key {
+            term,
+            prefix: prefix | EXACT,
+        }
+    }
+    /// Prepares for a key that is about to be put in. The first one decides how keys begin; one
+    /// that begins in another way soon after it decides that nothing is known.
+    fn admit(&mut self, term: Term) {
+        if self.map.is_empty() {
+            self.head = Head::of(term).map(|(h, _)| h);
+        } else if self.map.len() < FIRST_KEYS
+            && let Some(head) = self.head
+            && Head::of(term).is_none_or(|(h, _)| h != head)
+        {
+            self.head = None;
+            for held in self.map.keys() {
+                held.0.set(self.key(held.0.get().term));
+            }
+        }
+    }
+    #[inline]
+    fn get(&self, key: Term) -> Option<&Owned> {
+        self.map.get(&self.key(key))
+    }
+}
+
 /// The nodes of an emptied table, to be dropped later.
 pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
 
 /// See the module head.
 pub struct TreeTable {
     keypos: usize,
-    tree: RwLock<Option<Map>>,
+    tree: RwLock<Option<Tree>>,
     items: AtomicUsize,
     words: AtomicUsize,
     fixed: AtomicUsize,
@@ -134,25 +232,17 @@ impl TreeTable {
     pub fn new(keypos: usize) -> TreeTable {
         TreeTable {
             keypos,
-            tree: RwLock::new(Some(BTreeMap::new())),
+            tree: RwLock::new(Some(Tree::default())),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
         }
     }
-    fn read(&self) -> RwLockReadGuard<'_, Option<Map>> {
+    fn read(&self) -> RwLockReadGuard<'_, Option<Tree>> {
         waits::read(&self.tree)
     }
-    fn write(&self) -> RwLockWriteGuard<'_, Option<Map>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Tree>> {
         waits::write(&self.tree)
-    }
-    #[inline]
-    fn key(&self, o: &Object) -> Key {
-        Key::Exact(o.element(self.keypos))
-    }
-    #[inline]
-    fn held(&self, o: &Object) -> Held {
-        Held(Cell::new(self.key(o)))
     }
     /// Number of objects, and of their words, headers included.
     pub fn size(&self) -> (usize, usize) {
@@ -171,9 +261,11 @@ impl TreeTable {
         add(&self.items, items);
         add(&self.words, words);
     }
-    fn put_in(&self, set: &mut Map, o: Owned) {
+    fn put_in(&self, set: &mut Tree, o: Owned) {
         let words = o.words() as isize;
-        match set.entry(self.held(&o)) {
+        let key = o.element(self.keypos);
+        set.admit(key);
+        match set.map.entry(Held(Cell::new(set.key(key)))) {
             Entry::Occupied(e) => {
                 self.count(0, words - e.get().words() as isize);
                 self.replace(e, o);
@@ -186,8 +278,12 @@ impl TreeTable {
     }
     /// Replaces an object with an equal key by `o`.
     fn replace(&self, mut e: OccupiedEntry<'_, Held, Owned>, o: Owned) {
-        // The map's key lies in the old object.
-        e.key().0.set(self.key(&o));
+        // The map's key lies in the old object. Equal keys have equal prefixes.
+        let old = e.key().0.get();
+        e.key().0.set(Key {
+            term: o.element(self.keypos),
+            ..old
+        });
         e.insert(o);
     }
 
@@ -200,14 +296,14 @@ impl TreeTable {
     ) -> Result<R, Gone> {
         let t = self.read();
         let set = t.as_ref().ok_or(Gone)?;
-        Ok(f(set.get(&Key::Exact(key)).map(|o| &**o)))
+        Ok(f(set.get(key).map(|o| &**o)))
     }
 
     /// As [`super::hash::HashTable::put`].
     pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        if new_only && set.contains_key(&Key::Exact(o.element(self.keypos))) {
+        if new_only && set.get(o.element(self.keypos)).is_some() {
             return Ok(false);
         }
         self.put_in(set, o);
@@ -226,7 +322,7 @@ impl TreeTable {
         if new_only
             && objects
                 .iter()
-                .any(|o| set.contains_key(&Key::Exact(o.element(self.keypos))))
+                .any(|o| set.get(o.element(self.keypos)).is_some())
         {
             return Ok(false);
         }
@@ -248,7 +344,7 @@ impl TreeTable {
     ) -> Result<Option<R>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        if let Entry::Occupied(mut e) = set.entry(Held(Cell::new(Key::Exact(key)))) {
+        if let Entry::Occupied(mut e) = set.map.entry(Held(Cell::new(set.key(key)))) {
             let (change, r) = f(e.get_mut());
             if let Change::Replace(new) = change {
                 self.count(0, new.words() as isize - e.get().words() as isize);
@@ -277,7 +373,7 @@ impl TreeTable {
     ) -> Result<Option<Owned>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        match set.entry(Held(Cell::new(Key::Exact(key)))) {
+        match set.map.entry(Held(Cell::new(set.key(key)))) {
             Entry::Occupied(e) if which(e.get()) => {
                 let o = e.remove();
                 self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
@@ -296,10 +392,10 @@ impl TreeTable {
     ) -> Result<Option<R>, Gone> {
         let t = self.read();
         let set = t.as_ref().ok_or(Gone)?;
-        if ix > set.len() {
+        if ix > set.map.len() {
             return Ok(None);
         }
-        Ok(Some(f(set.values().nth(ix).map(|o| &**o))))
+        Ok(Some(f(set.map.values().nth(ix).map(|o| &**o))))
     }
 
     /// Calls `f` with the first object of a span.
@@ -354,7 +450,7 @@ impl TreeTable {
         }
         for k in out {
             // The key lies in the object, which lives to the end of this iteration.
-            if let Some(o) = set.remove(&Key::Exact(k)) {
+            if let Some(o) = set.map.remove(&set.key(k)) {
                 self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
             }
         }
@@ -368,14 +464,14 @@ impl TreeTable {
     pub fn clear(&self) -> Result<(usize, Remains), Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        let old = std::mem::take(set);
+        let old = std::mem::take(&mut set.map);
         self.items.store(0, Memory::Relaxed);
         self.words.store(0, Memory::Relaxed);
         Ok((old.len(), Remains(old)))
     }
     /// Closes the table.
     pub(crate) fn close(&self) -> Option<Remains> {
-        self.write().take().map(Remains)
+        self.write().take().map(|tree| Remains(tree.map))
     }
     pub(crate) fn fix(&self) {
         self.fixed.fetch_add(1, Memory::Relaxed);
@@ -390,13 +486,17 @@ impl TreeTable {
 
 /// The entries of a span, in its direction. Programs may pass anything in continuations: a span
 /// with its ends the wrong way round is empty, because the map would panic on it.
-fn walk(set: &Map, span: Span) -> impl Iterator<Item = &Owned> {
-    let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
+fn walk(set: &Tree, span: Span) -> impl Iterator<Item = &Owned> {
+    let bound = |k: Option<Key>| match k {
+        Some(k) if k.kind() == EXACT => Bound::Excluded(set.key(k.term)),
+        Some(k) => Bound::Excluded(k),
+        None => Bound::Unbounded,
+    };
     let sound = match (span.low, span.high) {
         (Some(low), Some(high)) => low < high,
         _ => true,
     };
-    let mut r = sound.then(|| set.range::<Key, _>((bound(span.low), bound(span.high))));
+    let mut r = sound.then(|| set.map.range::<Key, _>((bound(span.low), bound(span.high))));
     std::iter::from_fn(move || {
         let r = r.as_mut()?;
         let next = if span.downwards {

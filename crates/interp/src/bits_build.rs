@@ -29,7 +29,7 @@ use purlin_term::bits::{self, AppendError, BsWriter};
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, SUB_BIN_WORDS, heap_bin_limit};
 use purlin_term::release::{self, UTF_SIZES};
 use purlin_term::word::{Subtag, header};
-use purlin_term::{Alloc, Term, am, arith, atom};
+use purlin_term::{Alloc, Term, am, arith, atom, pressure};
 
 op! {
     create_any => create;
@@ -532,7 +532,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 return create_failed(cx, pc, to, number(k), *list.add(k), bad);
             }
         }
-        if total > MAX_BITS {
+        if total > MAX_BITS || pressure::refuses(total / 8) {
             return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
         }
     }

@@ -225,7 +225,7 @@ unsafe fn func_info(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// Handles a call of an export whose function isn't defined.
 unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let x = instr::ErrorHandler::at(pc).export();
-    let args = args_list(cx, x.arity as usize);
+    let args = args_list(cx, (x.arity & 0xFF) as usize);
     undefined(cx, pc, x.module, x.function, args)
 }
 

@@ -47,7 +47,7 @@ purlin_isa::for_each_field!(offsets);
 const _: () = assert!(offset_of!(Cx, x) == 0);
 
 /// Where messages are.
-pub const MAIL: Mail = places(offset_of!(Process, mailbox));
+pub const MAIL: Mail = places(offset_of!(Process, mailbox), offset_of!(Process, id));
 
 /// The bytes that stand for why code stops to run.
 pub const EXITS: Exits = Exits {
@@ -235,6 +235,13 @@ mod helper {
             true => map::get(m, key).unwrap_or(Term::NON_VALUE),
             false => Term::NON_VALUE,
         }
+    }
+    /// As the native does it.
+    ///
+    /// # Safety
+    /// As for the module; `key` must be a term of the process.
+    pub(super) unsafe extern "C" fn dictionary_value(cx: *mut Cx, key: Term) -> Term {
+        (*cx).process().dictionary_value(key)
     }
     /// Returns where `apply` leads to.
     ///

@@ -17,6 +17,7 @@ use crate::process::saved::{self, Call};
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
+use purlin_kernel::message::index::{Sought, key_of_word};
 use purlin_term::layout::TUPLE_FIRST;
 use purlin_term::{Term, am};
 
@@ -130,7 +131,13 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             let rest = elements(op.next(), w);
-            receive::filter(p, reds, |t| {
+            let by_tag = || Sought {
+                header: w,
+                at: TUPLE_FIRST,
+                key: key_of_word(tag),
+            };
+            let sought = rest.sought(w).unwrap_or_else(by_tag);
+            receive::search(p, reds, Some(sought), |t| {
                 t.is_boxed()
                     && (*t.ptr()).raw() == w
                     && *t.ptr().add(TUPLE_FIRST) == tag
@@ -141,7 +148,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             let op = instr::IsTupleOfArity::<X>::at(test);
             let w = op.header();
             let rest = elements(op.next(), w);
-            receive::filter(p, reds, |t| {
+            receive::search(p, reds, rest.sought(w), |t| {
                 t.is_boxed() && (*t.ptr()).raw() == w && rest.pass(t)
             })
         }

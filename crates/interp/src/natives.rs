@@ -14,7 +14,7 @@ use super::{Exit, instr};
 use crate::code;
 use crate::collect::Also;
 use crate::cx::{Cx, Fail};
-use crate::process::saved;
+use crate::process::{SAVES, saved};
 use purlin_isa::ops::{Op, dirty};
 use purlin_term::fun::Export;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
@@ -120,6 +120,10 @@ unsafe fn native_failed(
         }
         Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
+            // A call through the export's stub was recorded before the stub, which runs again.
+            if cx.process().has(SAVES) && pc != export.stub.as_ptr() as *const u64 {
+                saved::retract(cx.process(), call_of(export));
+            }
             // The same instruction runs again, on this thread or another: its call was traced
             // already.
             super::traced::again(cx, pc);

@@ -10,6 +10,7 @@ use super::operands::{C, Dest, X, Y};
 use crate::code;
 use crate::cx::Cx;
 use purlin_isa::ops::{Form, Op};
+use purlin_kernel::message::index::{self, Sought};
 use purlin_term::Term;
 use purlin_term::layout::TUPLE_FIRST;
 use purlin_term::word::header_arity;
@@ -173,6 +174,23 @@ impl Elements {
             pc = next;
         }
         all
+    }
+    /// Returns what the receive looks for in tuples with that header, if one test decides most: the
+    /// first element that equals a reference, or else the first that equals another value.
+    pub fn sought(&self, header: u64) -> Option<Sought> {
+        let tests = || self.tests[..self.count].iter();
+        let reference = tests().find_map(|&(at, w)| match w {
+            Wanted::Reference(words) => Some((at, index::key_of_reference(words))),
+            _ => None,
+        });
+        let word = || {
+            tests().find_map(|&(at, w)| match w {
+                Wanted::Word(t) => Some((at, index::key_of_word(t))),
+                _ => None,
+            })
+        };
+        let (at, key) = reference.or_else(word)?;
+        Some(Sought { header, at, key })
     }
     /// Whether the code may accept `t`.
     ///

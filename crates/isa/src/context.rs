@@ -42,11 +42,13 @@ macro_rules! fields {
 }
 for_each_field!(fields);
 
-/// Words outside the context that the compiled code of a receive reads and writes.
+/// Words outside the context that compiled code, mostly that of receives, reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Mail {
     /// Bytes from the address of a process: the address of its mailbox, or 0.
     pub mailbox: i32,
+    /// Bytes from the address of a process: the data of its pid, 32 bits.
+    pub pid: i32,
     /// Bytes from the address of a mailbox: the link to the first message.
     pub first: i32,
     /// The address of the link to the current message. That link holds 0 behind the last one.
@@ -57,6 +59,8 @@ pub struct Mail {
     pub undecoded: i32,
     /// A byte: whether `save` was taken from a marker, and what it leads to was not looked at.
     pub at_marker: i32,
+    /// A byte: number of messages that the receive's first test is not applied to beforehand.
+    pub unfiltered: i32,
     /// Bytes from the address of a message, whose first word is the link to the next one: its term.
     pub term: i32,
 }

@@ -67,6 +67,7 @@ macro_rules! for_each_helper {
             equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
             map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; what is no map has no keys";
+            dictionary_value(key: Term) -> Term [leaf] "the value of the key in the process dictionary, or `undefined`";
             callee(arity: Number) -> Pc [leaf] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
             make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
             utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";

@@ -5,6 +5,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Template {
     Abs,
+    BitSize,
+    DictionaryValue,
     Element,
     Divide,
     Not,

@@ -442,7 +442,7 @@ macro_rules! for_each_specific_op {
             FastMapSize fast_map_size {src: Read, dst: Write} [] template skips(Bif1) "dst = map_size(a), likewise";
             FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
             FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
-            Bif0 bif0 {native: Native, dst: Dest} [fails] step makes(Rest) "dst = native()";
+            Bif0 bif0 {native: Native, dst: Dest} [fails] template makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); export, live";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); export, live";
             Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] step "dst = native(a, b, c); export, live";

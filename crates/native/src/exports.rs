@@ -291,11 +291,11 @@ pub struct CodeHooks;
 
 impl purlin_term::etf::Hooks for CodeHooks {
     #[inline]
-    fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export> {
+    fn export(&self, m: Term, f: Term, arity: u32, only_existing: bool) -> Option<*const Export> {
         if only_existing {
-            existing_export(m, f, u32::from(arity)).map(|e| e as *const Export)
+            existing_export(m, f, arity).map(|e| e as *const Export)
         } else {
-            Some(export(m, f, u32::from(arity)))
+            Some(export(m, f, arity))
         }
     }
     #[inline]

@@ -208,8 +208,13 @@ pub fn dirty_if_large<P>(
     if n > MANY {
         return Err(leave(cx, m, f, args));
     }
-    cx.bump(n / PARTS_PER_REDUCTION);
+    charge(cx, n);
     Ok(())
+}
+
+/// Charges the reductions of a native for `n` parts of data.
+pub fn charge<P>(cx: &mut Context<P>, n: usize) {
+    cx.bump(n / PARTS_PER_REDUCTION);
 }
 
 /// Whether a term has more than [`MANY`] parts.

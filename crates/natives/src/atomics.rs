@@ -9,9 +9,9 @@
 //! `counters` with `write_concurrency` promises no order, so its operations are `Relaxed`.
 
 use crate::cx::{BifResult, Env, Fail};
-use purlin_term::refusal::may_fail;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::refusal::may_fail;
 use purlin_term::{Alloc, Term, am, arith, atom, map};
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;

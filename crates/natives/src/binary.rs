@@ -17,7 +17,7 @@ use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
 use purlin_term::word::Subtag;
-use purlin_term::{Alloc, NIL, Term, am, ending};
+use purlin_term::{Alloc, NIL, Term, am, ending, pressure};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -53,8 +53,8 @@ struct Few<'a> {
     groups: SmallVec<[(u8, u8); 8]>,
     /// For each byte one more than the number of its group, or 0.
     group_of: [u8; 256],
-    /// What searches of [`FEW_BELOW_BYTES`] and more use, built by the first of them. Programs also
-    /// compile patterns for a single short search: `string:trim/1` does.
+    /// The automaton for searches of [`FEW_BELOW_BYTES`] and more, built by the first of them.
+    /// Programs also compile patterns for a single short search: `string:trim/1` does.
     automaton: OnceLock<Option<Box<AhoCorasick>>>,
 }
 
@@ -555,7 +555,9 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     let total = b
         .len()
         .checked_mul(times)
-        .filter(|&t| may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok()))
+        .filter(|&t| {
+            !pressure::refuses(t) && may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok())
+        })
         .ok_or(Fail::SystemLimit)?;
     leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);

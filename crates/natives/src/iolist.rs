@@ -85,7 +85,8 @@ fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
 /// there are many elements.
 fn measured(
     cx: &mut Env,
-    (m, name): (&str, &str),
+    m: &str,
+    name: &str,
     t: Term,
     walk: impl Fn(Term) -> IoWalk,
 ) -> Result<usize, Fail> {
@@ -116,7 +117,7 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    let bits = measured(cx, ("erlang", "iolist_to_binary"), t, IoWalk::new)?;
+    let bits = measured(cx, "erlang", "iolist_to_binary", t, IoWalk::new)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn list_to_binary(cx: &mut Env, m: &str, name: &str, t: Term) -> BifR
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, (m, name), t, IoWalk::new)?;
+    let bits = measured(cx, m, name, t, IoWalk::new)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
@@ -151,7 +152,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, ("erlang", "list_to_bitstring"), t, IoWalk::bits)?;
+    let bits = measured(cx, "erlang", "list_to_bitstring", t, IoWalk::bits)?;
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
         let mut w = IoWalk::bits(t);

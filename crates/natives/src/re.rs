@@ -566,6 +566,10 @@ fn compiled(src: &Source) -> Result<Arc<Code>, Fault> {
         return Ok(c.clone());
     }
     let code = Arc::new(Code::new(src, false)?);
+    if src.text.len() > LONG_PATTERN {
+        // Compiled here, on a dirty thread.
+        code.watched();
+    }
     let mut m = CACHE.lock();
     if m.len() >= CACHE_SIZE {
         m.clear();
@@ -1281,8 +1285,13 @@ fn known_utf8(subject: Term, bytes: &[u8], offset: usize) -> bool {
             return false;
         };
         let mut valid = VALID.lock();
-        valid.truncate(REMEMBERED - 1);
         valid.insert(0, new);
+        let forgotten = match valid.len() > REMEMBERED {
+            true => valid.pop(),
+            false => None,
+        };
+        drop(valid);
+        drop(forgotten);
         return true;
     }
     LAST.with_borrow_mut(|last| {
@@ -1324,16 +1333,16 @@ fn group_term(
 /// Maximum number of bytes for a match without a watch on a scheduler. A longer one goes by the
 /// clock, too, for which it has a callout at each place where a match may start: that takes some
 /// nanoseconds.
-const UNWATCHED: usize = 256;
+const UNWATCHED: usize = 1024;
 /// Steps of a match without a watch, by bytes of the subject, as there may be as many places to
 /// start at. A step takes some twenty nanoseconds.
-const UNWATCHED_STEPS: usize = 40_000;
+const UNWATCHED_STEPS: usize = 20_000;
 /// Steps of a match with a watch from one place in the subject, by bytes of it: between two steps,
 /// a match may go through all of it (`a*b`).
 const WATCHED_STEPS: usize = 4_000_000;
 /// Bounds of these numbers. A match that needs more starts over on a dirty thread: PCRE2 can't
 /// pause, and some patterns take as many steps as they get.
-const SHORT_STEPS: std::ops::RangeInclusive<usize> = 64..=20_000;
+const SHORT_STEPS: std::ops::RangeInclusive<usize> = 16..=20_000;
 
 /// Number of bytes that a match on a scheduler may see of a longer subject. Where that isn't
 /// enough, a dirty thread matches.
@@ -1390,6 +1399,8 @@ impl Match<'_> {
     fn rest(&self, o: &Options) -> usize {
         self.bytes.len().saturating_sub(o.offset)
     }
+    // The result is large, so it isn't moved from frame to frame.
+    #[inline(always)]
     fn exec(
         &self,
         form: &Arc<Code>,
@@ -1402,6 +1413,7 @@ impl Match<'_> {
         }
     }
     /// Matches on a scheduler. `None`: that would take long.
+    #[inline(always)]
     fn here(&self, o: &mut Options) -> Option<Result<Groups, c_int>> {
         let asked = o.match_limit;
         let steps = |all: usize, bytes: usize| {
@@ -1420,7 +1432,7 @@ impl Match<'_> {
         if rest > LONG {
             return self.in_window(o, o.offset + WINDOW, steps(WATCHED_STEPS, WINDOW).0);
         }
-        if rest <= UNWATCHED {
+        if rest <= UNWATCHED && !gc::stress_roll(2) {
             let (limit, cut) = steps(UNWATCHED_STEPS, rest);
             o.match_limit = Some(limit);
             match self.exec(self.code, o, Some(&mut Watch::new())) {

@@ -118,5 +118,5 @@ crate::bifs! {
     Guard "erlang":"is_tuple"/1 = is_tuple_1;
     Guard "erlang":"size"/1 = size_1;
     Guard "erlang":"byte_size"/1 = byte_size_1;
-    Guard "erlang":"bit_size"/1 = bit_size_1;
+    Guard "erlang":"bit_size"/1 = bit_size_1 [template(BitSize)];
 }

@@ -208,6 +208,16 @@ pub static FLAGS: &[FlagRow] = &[
         fn_set,
     )),
     main(
+        "Fbudget",
+        "WHO,LIMIT=N,...",
+        "Purlin: budget of app:NAME, or of what name:NAME starts; see docs/budgets.md (repeatable)",
+        |p, v| {
+            let budget = super::budget_flag::read(v).ok_or_else(|| format!("bad budget {v}"))?;
+            p.flags.purlin.budgets.push(budget);
+            Ok(())
+        },
+    ),
+    main(
         "Fregion",
         "WORDS",
         "Purlin: size of terms that are shared instead of copied when sent; 0: never",

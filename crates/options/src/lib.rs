@@ -14,6 +14,7 @@
 //! gets into [`EmulatorOptions`].
 
 pub mod alloc;
+mod budget_flag;
 pub mod cpus;
 pub mod erlexec;
 pub mod flags;
@@ -30,6 +31,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+pub use budget_flag::BudgetFlag;
 pub use cpus::CpuCounts;
 pub use erlexec::{Request, parse_erl};
 pub use otp::OtpInstall;
@@ -396,7 +398,7 @@ pub enum MetricsPlace {
 
 impl MetricsPlace {
     /// Returns the place for a value of `+Fmetrics`: `127.0.0.1:9568`, `[::1]:9568`, or an absolute
-    /// path. A port without an address is none, so that nobody serves other machines by mistake.
+    /// path. A port without an address is none, so that no node serves other machines by mistake.
     pub fn from_word(word: &str) -> Option<Self> {
         if word.starts_with('/') {
             return Some(Self::Unix(word.into()));
@@ -425,6 +427,8 @@ impl fmt::Display for MetricsPlace {
 /// Purlin's own settings (`+F…`); `None` means the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurlinFlags {
+    /// `+Fbudget`: budgets of applications and registered processes.
+    pub budgets: Vec<BudgetFlag>,
     /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
     pub region_words: Option<u64>,
     /// `+Fleave`: maximum number of words that a full sweep copies out of a region to release it; 0
@@ -478,6 +482,18 @@ words! {
         Hot = "hot",
         /// All, when they are loaded.
         Always = "always",
+    }
+}
+
+words! {
+    /// Effect of a message beyond the limit of a budget.
+    OverMessages {
+        /// The sender waits.
+        Wait = "wait",
+        /// The message is dropped.
+        Drop = "drop",
+        /// The receiver ends.
+        Exit = "exit",
     }
 }
 

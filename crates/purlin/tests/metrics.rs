@@ -26,7 +26,7 @@ const PROGRAM: &str = r#"
 
 struct Node {
     child: Child,
-    /// What it serves at, if the port was chosen by the system.
+    /// Where it serves, if the system has chosen the port.
     address: String,
     processes: f64,
     tables: f64,

@@ -105,6 +105,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "parts",
             "hash",
             "compare",
+            "prefix",
             "off_heap",
             "alloc",
             "print",
@@ -178,7 +179,16 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "options",
         &[
-            "values", "groups", "memory", "cpus", "topology", "alloc", "otp", "flags", "erlexec",
+            "values",
+            "groups",
+            "memory",
+            "cpus",
+            "topology",
+            "alloc",
+            "otp",
+            "budget_flag",
+            "flags",
+            "erlexec",
         ],
         0,
     ),
@@ -361,7 +371,15 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     ),
     (
         "diagnostics",
-        &["json", "explain", "observe", "crash_dump", "break_handler"],
+        &[
+            "http",
+            "json",
+            "explain",
+            "metrics",
+            "observe",
+            "crash_dump",
+            "break_handler",
+        ],
         0,
     ),
 ];

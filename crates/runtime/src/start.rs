@@ -126,18 +126,78 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
     crate::compiled::start(o);
     natives::install();
+    connect_crates();
+    set_environment(o, told_by);
+    prepare_memory();
+    told_by.prepare();
+    purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
+    purlin_term::region::init();
+    purlin_nif::fault::begin();
+    make_process_table(o);
+    defaults(o);
+    preload(o);
+    make_first_process(o);
+    make_system_processes();
+    timer::start();
+    if !purlin_kernel::os::exploring::on()
+        && let Err(e) = purlin_kernel::poll::start()
+    {
+        fatal(format_args!("cannot wait for descriptors: {e}"));
+    }
+    told_by.start(o);
+    crate::os_signals::init(o.flags.break_mode, || {
+        if let Some(d) = diagnostics::diagnostics() {
+            d.interrupted();
+        }
+    });
+    crate::port::orphans::start();
+    purlin_term::atom::set_limit(o.flags.tables.atoms);
+    natives::system::budget_natives::begin(&o.flags.purlin.budgets);
+    let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
+    crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
+    crate::port::forker::begin(Term::pid(0));
+    let s = &o.flags.schedulers;
+    purlin_native::bif::count_schedulers(s.total as usize);
+    if s.count_given {
+        threads::upkeep::count_chosen();
+    }
+    crate::sched::binding::start();
+    if let Some(s) = schedules {
+        crate::schedules::go(s);
+        threads::start::<Exploring>(1, 1, 1);
+    }
+    threads::start::<Interpreter>(
+        s.online as usize,
+        s.dirty_cpu_online as usize,
+        s.dirty_io as usize,
+    );
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Gives lower crates the functions of higher ones that they call.
+fn connect_crates() {
     purlin_kernel::outside::set_outside(&World);
     purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
     purlin_dist::input::set_options(natives::process::spawning::wanted_elsewhere);
     purlin_dist::distribution_natives::set_alive(natives::signals::monitors::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
+}
+
+/// Sets the clock, the encoding of file names, and the environment that the program sees.
+fn set_environment(o: &EmulatorOptions, told_by: &'static dyn Diagnostics) {
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     let environment = o.environment.iter();
     let environment =
         environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
     osenv::init(environment.cloned());
+}
+
+/// Prepares for the end of memory, for faults, and for reports of both.
+fn prepare_memory() {
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
     purlin_term::fence::init();
@@ -151,21 +211,22 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         let (module, function) = (name(p.module), name(p.function));
         Some(format!("{module}:{function}/{}{line}", p.arity))
     });
-    told_by.prepare();
-    purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
-    purlin_term::region::init();
-    purlin_nif::fault::begin();
-    // The table grows on demand; only an explicit setting limits it.
-    let asked = o.flags.tables.processes != options::default_processes(o.otp.release);
-    let told = o.flags.tables.process_limit() as usize;
-    let most = if asked {
-        told
+}
+
+/// Makes the table of processes. It grows on demand; only an explicit setting limits it.
+fn make_process_table(o: &EmulatorOptions) {
+    let is_set = o.flags.tables.processes != options::default_processes(o.otp.release);
+    let reported = o.flags.tables.process_limit() as usize;
+    let most = if is_set {
+        reported
     } else {
         process::table::MAX_PROCESSES
     };
-    process::init_table(most, told);
-    defaults(o);
-    preload(o);
+    process::init_table(most, reported);
+}
+
+/// Makes the process that boots the system.
+fn make_first_process(o: &EmulatorOptions) {
     let first = atom::intern("erl_init");
     if code::current(first).is_none() {
         fatal(format_args!(
@@ -191,6 +252,10 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     if made.is_err() {
         fatal(format_args!("cannot make the first process"));
     }
+}
+
+/// Makes the processes of the system, and counts them.
+fn make_system_processes() {
     system("erts_code_purger", Priority::High);
     if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
         code::literal_areas::set_collector(pid);
@@ -203,39 +268,4 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         process::table().live() as u32,
         std::sync::atomic::Ordering::Relaxed,
     );
-    timer::start();
-    if !purlin_kernel::os::exploring::on()
-        && let Err(e) = purlin_kernel::poll::start()
-    {
-        fatal(format_args!("cannot wait for descriptors: {e}"));
-    }
-    told_by.start(o);
-    crate::os_signals::init(o.flags.break_mode, || {
-        if let Some(d) = diagnostics::diagnostics() {
-            d.interrupted();
-        }
-    });
-    crate::port::orphans::start();
-    purlin_term::atom::set_limit(o.flags.tables.atoms);
-    let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
-    crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
-    crate::port::forker::begin(Term::pid(0));
-    let s = &o.flags.schedulers;
-    purlin_native::bif::count_schedulers(s.total as usize);
-    if s.count_given {
-        threads::upkeep::count_chosen();
-    }
-    crate::sched::binding::start();
-    if let Some(s) = schedules {
-        crate::schedules::go(s);
-        threads::start::<Exploring>(1, 1, 1);
-    }
-    threads::start::<Interpreter>(
-        s.online as usize,
-        s.dirty_cpu_online as usize,
-        s.dirty_io as usize,
-    );
-    loop {
-        std::thread::park();
-    }
 }

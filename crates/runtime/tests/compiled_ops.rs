@@ -25,7 +25,7 @@ use purlin_jit::machine::Processor;
 use purlin_jit::quick::{Function, compile};
 use purlin_jit::{Env, Stubs};
 use purlin_runtime::code;
-use purlin_runtime::compiled::native_with_template;
+use purlin_runtime::compiled::{native_with_template, own_pid};
 use purlin_runtime::cx::Cx;
 use purlin_runtime::process::Process;
 use purlin_runtime::signal::{Kind as SignalKind, Signal, receive};
@@ -169,6 +169,7 @@ impl World {
                 .id
                 .store(0, purlin_term::sync::Ordering::Relaxed);
             cx.proc = cell.as_mut_ptr();
+            cx.process().ext_mut().dict.put(am::OK, small(7));
             gc::collect(&mut cx.heap, 6000, &mut [], false);
             // A frame, and below it the frame of the caller, which catches exceptions.
             let exit = Term::from_raw(code::stubs().exit.as_ptr() as u64);
@@ -918,8 +919,12 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
                 _ => vec![export, native, arity],
             }
         }
+        Bif0 => {
+            let (_, native) = native("erlang", r.of(&["self", "self", "node"]), 0);
+            vec![native, register(r)]
+        }
         Bif1 => {
-            let name = r.of(&["abs", "not", "tuple_size", "bit_size"]);
+            let name = r.of(&["abs", "not", "tuple_size", "bit_size", "bit_size", "get"]);
             of(name, &[source(r)], register(r))
         }
         Bif2 => {
@@ -1345,6 +1350,7 @@ fn machine_code_does_what_steps_do() {
                 changes_code: &|_| false,
                 // SAFETY: the address of an export, which are never freed.
                 native: &|e| native_with_template(unsafe { &*(e as *const Export) }),
+                own_pid: own_pid(),
                 natives_traced: &raw const TRACED as u64,
                 stressed: false,
                 annotated: false,
@@ -1481,7 +1487,9 @@ fn turned_jumps_are_found() {
     for op in (0..VARIANTS as u16).filter_map(Op::of) {
         let row = op.row();
         let has_code = matches!(row.machine_code, MachineCode::template | MachineCode::fused);
-        if seen.contains(&op) || !has_code || NEVER.iter().any(|n| n.0 == op) {
+        // The code of `bif0` has no jump.
+        let jumps = has_code && op != Op::Bif0;
+        if seen.contains(&op) || !jumps || NEVER.iter().any(|n| n.0 == op) {
             continue;
         }
         seen.push(op);

@@ -393,12 +393,25 @@ struct ByWord {
     v: u64,
 }
 
+thread_local! {
+    /// The last divisor of [`ByWord::new`], shifted, and its `v`.
+    static LAST_DIVISOR: std::cell::Cell<(u64, u64)> = const { std::cell::Cell::new((0, 0)) };
+}
+
 impl ByWord {
     /// Prepares division by `d`, which is not zero.
     fn new(d: u64) -> ByWord {
         let shift = d.leading_zeros();
         let d = d << shift;
-        let v = (u128::MAX / d as u128 - (1 << 64)) as u64;
+        // The digits of a number are taken off by the same divisor again and again.
+        let v = LAST_DIVISOR.with(|last| match last.get() {
+            (e, v) if e == d => v,
+            _ => {
+                let v = (u128::MAX / d as u128 - (1 << 64)) as u64;
+                last.set((d, v));
+                v
+            }
+        });
         ByWord { d, shift, v }
     }
     /// Quotient and remainder of `high * 2^64 + low`, where `high < d`.

@@ -199,6 +199,11 @@ impl Table {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(AtomError::TableFull);
         }
+        // The runtime's own names, for which there is room in any case, are nobody's.
+        if most != CAPACITY && CHARGE.get().is_some_and(|charge| !charge()) {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(AtomError::TableFull);
+        }
         let kept = kept.unwrap_or_else(|| Box::leak(s.into()));
         let seg = self.segment(i);
         let at = i as usize & (SEG - 1);
@@ -292,6 +297,15 @@ pub fn intern(s: &str) -> Term {
     }
 }
 
+/// The function that says whether a program may make another atom.
+static CHARGE: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Has `charge` called before a program makes an atom; where it returns false, there is no room for
+/// it. Only the first call counts.
+pub fn charged_by(charge: fn() -> bool) {
+    let _ = CHARGE.set(charge);
+}
+
 static FULL: std::sync::OnceLock<fn(String) -> !> = std::sync::OnceLock::new();
 
 /// Sets how the runtime ends when there is no room for an atom of its own; the function gets a line
@@ -364,6 +378,12 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
             .then_with(|| x.name.as_bytes().cmp(y.name.as_bytes())),
         _ => a.raw().cmp(&b.raw()),
     }
+}
+
+/// The first four bytes of an atom's name, and zeros behind a shorter one. The order of two atoms
+/// is that of these numbers if they differ.
+pub(crate) fn first_bytes(a: Term) -> u32 {
+    table().entry(a.atom_index()).map_or(0, |e| e.ord)
 }
 
 /// Number of atoms that come before all others because Rust code names them, regardless of when the

@@ -9,18 +9,19 @@
 //! values of the keys in that order. Native records compare by module, name, whether they are
 //! exported, number of fields, field names, and then values, in the order of the declaration.
 //!
-//! Terms may be nested as deeply as memory allows, so nothing here recurses: pending comparisons
-//! are kept in a stack of frames.
+//! Terms may be nested as deeply as memory allows. [`equal`] and [`ordered`] recurse to a fixed
+//! depth, [`NESTED`], which is enough for nearly all terms. What lies deeper is left to
+//! [`equal_any`] and [`order_any`], which keep pending comparisons in a stack of frames.
 
 use crate::atom;
 use crate::hash;
-use crate::layout::{self, Bits, MAP_FLAT};
+use crate::layout::{self, BIN_SIZE, Bits, FLATMAP_HEAD_WORDS, FLATMAP_KEYS, MAP_FLAT, MAP_SIZE};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::prefetch::prefetch;
 use crate::record::Definition;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
 use crate::short_bytes::same_bytes;
-use crate::word::{Subtag, Term, header_subtag};
+use crate::word::{Subtag, Term, header_arity, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -30,10 +31,10 @@ pub fn eq_exact(a: Term, b: Term) -> bool {
     if a == b {
         return true;
     }
-    if a.is_immed() || b.is_immed() {
+    if differ::<true>(a, b) {
         return false;
     }
-    equal(a, b, true)
+    equal::<true>(a, b, NESTED)
 }
 
 /// `a == b`: an integer equals a float of the same value, except in keys of maps.
@@ -42,10 +43,10 @@ pub fn eq(a: Term, b: Term) -> bool {
     if a == b {
         return true;
     }
-    if a.is_immed() && b.is_immed() {
+    if differ::<false>(a, b) {
         return false;
     }
-    equal(a, b, false)
+    equal::<false>(a, b, NESTED)
 }
 
 /// The order of `<` and `==`.
@@ -60,7 +61,7 @@ pub fn cmp(a: Term, b: Term) -> Ordering {
     if let Some((x, y)) = floats(a, b) {
         return x.partial_cmp(&y).unwrap_or(Ordering::Equal);
     }
-    order(a, b, false)
+    ordered::<false>(a, b, NESTED)
 }
 
 /// The order of map keys: [`cmp`] but with all integers below all floats. `Equal` is `=:=`.
@@ -75,7 +76,7 @@ pub fn cmp_exact(a: Term, b: Term) -> Ordering {
     if let Some((x, y)) = floats(a, b) {
         return cmp_floats(x, y, true);
     }
-    order(a, b, true)
+    ordered::<true>(a, b, NESTED)
 }
 
 /// Both as floats, if they are floats.
@@ -223,7 +224,7 @@ fn cmp_numbers(a: Term, b: Term, exact: bool) -> Ordering {
 }
 
 /// Place of a term's type in the order of types.
-fn rank(t: Term) -> u8 {
+pub(crate) fn rank(t: Term) -> u8 {
     if t.is_list_ptr() {
         return 10;
     }
@@ -248,12 +249,27 @@ fn rank(t: Term) -> u8 {
         Some(Subtag::Fun) => 3,
         Some(Subtag::ExtPort) => 4,
         Some(Subtag::ExtPid) => 5,
-        Some(Subtag::Tuple) => 6,
+        Some(Subtag::Tuple) => TUPLE,
         Some(Subtag::Record) => 7,
         Some(Subtag::Map) => 8,
         _ => 11,
     }
 }
+
+/// The order of a term and the tuples of `arity` elements of which the first is `first`. `Equal` if
+/// it is one of them.
+pub fn cmp_with_tuples(t: Term, arity: usize, first: Term) -> Ordering {
+    match t.as_tuple() {
+        Some(elements) => elements.len().cmp(&arity).then_with(|| {
+            let own = elements.first();
+            own.map_or(Ordering::Equal, |&e| cmp(e, first))
+        }),
+        None => rank(t).cmp(&TUPLE),
+    }
+}
+
+/// The rank of tuples.
+const TUPLE: u8 = 6;
 
 fn cmp_node(a: (Term, u32), b: (Term, u32)) -> Ordering {
     atom::cmp(a.0, b.0).then_with(|| a.1.cmp(&b.1))
@@ -330,7 +346,7 @@ fn cmp_fun_heads(a: Term, b: Term) -> Ordering {
 
 /// Byte `i` of a bitstring, shifted into place; bits beyond the end are 0.
 #[inline]
-fn byte_at(b: &Bits, i: usize) -> u8 {
+pub(crate) fn byte_at(b: &Bits, i: usize) -> u8 {
     let s = b.bit_offset;
     let last = (s as usize + b.bit_len).div_ceil(8);
     // SAFETY: bytes below `last` hold bits of the string.
@@ -354,6 +370,13 @@ fn byte_at(b: &Bits, i: usize) -> u8 {
 /// Compares two bitstrings: by their common bits, then the shorter is less.
 pub(crate) fn cmp_bits(a: &Bits, b: &Bits) -> Ordering {
     if let (Some(x), Some(y)) = (a.as_bytes(), b.as_bytes()) {
+        // Most differ in their first eight bytes, which need no call.
+        if let (Some(p), Some(q)) = (x.first_chunk(), y.first_chunk()) {
+            let (p, q) = (u64::from_be_bytes(*p), u64::from_be_bytes(*q));
+            if p != q {
+                return p.cmp(&q);
+            }
+        }
         return x.cmp(y);
     }
     let common = a.bit_len.min(b.bit_len);
@@ -394,6 +417,15 @@ fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
     }
 }
 
+/// Whether two bitstrings are equal.
+#[inline(never)]
+fn equal_bits(a: Term, b: Term) -> bool {
+    match (a.as_bits(), b.as_bits()) {
+        (Some(x), Some(y)) => same_bits(&x, &y),
+        _ => false,
+    }
+}
+
 #[inline]
 fn same_bits(a: &Bits, b: &Bits) -> bool {
     if a.bit_len != b.bit_len {
@@ -426,60 +458,140 @@ fn cmp_definitions(a: Definition, b: Definition) -> Ordering {
         })
 }
 
-/// Equality of terms that are not the same word. Tuples and lists need no stack as long as only one
-/// pair of their elements has to be compared further; most terms that differ do so in an immediate
-/// element.
-#[inline(never)]
-fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
+/// Depth to which comparisons use the native stack.
+const NESTED: u32 = 16;
+
+/// Whether two words that are not the same are those of different terms, whatever they point to. In
+/// arithmetic order, an integer may equal a float.
+#[inline(always)]
+fn differ<const EXACT: bool>(a: Term, b: Term) -> bool {
+    match EXACT {
+        true => a.is_immed() || b.is_immed(),
+        false => a.is_immed() && b.is_immed(),
+    }
+}
+
+/// Whether two words are those of equal terms; recurses `depth` levels.
+#[inline(always)]
+fn same<const EXACT: bool>(a: Term, b: Term, depth: u32) -> bool {
+    if a == b {
+        return true;
+    }
+    if differ::<EXACT>(a, b) {
+        return false;
+    }
+    match depth.checked_sub(1) {
+        Some(d) => equal::<EXACT>(a, b, d),
+        None => equal_any(a, b, EXACT),
+    }
+}
+
+/// Equality of terms that are not the same word and do not [`differ`]; recurses `depth` levels.
+/// Tails of lists and last elements need no recursion.
+fn equal<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> bool {
     loop {
-        // In arithmetic order, an integer may equal a float.
-        if a.is_immed() && (exact || b.is_immed()) || exact && b.is_immed() {
-            return false;
-        }
-        if a.is_list_ptr() && b.is_list_ptr() {
-            // SAFETY: cons cells are two words.
-            let ((x, y), (xs, ys)) = unsafe {
-                let (p, q) = (a.ptr(), b.ptr());
-                ((*p, *q), (*p.add(1), *q.add(1)))
-            };
-            if x == y {
-                // SAFETY: both are cons cells.
-                (a, b) = unsafe { skip_same_heads(a, b) };
-            } else if xs == ys {
-                (a, b) = (x, y);
-            } else {
-                return equal_any(a, b, exact);
-            }
-        } else if let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
-            if x.len() != y.len() {
+        if a.is_list_ptr() {
+            if !b.is_list_ptr() {
                 return false;
             }
-            let mut pairs = x.iter().zip(y).filter(|(x, y)| x != y);
-            // Everything else is equal.
-            let Some((&x, &y)) = pairs.next() else {
-                return true;
-            };
-            let mut more = false;
-            for (x, y) in pairs {
-                if exact && (x.is_immed() || y.is_immed()) {
+            // SAFETY: both are cons cells, of two words.
+            unsafe {
+                let (p, q) = (a.ptr(), b.ptr());
+                if *p == *q {
+                    (a, b) = skip_same_heads(a, b);
+                } else if same::<EXACT>(*p, *q, depth) {
+                    (a, b) = (*p.add(1), *q.add(1));
+                } else {
                     return false;
                 }
-                more = true;
             }
-            if more {
-                return equal_any(a, b, exact);
-            }
-            (a, b) = (x, y);
-        } else if let (Some(x), Some(y)) = (a.as_bits(), b.as_bits()) {
-            return same_bits(&x, &y);
-        } else if let Some(same) = same_local_refs(a, b) {
-            return same;
         } else {
-            return equal_any(a, b, exact);
+            let (Some(h), Some(g)) = (a.boxed_header(), b.boxed_header()) else {
+                return !EXACT
+                    && a.is_number()
+                    && b.is_number()
+                    && cmp_numbers(a, b, false).is_eq();
+            };
+            let tuple = header_subtag(h) as u8 == Subtag::Tuple as u8;
+            if !tuple {
+                return equal_boxed::<EXACT>(a, b, (h, g), depth);
+            }
+            if h != g {
+                return false;
+            }
+            let (p, q, n) = (a.ptr(), b.ptr(), header_arity(h));
+            // SAFETY: both are tuples of `n` elements, behind their headers.
+            unsafe {
+                for i in 1..n {
+                    if !same::<EXACT>(*p.add(i), *q.add(i), depth) {
+                        return false;
+                    }
+                }
+                if n == 0 {
+                    return true;
+                }
+                (a, b) = (*p.add(n), *q.add(n));
+            }
         }
         if a == b {
             return true;
         }
+        if differ::<EXACT>(a, b) {
+            return false;
+        }
+    }
+}
+
+/// As [`equal`], for boxed terms with these headers; the first is no tuple.
+#[inline(always)]
+fn equal_boxed<const EXACT: bool>(a: Term, b: Term, (h, g): (u64, u64), depth: u32) -> bool {
+    match header_subtag(h) {
+        Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin => {
+            let other = header_subtag(g);
+            if !matches!(other, Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin) {
+                return false;
+            }
+            // Most that differ do so in their length.
+            // SAFETY: all of these have the number of their whole bytes in the same word.
+            let sizes = unsafe {
+                (
+                    (*a.ptr().add(BIN_SIZE)).raw(),
+                    (*b.ptr().add(BIN_SIZE)).raw(),
+                )
+            };
+            sizes.0 == sizes.1 && equal_bits(a, b)
+        }
+        Subtag::Map if h == layout::FLATMAP_HEADER => {
+            if h != g {
+                return false;
+            }
+            // SAFETY: both are flat maps: their number of keys, the tuple of keys, and the values.
+            unsafe {
+                let (p, q) = (a.ptr(), b.ptr());
+                let n = (*p.add(MAP_SIZE)).raw();
+                if n != (*q.add(MAP_SIZE)).raw() {
+                    return false;
+                }
+                if n == 0 {
+                    return true;
+                }
+                if !same::<true>(*p.add(FLATMAP_KEYS), *q.add(FLATMAP_KEYS), depth) {
+                    return false;
+                }
+                let (p, q) = (p.add(FLATMAP_HEAD_WORDS), q.add(FLATMAP_HEAD_WORDS));
+                (0..n as usize).all(|i| same::<EXACT>(*p.add(i), *q.add(i), depth))
+            }
+        }
+        // In exact order, floats equal floats, and large integers those of their size.
+        Subtag::Float | Subtag::PosBig | Subtag::NegBig => {
+            let alike = if EXACT { h == g } else { b.is_number() };
+            alike && cmp_numbers(a, b, EXACT).is_eq()
+        }
+        Subtag::Ref => match same_local_refs(a, b) {
+            Some(same) => same,
+            None => equal_any(a, b, EXACT),
+        },
+        _ => equal_any(a, b, EXACT),
     }
 }
 
@@ -735,66 +847,146 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     }))
 }
 
-/// The order of two terms that are not the same word. Tuples need no stack as long as only their
-/// last elements have terms inside, as in most keys of tables.
-#[inline(never)]
-fn order(mut a: Term, mut b: Term, exact: bool) -> Ordering {
-    // A guard such as `C >= 0, C =< 255` compares terms of all types.
-    if a.is_small() != b.is_small() {
-        let (ra, rb) = (rank(a), rank(b));
-        if ra != rb {
-            return ra.cmp(&rb);
-        }
+/// The order of two words; recurses `depth` levels.
+#[inline(always)]
+fn order_within<const EXACT: bool>(a: Term, b: Term, depth: u32) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
     }
-    while let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
-        if x.len() != y.len() {
-            return x.len().cmp(&y.len());
-        }
-        let mut nested = None;
-        for (i, (&p, &q)) in x.iter().zip(y).enumerate() {
-            if p == q {
-                continue;
-            }
-            match order_shallow(p, q, exact) {
-                Some(Ordering::Equal) => {}
-                Some(o) => return o,
-                None if i + 1 == x.len() => nested = Some((p, q)),
-                None => return order_any(a, b, exact),
-            }
-        }
-        let Some((p, q)) = nested else {
-            return Ordering::Equal;
-        };
-        (a, b) = (p, q);
+    if a.is_small() && b.is_small() {
+        return a.small_value().cmp(&b.small_value());
     }
-    order_shallow(a, b, exact).unwrap_or_else(|| order_any(a, b, exact))
+    match depth.checked_sub(1) {
+        Some(d) => ordered::<EXACT>(a, b, d),
+        None => order_any(a, b, EXACT),
+    }
 }
 
-/// The order of two terms that need no frame: leaves, or flat maps of leaves with the same
-/// immediates as keys.
-#[inline]
-fn order_shallow(a: Term, b: Term, exact: bool) -> Option<Ordering> {
-    if let Some(o) = order_leaves(a, b, exact) {
-        return Some(o);
+/// The order of two terms that are not the same word, nor small integers both; recurses `depth`
+/// levels. Tails of lists and last elements need no recursion.
+fn ordered<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> Ordering {
+    loop {
+        if a.is_list_ptr() && b.is_list_ptr() {
+            // SAFETY: both are cons cells, of two words.
+            unsafe {
+                let (p, q) = (a.ptr(), b.ptr());
+                if *p == *q {
+                    (a, b) = skip_same_heads(a, b);
+                } else {
+                    let o = order_within::<EXACT>(*p, *q, depth);
+                    if o.is_ne() {
+                        return o;
+                    }
+                    (a, b) = (*p.add(1), *q.add(1));
+                }
+            }
+        } else {
+            let (Some(h), Some(g)) = (a.boxed_header(), b.boxed_header()) else {
+                // A guard such as `C >= 0, C =< 255` compares terms of all types.
+                return match order_leaves(a, b, EXACT) {
+                    Some(o) => o,
+                    None => order_any(a, b, EXACT),
+                };
+            };
+            let kinds = (header_subtag(h), header_subtag(g));
+            if !matches!(kinds, (Subtag::Tuple, Subtag::Tuple)) {
+                return order_boxed::<EXACT>(a, b, kinds, depth);
+            }
+            let n = header_arity(h);
+            if h != g {
+                return n.cmp(&header_arity(g));
+            }
+            let (p, q) = (a.ptr(), b.ptr());
+            // SAFETY: both are tuples of `n` elements, behind their headers.
+            unsafe {
+                for i in 1..n {
+                    let o = order_within::<EXACT>(*p.add(i), *q.add(i), depth);
+                    if o.is_ne() {
+                        return o;
+                    }
+                }
+                if n == 0 {
+                    return Ordering::Equal;
+                }
+                (a, b) = (*p.add(n), *q.add(n));
+            }
+        }
+        if a == b {
+            return Ordering::Equal;
+        }
+        if a.is_small() && b.is_small() {
+            return a.small_value().cmp(&b.small_value());
+        }
     }
-    let (keys, x) = a.as_flatmap()?;
-    let (others, y) = b.as_flatmap()?;
+}
+
+/// As [`ordered`], for boxed terms of these kinds, which are not both tuples.
+#[inline(always)]
+fn order_boxed<const EXACT: bool>(
+    a: Term,
+    b: Term,
+    kinds: (Subtag, Subtag),
+    depth: u32,
+) -> Ordering {
+    use Subtag::{Float, HeapBin, Map, RefcBin, SubBin};
+    match kinds {
+        (HeapBin | RefcBin | SubBin, HeapBin | RefcBin | SubBin) => {
+            if let (Some(x), Some(y)) = (a.as_bits(), b.as_bits()) {
+                return cmp_bits(&x, &y);
+            }
+        }
+        (Float, Float) => {
+            if let (Some(x), Some(y)) = (a.as_float(), b.as_float()) {
+                return cmp_floats(x, y, EXACT);
+            }
+        }
+        (Map, Map) => {
+            if let Some(o) = order_flat_maps::<EXACT>(a, b, depth) {
+                return o;
+            }
+        }
+        _ => {}
+    }
+    match order_leaves(a, b, EXACT) {
+        Some(o) => o,
+        None => order_any(a, b, EXACT),
+    }
+}
+
+/// The order of two maps, if both are flat and have the same immediates as keys. The least key
+/// whose values differ decides.
+fn order_flat_maps<const EXACT: bool>(a: Term, b: Term, depth: u32) -> Option<Ordering> {
+    let ((keys, x), (others, y)) = (a.as_flatmap()?, b.as_flatmap()?);
     if keys.len() != others.len() {
         return Some(keys.len().cmp(&others.len()));
     }
-    let same = keys.iter().zip(others).all(|(k, l)| k == l && k.is_immed());
-    if !same || release::has(MAP_KEYS_BY_NUMBER) && !in_order(keys) {
+    if keys
+        .iter()
+        .zip(others)
+        .any(|(k, l)| k != l || !k.is_immed())
+    {
         return None;
     }
-    for (&p, &q) in x.iter().zip(y) {
-        if p != q {
-            match order_leaves(p, q, exact)? {
-                Ordering::Equal => {}
-                o => return Some(o),
-            }
+    let numbered = release::has(MAP_KEYS_BY_NUMBER);
+    let mut least: Option<(Term, Ordering)> = None;
+    for (&key, (&p, &q)) in keys.iter().zip(x.iter().zip(y)) {
+        if p == q {
+            continue;
+        }
+        // Atoms may be in another order among the keys; all other keys are in order.
+        let before = |best: Term| {
+            numbered && key.is_atom() && best.is_atom() && atom::cmp(key, best).is_lt()
+        };
+        if least.is_some_and(|(best, _)| !before(best)) {
+            continue;
+        }
+        match order_within::<EXACT>(p, q, depth) {
+            Ordering::Equal => {}
+            o if numbered => least = Some((key, o)),
+            o => return Some(o),
         }
     }
-    Some(Ordering::Equal)
+    Some(least.map_or(Ordering::Equal, |(_, o)| o))
 }
 
 /// The order of two terms, unless both are of a type that has terms inside.
@@ -1063,6 +1255,21 @@ fn resume(
 /// Both are cons cells.
 #[inline]
 unsafe fn skip_same_heads(mut a: Term, mut b: Term) -> (Term, Term) {
+    // Few lists are longer than this.
+    const SHORT: usize = 48;
+    for _ in 0..SHORT {
+        // SAFETY: cons cells are two words.
+        unsafe {
+            let (p, q) = (a.ptr(), b.ptr());
+            if *p != *q {
+                return (a, b);
+            }
+            (a, b) = (*p.add(1), *q.add(1));
+        }
+        if a == b || !a.is_list_ptr() || !b.is_list_ptr() {
+            return (a, b);
+        }
+    }
     // The cells of a list mostly lie side by side, in either direction: those `AHEAD` cells ahead
     // are prefetched.
     const AHEAD: isize = 32;

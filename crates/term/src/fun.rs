@@ -195,6 +195,8 @@ pub struct Export {
     target: Target,
     pub module: Term,
     pub function: Term,
+    /// Over 255 only if a forged external term named it. A call has as many arguments as the low
+    /// byte says.
     pub arity: u32,
     /// Row in the table of natives plus one; 0 if it is no native.
     pub bif: AtomicU32,
@@ -280,5 +282,5 @@ pub const LEAD_CODE: i32 = -4;
 /// [`LEAD_FLAGS`], [`LEAD_ARITY`] and [`LEAD_CODE`] are their offsets.
 #[inline]
 pub fn lead_word(arity: u32) -> u64 {
-    u64::from(arity & 0xFFFF) << 16 | u64::from(uncompiled()) << 32
+    u64::from(arity & 0xFF) << 16 | u64::from(uncompiled()) << 32
 }

@@ -185,9 +185,13 @@ pub fn phash2(t: Term) -> u32 {
     if t.is_atom() {
         return atom::name_hash(t);
     }
+    phash2_from(t, 0)
+}
+
+/// Mixes `t` into `hash` as [`phash2`] does, which begins with 0.
+fn phash2_from(t: Term, mut hash: u32) -> u32 {
     let mut todo: SmallVec<[Todo; 16]> = SmallVec::new();
     let mut pairs = 0u32;
-    let mut hash = 0u32;
     let mut next = Some(t);
     loop {
         if let Some(t) = next.take() {
@@ -276,6 +280,93 @@ pub fn phash2(t: Term) -> u32 {
             }
             Some(Todo::Tail) => {}
         }
+    }
+}
+
+/// Depth to which [`phash2_of_few`] recurses.
+const NESTED: u32 = 16;
+
+/// [`phash2`] of a term that has at most `most` parts (cells, elements, cache lines of bytes) and
+/// is not deeply nested, and the number of its parts. `None`: it has more, or is nested deeper.
+pub fn phash2_of_few(t: Term, most: usize) -> Option<(u32, usize)> {
+    let mut left = most;
+    let hash = of_few(t, 0, NESTED, &mut left)?;
+    Some((hash, most - left))
+}
+
+/// Mixes `t` into `hash` as [`phash2`] does. Takes its parts off `left`; recurses `depth` levels.
+fn of_few(mut t: Term, mut hash: u32, depth: u32, left: &mut usize) -> Option<u32> {
+    loop {
+        if t.is_small() {
+            return Some(small(t.small_value(), hash));
+        }
+        if t.is_atom() {
+            let name = atom::name_hash(t);
+            return Some(if hash == 0 {
+                name
+            } else {
+                mix1(hash, name, k(3))
+            });
+        }
+        if t.is_list_ptr() {
+            let (mut n, mut packed) = (0, 0u32);
+            while let Some((h, tail)) = t.as_cons() {
+                let Some(byte) = h.as_small().filter(|v| (0..256).contains(v)) else {
+                    break;
+                };
+                *left = left.checked_sub(1)?;
+                packed = packed << 8 | byte as u32;
+                n += 1;
+                if n == 4 {
+                    hash = mix1(hash, packed, k(4));
+                    (n, packed) = (0, 0);
+                }
+                t = tail;
+            }
+            if n > 0 {
+                hash = mix1(hash, packed, k(4));
+            }
+            if let Some((x, tail)) = t.as_cons() {
+                *left = left.checked_sub(1)?;
+                hash = of_few(x, hash, depth.checked_sub(1)?, left)?;
+                t = tail;
+            }
+            continue;
+        }
+        if let Some(e) = t.as_tuple() {
+            *left = left.checked_sub(e.len() + 1)?;
+            hash = mix1(hash, e.len() as u32, k(9));
+            let Some((&last, others)) = e.split_last() else {
+                return Some(hash);
+            };
+            let depth = depth.checked_sub(1)?;
+            for &x in others {
+                hash = of_few(x, hash, depth, left)?;
+            }
+            t = last;
+            continue;
+        }
+        if let Some(b) = t.as_bits() {
+            *left = left.checked_sub(1 + b.bit_len / 512)?;
+            return Some(bits(&b, hash));
+        }
+        if let Some((keys, values)) = t.as_flatmap() {
+            *left = left.checked_sub(2 * keys.len() + 1)?;
+            let depth = depth.checked_sub(1)?;
+            hash = mix1(hash, keys.len() as u32, k(16));
+            if keys.is_empty() {
+                return Some(hash);
+            }
+            let mut pairs = 0;
+            for (&key, &value) in keys.iter().zip(values) {
+                let h = of_few(key, 0, depth, left)?;
+                pairs ^= of_few(value, h, depth, left)?;
+            }
+            return Some(mix1(hash, pairs, k(19)));
+        }
+        // Terms of the other kinds that have no terms inside.
+        let leaf = t.is_nil() || t.is_number() || t.is_pid() || t.is_ref();
+        return leaf.then(|| phash2_from(t, hash));
     }
 }
 

@@ -349,7 +349,7 @@ impl Alloc for Heap {
     }
     #[inline]
     fn off_heap_grew(&mut self) {
-        if self.off_heap.bytes > self.vheap_bytes || crate::pressure::is_over() {
+        if self.off_heap.bytes > self.vheap_bytes || crate::pressure::is_pressing() {
             self.gc_wanted = true;
         }
     }

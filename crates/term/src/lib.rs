@@ -39,6 +39,7 @@ pub mod packed;
 pub mod parts;
 pub mod plants;
 pub mod prefetch;
+pub mod prefix;
 pub mod pressure;
 pub mod preview;
 pub mod print;

@@ -96,6 +96,7 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
     let Some(bytes) = whole_bytes(key) else {
         return match key.as_tuple() {
             Some(elements) => keys.iter().position(|&k| is_tuple_of(k, key, elements)),
+            None if key.is_list_ptr() => keys.iter().position(|&k| is_list(k, key)),
             None => keys.iter().position(|&k| eq_exact(k, key)),
         };
     };
@@ -106,6 +107,21 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
         },
         None => false,
     })
+}
+
+/// Whether `k` equals the list `key`. Most lists that are keys have immediate elements.
+#[inline]
+fn is_list(mut k: Term, mut key: Term) -> bool {
+    while k != key {
+        let (Some((a, s)), Some((b, t))) = (k.as_cons(), key.as_cons()) else {
+            return eq_exact(k, key);
+        };
+        if a != b && !eq_exact(a, b) {
+            return false;
+        }
+        (k, key) = (s, t);
+    }
+    true
 }
 
 /// Whether `k` equals the tuple `key`, which has these elements. Most differing keys of a map
@@ -1239,9 +1255,9 @@ fn merge_parts<A: Alloc + ?Sized>(
 /// shares that map or its keys. None if the result is not flat.
 fn merge_flat<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Option<Term> {
     let ((kx, vx), (ky, vy)) = (x.as_flatmap()?, y.as_flatmap()?);
-    let mut keys: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
-    let mut values: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
-    let (mut i, mut j) = (0, 0);
+    let mut keys = [NIL; FLATMAP_LIMIT];
+    let mut values = [NIL; FLATMAP_LIMIT];
+    let (mut i, mut j, mut n) = (0, 0, 0);
     let mut more = false;
     while i < kx.len() || j < ky.len() {
         let order = match (kx.get(i), ky.get(j)) {
@@ -1250,29 +1266,29 @@ fn merge_flat<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Option<Term> {
             (Some(_), None) => Ordering::Less,
             _ => Ordering::Greater,
         };
-        if keys.len() == FLATMAP_LIMIT {
+        if n == FLATMAP_LIMIT {
             return None;
         }
         if order == Ordering::Less {
             more = true;
-            keys.push(kx[i]);
-            values.push(vx[i]);
+            (keys[n], values[n]) = (kx[i], vx[i]);
         } else {
-            keys.push(ky[j]);
-            values.push(vy[j]);
+            (keys[n], values[n]) = (ky[j], vy[j]);
         }
+        n += 1;
         i += usize::from(order != Ordering::Greater);
         j += usize::from(order != Ordering::Less);
     }
     if !more {
         return Some(y);
     }
-    if keys[..] == *kx {
+    let (keys, values) = (&keys[..n], &values[..n]);
+    if keys == kx {
         // SAFETY: word 2 of a flat map is its tuple of keys.
         let of_x = unsafe { *x.ptr().add(2) };
-        return Some(a.flatmap_with_keys(of_x, &values));
+        return Some(a.flatmap_with_keys(of_x, values));
     }
-    Some(a.flatmap(&keys, &values))
+    Some(a.flatmap(keys, values))
 }
 
 /// Iterator over the pairs of a map in its own order: sorted keys in a flat map, hash order in a

@@ -18,6 +18,8 @@ const CROWDED: u8 = 1;
 const SHORT: u8 = 1 << 1;
 /// The limit of memory is reached.
 const OVER: u8 = 1 << 2;
+/// Some processes have an allowance.
+const ALLOWED: u8 = 1 << 3;
 
 fn set(bit: u8, on: bool) {
     match on {
@@ -57,6 +59,35 @@ pub fn is_over() -> bool {
     any(OVER)
 }
 
+thread_local! {
+    /// Bytes of large blocks that the process which this thread runs may make before it is weighed;
+    /// [`NO_LIMIT`] if it has no limit of its own.
+    static ALLOWANCE: Cell<isize> = const { Cell::new(NO_LIMIT) };
+}
+
+/// Says that processes may have allowances from now on.
+pub fn begin_allowances() {
+    set(ALLOWED, true);
+}
+/// Sets the allowance of the process that this thread runs.
+pub fn set_allowance(bytes: isize) {
+    ALLOWANCE.set(bytes);
+}
+/// Whether a block of `bytes` is more than the process that this thread runs may make.
+#[inline]
+pub fn refuses(bytes: usize) -> bool {
+    any(ALLOWED) && {
+        let left = ALLOWANCE.get();
+        left != NO_LIMIT && isize::try_from(bytes).is_ok_and(|b| b > left.max(0))
+    }
+}
+/// Whether a process that makes something must collect soon: the limit of memory is reached, or its
+/// allowance is used up.
+#[inline]
+pub(crate) fn is_pressing() -> bool {
+    any(OVER | ALLOWED) && (is_over() || ALLOWANCE.get() < 0)
+}
+
 /// Bytes left up to the limit; [`NO_LIMIT`] if there is none.
 static LEFT: AtomicIsize = AtomicIsize::new(NO_LIMIT);
 pub const NO_LIMIT: isize = isize::MAX;
@@ -78,6 +109,9 @@ pub(crate) fn note_allocation(bytes: usize) {
     if LEFT.load(Ordering::Relaxed) != NO_LIMIT {
         note_below_limit(bytes);
     }
+    if any(ALLOWED) {
+        use_allowance(bytes);
+    }
 }
 
 #[cold]
@@ -91,6 +125,16 @@ fn note_below_limit(bytes: usize) {
         && let Some(measure) = MEASURE.get()
     {
         measure();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn use_allowance(bytes: usize) {
+    let left = ALLOWANCE.get();
+    if left != NO_LIMIT {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
+        ALLOWANCE.set(left.saturating_sub(bytes));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Refused memory: it ends the emulator, except where the code says that it takes the refusal for an
-//! answer.
+//! Refused memory: it ends the emulator, except where the code says that it takes the refusal for
+//! an answer.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ pub(crate) fn refused(bytes: usize) {
     let mut rest = &mut line[..];
     let _ = writeln!(rest, "purlin: cannot allocate {bytes} bytes of memory");
     let n = 80 - rest.len();
-    // SAFETY: the buffer has `n` bytes, and nobody sees this process's memory afterwards.
+    // SAFETY: the buffer has `n` bytes, and no code runs afterwards.
     unsafe {
         libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), n);
         libc::_exit(1)

@@ -7,12 +7,12 @@
 //! apart. Here a block belongs to a size class. It lies in a *span*, 64 KiB of blocks of one class,
 //! whose beginning has the [`Span`].
 //!
-//! * Threads with a share ([`counts::take_share`]) keep free blocks of each class in a list of their
+//! * Threads with a share ([`counts::take_share`]) keep free blocks of each class in lists of their
 //!   own. They take and give back blocks of a class in batches, under the class's lock. Other
 //!   threads take and give them one by one.
 //! * A span without used blocks goes to the [`Pool`], from which any class may take it. Its memory
-//!   goes back to the system if the pool holds more than [`KEPT_BYTES`], or if it was not needed for
-//!   a round of upkeep ([`release_unused`]).
+//!   goes back to the system if the pool holds more than [`KEPT_BYTES`], or if it was not needed
+//!   for a round of upkeep ([`release_unused`]).
 //! * Spans lie in one area of reserved addresses. So the address of a block tells where it came
 //!   from. If the area is used up, or cannot be reserved, small blocks come from the C library too.
 //! * Pages that were never used take no memory: a span is divided from its beginning as blocks are
@@ -97,7 +97,7 @@ fn class_of(bytes: usize) -> usize {
 pub fn block_bytes(bytes: usize) -> usize {
     match bytes {
         0 => 0,
-        ..=LARGEST => SIZES[class_of(bytes)] as usize,
+        1..=LARGEST => SIZES[class_of(bytes)] as usize,
         _ => (bytes + 8).next_multiple_of(16),
     }
 }
@@ -176,7 +176,7 @@ impl Spans {
     /// # Safety
     /// The lists are those of `class`, whose lock is held.
     unsafe fn take(&mut self, class: usize) -> Option<NonNull<Free>> {
-        // SAFETY: by the contract nobody else uses the spans of this class. A listed span has a
+        // SAFETY: by the contract no other thread uses the spans of the class. A listed span has a
         // block that was given back, or room for one that was not divided off.
         unsafe {
             if self.listed.is_null() {
@@ -218,7 +218,7 @@ impl Spans {
     /// Gives a block back. Returns its span if it goes to the pool.
     ///
     /// # Safety
-    /// As for [`Spans::take`]; the block was taken from there, and nobody uses it.
+    /// As for [`Spans::take`]; the block was taken from there, and is unused.
     unsafe fn give(&mut self, p: *mut Free) -> Option<*mut Span> {
         let s = span_of(p.cast());
         // SAFETY: by the contract, it is a span of this class, and the block is free.
@@ -278,9 +278,9 @@ impl Spans {
 /// block is handed out.
 ///
 /// # Orderings
-/// `BYTES` is stored with `Release` after `BASE`, and loaded with `Acquire` before it: whoever sees
-/// a size sees where the area begins. Whoever has a block of a span sees both, since the block
-/// reached it from a thread that had.
+/// `BYTES` is stored with `Release` after `BASE`, and loaded with `Acquire` before it: a thread
+/// that sees a size sees where the area begins. A thread that has a block of a span sees both,
+/// since the block reached it from a thread that had.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -598,7 +598,7 @@ unsafe fn empty(list: &List, class: usize, count: usize) {
     }
 }
 
-/// Gives back the memory of spans that nobody has needed since the last call. Returns whether some
+/// Gives back the memory of spans that were not needed since the last call. Returns whether some
 /// still have memory.
 pub fn release_unused() -> bool {
     let (least, some) = {
@@ -709,10 +709,10 @@ fn counted(p: *mut u8, bytes: usize) -> *mut u8 {
 // Never inlined: from another crate, thread-local data is reached by a call.
 //
 // SAFETY: a block goes back to where it came from, which its address tells. Blocks of a class have
-// at least the bytes of each layout of the class, and its alignment: the head of a span is a multiple
-// of 64, the sizes of classes are multiples of 16, and the size of the class is a multiple of 32 or
-// 64 if that of the layout is. Large blocks are those of the system allocator, which keeps
-// the contract. Nothing here unwinds.
+// at least the bytes of each layout of the class, and its alignment: the head of a span has a
+// multiple of 64 bytes, the sizes of classes are multiples of 16, and the size of the class is a
+// multiple of 32 or 64 if that of the layout is. Large blocks are those of the system allocator,
+// which keeps the contract. Nothing here unwinds.
 unsafe impl GlobalAlloc for Counted {
     #[inline(never)]
     unsafe fn alloc(&self, l: Layout) -> *mut u8 {

@@ -9,6 +9,7 @@
 //! * The memory and time for an answer are bounded by constants here and in `survey.rs`, whatever
 //!   runs.
 
+mod budgets;
 mod copies;
 mod holders;
 mod machine_code;
@@ -105,6 +106,11 @@ pub static TOPICS: &[Topic] = &[
         "machine_code",
         "which functions have machine code, what it costs, and which stay interpreted",
         machine_code::machine_code,
+    ),
+    topic(
+        "budgets",
+        "the limits of budgets, what is used of them, and by which processes",
+        budgets::budgets,
     ),
     topic(
         "profile",

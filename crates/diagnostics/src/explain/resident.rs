@@ -2,8 +2,8 @@
 //!
 //! The system reports for each mapping how much of it is resident. Mappings are the program and its
 //! libraries, stacks of threads, areas that the runtime has reserved (one of them for small
-//! blocks), what the C library's allocator has obtained, and large blocks, which are all the rest. For each of
-//! these, the runtime or the allocator counts for itself what is in use.
+//! blocks), the memory of the C library's allocator, and large blocks, which are all the rest. For
+//! each of these, the runtime or the allocator counts for itself what is in use.
 
 use crate::code;
 use crate::json::Json;

@@ -9,7 +9,7 @@ use super::exposition::{Exposition, Format, Type, Value};
 use crate::accounts::{self, LENGTHS};
 use crate::compiled::report;
 use crate::explain::{resident, word};
-use crate::mailboxes::{self, CLASSES};
+use crate::message::lengths::{self, CLASSES};
 use crate::message::sharing::{COPIED, MOVED, SHARED};
 use crate::natives::system::memory::{Usage, usage};
 use crate::natives::system::system_info::cpus;
@@ -45,8 +45,8 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// What `prometheus_vm_memory_collector` has. It also counts the tables of `dets`, which only the
-/// program knows.
+/// Families of `prometheus_vm_memory_collector`, which also counts the tables of `dets`. Only the
+/// program knows these.
 fn vm_memory(e: &mut Exposition, m: &Usage) {
     e.family(
         "erlang_vm_memory_bytes_total",
@@ -96,7 +96,7 @@ fn vm_memory(e: &mut Exposition, m: &Usage) {
     );
 }
 
-/// What `prometheus_vm_statistics_collector` has.
+/// Families of `prometheus_vm_statistics_collector`.
 fn vm_statistics(e: &mut Exposition, all_names: bool) {
     let (read, written) = port::total_bytes();
     let (collections, words) = gc::totals();
@@ -194,7 +194,7 @@ fn vm_statistics(e: &mut Exposition, all_names: bool) {
     );
 }
 
-/// What `prometheus_vm_system_info_collector` has.
+/// Families of `prometheus_vm_system_info_collector`.
 fn vm_system_info(e: &mut Exposition) {
     let Some(o) = options::try_current() else {
         return;
@@ -321,7 +321,7 @@ fn telemetry(e: &mut Exposition, m: &Usage) {
     }
 }
 
-/// What the system counts as resident, by use. The samples of the first family add up to all of it.
+/// Resident memory by use. The samples of the first family add up to all that is resident.
 fn resident_memory(e: &mut Exposition) {
     let Some(rows) = resident::rows() else {
         return;
@@ -470,7 +470,7 @@ fn schedulers(e: &mut Exposition) {
     }
 }
 
-/// What `prometheus_vm_msacc_collector` has, while microstate accounting is on.
+/// Families of `prometheus_vm_msacc_collector`, while microstate accounting is on.
 fn microstates(e: &mut Exposition) {
     let threads = msacc::all();
     for (i, state) in msacc::NAMES.iter().enumerate() {
@@ -525,7 +525,7 @@ fn dirty_threads(e: &mut Exposition) {
 
 /// Counted when a process last waited or its time slice ended.
 fn unread_messages(e: &mut Exposition) {
-    let counts = mailboxes::counts();
+    let counts = lengths::counts();
     let unread: usize = counts.iter().sum();
     let none = process::table().live().saturating_sub(unread) as u64;
     // Class n has the lengths up to 2^(n+1) - 1.

@@ -65,7 +65,7 @@ pub fn start(options: &EmulatorOptions) -> Result<(), String> {
             "purlin: metrics at {place} can be read by other machines, without a password"
         );
     }
-    crate::mailboxes::turn_on();
+    crate::message::lengths::turn_on();
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         }
         fs::remove_file(path)?;
     }
-    // Nobody else may connect, not even for a moment. The program does not run yet.
+    // No other user may connect, not even for a moment. The program does not run yet.
     // SAFETY: takes a number, and cannot fail.
     let mask = unsafe { libc::umask(0o177) };
     let made = UnixListener::bind(path);

@@ -15,7 +15,8 @@ use crate::{
 };
 use crate::{bifs, lazy_atoms, signal};
 use purlin_kernel::accounts::{self, Kind as Account};
-use purlin_kernel::system::memory;
+use purlin_kernel::budgets;
+use purlin_kernel::system::{budget_memory, memory};
 use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -127,9 +128,10 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
     let me = cx.self_pid();
     let heir = heir_is.and_then(|h| make_heir(cx, h));
     match crate::create(o, name, me, heir) {
-        Some(_) if o.named => Ok(name),
-        Some(t) => t.tid(cx).ok_or(Fail::SystemLimit),
-        None => Err(cx.badarg_cause(already_exists())),
+        Ok(_) if o.named => Ok(name),
+        Ok(t) => t.tid(cx).ok_or(Fail::SystemLimit),
+        Err(crate::NotMade::NameTaken) => Err(cx.badarg_cause(already_exists())),
+        Err(crate::NotMade::Budget) => Err(Fail::SystemLimit),
     }
 }
 
@@ -344,6 +346,9 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     if is_short() {
         grows(cx, t);
     }
+    if budgets::on() {
+        weigh(cx, t);
+    }
     if is_object(t, what) {
         let o = Owned::new_shared(cx, what);
         cx.bump(o.copied_words() / 256);
@@ -410,6 +415,16 @@ fn grows(cx: &mut Cx, t: &Table) {
             t.owner() == me,
         )
     });
+}
+
+/// Weighs a table for the budget of its owner.
+#[cold]
+fn weigh(cx: &mut Cx, t: &Table) {
+    let bytes = 8 * t.size_and_words().1;
+    let excess = t.charge.lock().as_ref().and_then(|c| c.weigh(bytes as i64));
+    if let Some(e) = excess {
+        budget_memory::table_exceeds(cx, &e, t.name(), bytes);
+    }
 }
 
 fn insert_2(cx: &mut Cx, [tab, what]: [Term; 2]) -> BifResult {
@@ -964,7 +979,7 @@ pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Wh
         // The mark that ends a walk is not a key to continue from, even if it is a key.
         Store::Tree(_) if key == am::END_OF_TABLE => Err(Fail::Badarg),
         Store::Tree(s) => {
-            let here = Some(Key::Exact(key));
+            let here = Some(Key::exact(key));
             let span = Span {
                 low: here.filter(|_| !downwards),
                 high: here.filter(|_| downwards),

@@ -340,8 +340,8 @@ impl<'a> Walk<'a> {
                     }
                     // One key is the span between its prefixes.
                     let span = Span {
-                        low: Some(Key::Before(k)),
-                        high: Some(Key::After(k)),
+                        low: Some(Key::before(k)),
+                        high: Some(Key::after(k)),
                         downwards: false,
                     };
                     s.scan_mut(span, &mut b, &mut |_| ()).map(|_| ())
@@ -370,19 +370,19 @@ impl<'a> Walk<'a> {
         let end = Some(self.end).filter(|e| !e.is_nil());
         let soft = end.is_some_and(|e| Shape::of(e).maps);
         if let Keys::Span(least, most) = *keys {
-            span.low = Some(Key::Before(least));
-            span.high = Some(Key::After(most));
+            span.low = Some(Key::before(least));
+            span.high = Some(Key::after(most));
         } else if let Some(end) = end.filter(|_| !soft) {
             match self.downwards {
-                true => span.low = Some(Key::Before(end)),
-                false => span.high = Some(Key::After(end)),
+                true => span.low = Some(Key::before(end)),
+                false => span.high = Some(Key::after(end)),
             }
         }
         if let Some(Place::Key(k)) = from {
             if self.downwards {
-                span.high = Some(Key::Exact(k));
+                span.high = Some(Key::exact(k));
             } else {
-                span.low = Some(Key::Exact(k));
+                span.low = Some(Key::exact(k));
             }
         }
         let keypos = self.table.options.keypos;

@@ -12,10 +12,10 @@
 //!   dirty threads make the next writes of that file: [`FIRST_AWAY`] of them, and more after
 //!   another long one.
 //!
-//! For names, a scheduler asks what is there ([`look`], [`open_file`]), or only whether nothing is
-//! ([`absent`]), and only if the system needs no disk and no other program for the answer. Code is
-//! mostly looked for in folders that do not have it, and a file server looks at each file again for
-//! each request.
+//! For names, a scheduler asks what is there ([`look`], [`open_file`], [`open_to_read`]), and only
+//! if the system needs no disk and no other program for the answer. Code is mostly looked for in
+//! folders that do not have it, and a file server looks at each file again for each request.
+//! Reading a directory ([`list`]) may wait for the disk, so the rules of writes hold.
 
 #[cfg(target_os = "linux")]
 use super::cached::{self, device_of};
@@ -145,16 +145,6 @@ fn open_name(path: &CStr, follow: bool) -> Option<Result<OwnedFd, i32>> {
     cached::open(path, libc::O_PATH | link)
 }
 
-/// The error for a path that leads to nothing, if the system knows that without waiting. `follow`
-/// says whether a final link is followed.
-#[cfg(target_os = "linux")]
-pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
-    open_name(path, follow)?.err().filter(says_absent)
-}
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn absent(_: &CStr, _: bool) -> Option<i32> {
-    None
-}
 /// Whether an error means that there is nothing.
 #[cfg(target_os = "linux")]
 fn says_absent(e: &i32) -> bool {
@@ -188,6 +178,18 @@ pub(crate) fn learn_device(path: &CStr, device: u64, follow: bool) {
 }
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn learn_device(_: &CStr, _: u64, _: bool) {}
+
+/// Records that a dirty thread has met what is at that path.
+pub(crate) fn learn_path(path: &CStr) {
+    let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
+    // if it succeeds.
+    unsafe {
+        if libc::stat(path.as_ptr(), st.as_mut_ptr()) == 0 {
+            learn_device(path, st.assume_init().st_dev, true);
+        }
+    }
+}
 
 #[cfg(target_os = "linux")]
 fn is_known(device: u64) -> bool {
@@ -233,42 +235,161 @@ fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>
     Some(Ok((fd, sx)))
 }
 
+/// Opens a regular file for reading, and returns its descriptor, which does not block, and its
+/// status, or the error for nothing. None if that may take time, or if it does not fit, by its
+/// device and its size.
+#[cfg(target_os = "linux")]
+fn open_regular(
+    path: &CStr,
+    fits: impl Fn(u64, usize) -> bool,
+) -> Option<Result<(OwnedFd, libc::stat), i32>> {
+    let sx = match find(path, true)? {
+        Ok((_, sx)) => sx,
+        Err(e) => return Some(Err(e)),
+    };
+    let device = device_of(&sx);
+    let fits = |kind: u32, size: i64| {
+        kind & libc::S_IFMT == libc::S_IFREG && fits(device, usize::try_from(size).unwrap_or(0))
+    };
+    if !fits(sx.stx_mode.into(), sx.stx_size as i64) {
+        return None;
+    }
+    // By now the path may lead to something else. Opening does not wait for a pipe.
+    let fd = cached::open(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
+    let st = status_of(&fd)?;
+    (st.st_dev == device && fits(st.st_mode, st.st_size)).then_some(Ok((fd, st)))
+}
+
 /// Opens a regular file of 1 to `most` bytes for reading, and returns its descriptor, size and
 /// device, or the error for nothing. None if that may take time or the file cannot be read this
 /// way.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
+    let fits = |device: u64, size: usize| {
+        (1..=most).contains(&size)
+            && !(UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
+    };
+    let found = open_regular(path, fits)?;
+    Some(found.map(|(fd, st)| (fd, st.st_size as usize, st.st_dev)))
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
+    None
+}
+
+/// Opens a regular file for reading, or returns the error for nothing. None if that may take time.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_to_read(path: &CStr) -> Option<Result<OwnedFd, i32>> {
+    let fd = match open_regular(path, |_, _| true)? {
+        Ok((fd, _)) => fd,
+        Err(e) => return Some(Err(e)),
+    };
+    // SAFETY: a plain call. All flags that can be set are off, as after opening it the usual way.
+    let blocks = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, 0) } == 0;
+    blocks.then_some(Ok(fd))
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_to_read(_: &CStr) -> Option<Result<OwnedFd, i32>> {
+    None
+}
+
+/// Whether closing a local file takes no time: nothing was written by this descriptor, and the file
+/// stays, so no blocks of it are freed.
+pub(crate) fn closes(fd: i32) -> bool {
+    let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: plain calls; `st` has room for the result, which the call fills completely if it
+    // succeeds. If the descriptor is another's by now, the answer is only a hint.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        flags >= 0
+            && flags & libc::O_ACCMODE == libc::O_RDONLY
+            && libc::fstat(fd, st.as_mut_ptr()) == 0
+            && st.assume_init().st_nlink > 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn status_of(fd: &OwnedFd) -> Option<libc::stat> {
+    let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
+    unsafe { (libc::fstat(fd.as_raw_fd(), st.as_mut_ptr()) == 0).then(|| st.assume_init()) }
+}
+
+/// Names in a directory, as the system returns them.
+pub(crate) struct Names(Vec<u8>);
+
+impl Names {
+    /// The names in the order of reading, except those of the directory itself and its parent.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        // Each entry has two numbers of eight bytes, its length, a byte for its kind, and the name,
+        // which ends with a zero.
+        const LENGTH_AT: usize = 16;
+        const NAME_AT: usize = 19;
+        let mut left = &self.0[..];
+        std::iter::from_fn(move || {
+            let length = left.get(LENGTH_AT..LENGTH_AT + 2)?;
+            let length = u16::from_ne_bytes(length.try_into().ok()?) as usize;
+            let entry = left.get(..length.max(NAME_AT))?;
+            left = &left[entry.len()..];
+            entry[NAME_AT..].split(|&c| c == 0).next()
+        })
+        .filter(|&name| name != b"." && name != b"..")
+    }
+}
+
+/// Bytes of a directory that a scheduler reads at most, and room that a further read needs.
+#[cfg(target_os = "linux")]
+const MOST_LISTED: usize = 32 * 1024;
+#[cfg(target_os = "linux")]
+const ROOM_TO_LIST: usize = 1024;
+
+/// Whether a scheduler reads directories. The system cannot tell which of them it has in memory, so
+/// reading one is like a write.
+#[cfg(target_os = "linux")]
+static LISTS: AtOnce = AtOnce {
+    never: false,
+    reads_unknown: AtomicBool::new(false),
+    away: AtomicU32::new(0),
+    next_away: AtomicU32::new(FIRST_AWAY),
+};
+
+/// Reads a directory that is not large, or returns the error for nothing. None if that may take
+/// time.
+#[cfg(target_os = "linux")]
+pub(crate) fn list(path: &CStr) -> Option<Result<Names, i32>> {
     let sx = match find(path, true)? {
         Ok((_, sx)) => sx,
         Err(e) => return Some(Err(e)),
     };
-    let fits = |kind: u32, size: i64| {
-        let size = usize::try_from(size).unwrap_or(0);
-        (kind & libc::S_IFMT == libc::S_IFREG && (1..=most).contains(&size)).then_some(size)
-    };
-    fits(sx.stx_mode.into(), sx.stx_size as i64)?;
-    let device = device_of(&sx) + 1;
-    if (UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device) {
+    if u32::from(sx.stx_mode) & libc::S_IFMT != libc::S_IFDIR {
         return None;
     }
-    // By now the path may lead to something else. Opening does not wait for a pipe.
-    let fd = cached::open(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
-    let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
-    let st = unsafe {
-        if libc::fstat(fd.as_raw_fd(), st.as_mut_ptr()) < 0 {
+    let mut call = LISTS.begin()?;
+    let fd = cached::open(path, libc::O_RDONLY | libc::O_DIRECTORY)?.ok()?;
+    if status_of(&fd)?.st_dev != device_of(&sx) {
+        return None;
+    }
+    call.ask();
+    let mut names: Vec<u8> = Vec::with_capacity(MOST_LISTED);
+    loop {
+        let room = names.spare_capacity_mut();
+        if room.len() < ROOM_TO_LIST {
+            call.too_much();
             return None;
         }
-        st.assume_init()
-    };
-    if st.st_dev != device_of(&sx) {
-        return None;
+        let (fd, to, n) = (fd.as_raw_fd(), room.as_mut_ptr(), room.len());
+        // SAFETY: room for so many bytes.
+        let n = unsafe { libc::syscall(libc::SYS_getdents64, fd, to, n) };
+        let n = usize::try_from(n).ok()?;
+        // SAFETY: the call has filled so many bytes.
+        unsafe { names.set_len(names.len() + n) };
+        if n == 0 {
+            return Some(Ok(Names(names)));
+        }
     }
-    let size = fits(st.st_mode, st.st_size)?;
-    Some(Ok((fd, size, st.st_dev)))
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
+pub(crate) fn list(_: &CStr) -> Option<Result<Names, i32>> {
     None
 }
 

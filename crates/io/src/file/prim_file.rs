@@ -408,10 +408,11 @@ fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Resul
     let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
     // SAFETY: opened here and known to nobody else.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let is_dir =
-        || fstat(fd.as_raw_fd()).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFDIR);
-    if !any_type && !dir && is_dir() {
-        return Err(libc::EISDIR);
+    if let Ok(st) = fstat(fd.as_raw_fd()) {
+        if !any_type && !dir && st.st_mode & libc::S_IFMT == libc::S_IFDIR {
+            return Err(libc::EISDIR);
+        }
+        at_once::learn_device(path, st.st_dev, true);
     }
     Ok(fd)
 }
@@ -430,11 +431,24 @@ fn open_2(cx: &mut Cx, [path, modes]: [Term; 2]) -> BifResult {
     if !modes.is_list() {
         return Err(Fail::Badarg);
     }
+    let modes = open_flags(modes);
+    if !cx.dirty {
+        let within = |p: &[u8]| embedded::find(p).map(|_| Ok(None));
+        let plain = modes.0 == libc::O_RDONLY && !modes.2;
+        let known = |p: &CStr| match plain {
+            true => Some(at_once::open_to_read(p)?.map(Some)),
+            false => None,
+        };
+        return match name_here(path, within, known)? {
+            Ok(None) => Err(Fail::Dirty),
+            Ok(Some(fd)) => opened(cx, Ok(fd)),
+            Err(e) => opened(cx, Err(e)),
+        };
+    }
     let path = match path_arg(path) {
         Ok(p) => p,
         Err(e) => return Ok(posix_error(cx, e)),
     };
-    let modes = open_flags(modes);
     if open_waits(&path) {
         let path = path.into_owned();
         return blocking::call(cx, move || {
@@ -456,6 +470,12 @@ fn file_desc_to_ref_1(cx: &mut Cx, [fd]: [Term; 1]) -> BifResult {
 
 fn close_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     let f = file(f)?;
+    if !cx.dirty {
+        let here = f.at_once.seeks() && at_once::closes(f.fd.load(Ordering::Acquire));
+        if !here || gc::stress_roll(3) {
+            return Err(Fail::Dirty);
+        }
+    }
     let took = f
         .state
         .compare_exchange(IDLE, CLOSED, Ordering::AcqRel, Ordering::Acquire);
@@ -1133,11 +1153,6 @@ pub(super) fn name_here<T>(
     known(&path).ok_or(Fail::Dirty)
 }
 
-/// The error for a path at which nothing is.
-pub(super) fn absent<T>(path: &CStr) -> Option<Result<T, i32>> {
-    at_once::absent(path, true).map(Err)
-}
-
 fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if let Some(r) = blocking::resumed(cx) {
         return r;
@@ -1172,8 +1187,8 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    DirtyIo "prim_file":"open_nif"/2 = open_2 [writes(File) recorded outside(Opened)];
-    DirtyIo "prim_file":"close_nif"/1 = close_1 [reads(File) recorded];
+    DirtyIo "prim_file":"open_nif"/2 = open_2 [here writes(File) recorded outside(Opened)];
+    DirtyIo "prim_file":"close_nif"/1 = close_1 [here reads(File) recorded];
     DirtyIo "prim_file":"read_nif"/2 = read_2 [here reads(File) recorded outside(Read)];
     DirtyIo "prim_file":"write_nif"/2 = write_2 [here writes(File) recorded outside(Written)];
     DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here reads(File) recorded outside(Read)];

@@ -1,7 +1,7 @@
 //! Natives of module `prim_file` that work on names, and those that convert names.
 
 use super::at_once;
-use super::prim_file::{absent, done, int_arg, name_here, path_arg, posix_error};
+use super::prim_file::{done, int_arg, name_here, path_arg, posix_error};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
@@ -180,11 +180,23 @@ fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     ok_or_error(cx, r)
 }
 
-fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
+/// The names that a scheduler has found in a directory.
+enum Listed {
+    Embedded(Vec<&'static str>),
+    Read(at_once::Names),
+}
+
+/// Names made for each reduction.
+const NAMES_PER_REDUCTION: usize = 16;
+
+fn names_term<'a>(cx: &mut Cx, names: impl Iterator<Item = &'a [u8]>) -> Term {
     let mut list = NIL;
-    for name in names {
-        let name = cx.binary(name.as_bytes());
+    for (n, name) in names.enumerate() {
+        let name = cx.binary(name);
         list = cx.cons(name, list);
+        if n % NAMES_PER_REDUCTION == 0 {
+            cx.bump(1);
+        }
     }
     list
 }
@@ -192,13 +204,17 @@ fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
 /// The names in a directory, in reverse order of reading.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if !cx.dirty {
-        let r = name_here(path, embedded::list, absent)?;
-        let r = r.map(|names| names_term(cx, &names));
+        let within = |p: &[u8]| Some(embedded::list(p)?.map(Listed::Embedded));
+        let known = |p: &CStr| Some(at_once::list(p)?.map(Listed::Read));
+        let r = name_here(path, within, known)?.map(|found| match found {
+            Listed::Embedded(names) => names_term(cx, names.iter().map(|n| n.as_bytes())),
+            Listed::Read(names) => names_term(cx, names.iter()),
+        });
         return ok_or_error(cx, r);
     }
     let r = path_arg(path).and_then(|p| {
         if let Some(r) = embedded::list(p.to_bytes()) {
-            return Ok(names_term(cx, &r?));
+            return Ok(names_term(cx, r?.iter().map(|n| n.as_bytes())));
         }
         let mut names = NIL;
         for (n, entry) in std::fs::read_dir(as_path(&p))
@@ -209,10 +225,11 @@ fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
             let Ok(entry) = entry else { break };
             let name = cx.binary(entry.file_name().as_bytes());
             names = cx.cons(name, names);
-            if n % 16 == 0 {
+            if n % NAMES_PER_REDUCTION == 0 {
                 cx.bump(1);
             }
         }
+        at_once::learn_path(&p);
         Ok(names)
     });
     ok_or_error(cx, r)

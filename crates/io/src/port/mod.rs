@@ -62,6 +62,7 @@ use crate::msacc::{self, State};
 use crate::os::descriptor;
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
+use purlin_kernel::budgets::{self, Charge, Counted};
 use purlin_kernel::outside::Sent;
 use purlin_kernel::waits;
 use purlin_term::frag::OwnedTerm;
@@ -95,6 +96,8 @@ pub struct Port {
     /// The data of `port_set_data`. They have a lock of their own, because setting them is no
     /// signal to the port.
     data: Mutex<Option<OwnedTerm>>,
+    /// Its charge to the budget of its owner, while it is in the table.
+    charge: Mutex<Option<Charge>>,
 }
 
 /// The part that the lock guards. If there is no driver, the port is gone.
@@ -195,7 +198,10 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, settings::Error> {
     }
     let n = t.next;
     t.next = (n + 1) & MAX_NUMBER;
-    Ok(add(&mut t, n, name, owner))
+    let charge = Charge::new(owner, Counted::Ports).ok_or(settings::Error::SystemLimit)?;
+    let p = add(&mut t, n, name, owner);
+    *p.charge.lock() = Some(charge);
+    Ok(p)
 }
 
 /// Adds a port with that number, without a driver.
@@ -211,6 +217,7 @@ fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
         }),
         handoff: Handoff::new(),
         data: Mutex::new(None),
+        charge: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
     p
@@ -221,6 +228,8 @@ fn remove(id: Term) {
     let gone = t.ports.remove(&id.pid_data());
     // This may be the last reference, and dropping it takes other locks.
     drop(t);
+    let charge = gone.as_ref().and_then(|p| p.charge.lock().take());
+    drop(charge);
     drop(gone);
 }
 
@@ -428,6 +437,7 @@ impl Port {
             }
             base.trace_connect(from, to);
             base.connected = to;
+            self.charge_to(to);
             let id = base.id;
             base.message(from, |a| a.tuple(&[id, am::CONNECTED]));
             return Outcome::Done;
@@ -443,9 +453,18 @@ impl Port {
             base.trace_link(to, true);
         }
         base.connected = to;
+        self.charge_to(to);
         base.trace_connect(from, to);
         base.trace_connected(from);
         Outcome::Done
+    }
+
+    /// Has the budget of a new owner pay for the port.
+    fn charge_to(&self, owner: Term) {
+        if budgets::on() {
+            let mut charge = self.charge.lock();
+            *charge = charge.take().map(|c| c.moved_to(owner));
+        }
     }
 
     /// Ends the port on request of `from`: `port_close`, `exit/2`, a message `close`.

@@ -30,12 +30,14 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         if let Some(here) = self.label_at(self.whole.at) {
             self.returns.push((self.pc(self.whole.at), here));
         }
-        if self.is_walked(&op) {
-            return self.step();
-        }
         let mail = self.env.mail;
         let other = self.step_aside();
         self.mailbox(other);
+        let walked = self.is_walked(&op);
+        if walked {
+            // The step applies the test that follows, where that has refused messages.
+            self.a.if_byte(Cond::E, at(R, mail.unfiltered), 0, other);
+        }
         self.a.load(B, at(R, mail.save));
         // The first message is copied, and so is the first behind a marker.
         self.a.lea(A, at(R, mail.first));
@@ -44,6 +46,11 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.if_mi(Cond::Ne, at(R, mail.undecoded), 0, other);
         self.a.load(B, at(B, 0));
         self.a.if_zero(Cond::E, Q, B, other);
+        if walked {
+            self.a.load8(A, at(R, mail.unfiltered));
+            self.a.dec(A);
+            self.a.store8(at(R, mail.unfiltered), A);
+        }
         self.a.store_i(at(R, mail.copied_end), 0);
         // It is read where it is.
         self.a.store8_i(at(CX, self.env.fields.window), 1);
@@ -98,7 +105,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let to = self.to(to);
         self.a.jmp(to);
     }
-    /// `R`: the mailbox of the process; to the label if it has none.
+    /// R: the mailbox of the process; to the label if it has none.
     fn mailbox(&mut self, none: Label) {
         self.a.load(R, at(CX, self.env.fields.proc));
         self.a.load(R, at(R, self.env.mail.mailbox));

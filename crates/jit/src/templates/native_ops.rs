@@ -1,13 +1,30 @@
 //! Templates of natives, for simple operands.
 
 use super::*;
+use purlin_term::layout::{BIN_SIZE, SUB_BIN_BITS};
+use purlin_term::word::TAG_PID;
 
 impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
+    pub(super) fn bif0(&mut self, Bif0 { native, dst }: Bif0) {
+        if native != self.env.own_pid {
+            return self.step();
+        }
+        let mail = self.env.mail;
+        self.a.load(R, at(CX, self.env.fields.proc));
+        let d = self.dst(dst, R);
+        self.a.load32(d, at(R, mail.pid));
+        const PID_SHIFT: u8 = TAG4_MASK.count_ones() as u8;
+        self.a.shift_i(Q, Shl, d, PID_SHIFT);
+        self.a.alu_i(Q, Or, d, TAG_PID as i32);
+        self.put(dst, d);
+    }
     pub(super) fn bif1(&mut self, op: Bif1) {
         let Bif1 { a, dst, export, .. } = op;
         match (self.env.native)(export) {
             Some(Native::Abs) => self.abs(a, dst),
             Some(Native::Not) => self.not(a, dst),
+            Some(Native::BitSize) => self.bit_size(a, dst),
+            Some(Native::DictionaryValue) => self.dictionary_value(a, dst),
             _ => self.step(),
         }
     }
@@ -168,6 +185,47 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         // The least small integer has none.
         self.a.sum_or(Sub, R, r, Some(other));
         self.a.bind(done);
+        self.put(dst, R);
+    }
+    /// The size of a binary or another bitstring; what the native takes beside these are left to
+    /// it.
+    fn bit_size(&mut self, src: Src, dst: Dst) {
+        let other = self.step_aside();
+        let (whole, done) = (self.a.label(), self.a.label());
+        let r = self.get(src, A);
+        self.if_not_boxed(r, other);
+        self.if_subtag(Cond::E, r, Subtag::HeapBin, whole);
+        self.a.if_i(
+            Cond::E,
+            D,
+            R,
+            (Subtag::RefcBin as i32) << SUBTAG_SHIFT,
+            whole,
+        );
+        self.a.if_i(
+            Cond::Ne,
+            D,
+            R,
+            (Subtag::SubBin as i32) << SUBTAG_SHIFT,
+            other,
+        );
+        // Bits of an incomplete last byte.
+        self.a.load8(B, boxed(r, SUB_BIN_BITS));
+        self.a.load(R, boxed(r, BIN_SIZE));
+        self.a.shift_i(Q, Shl, R, 3);
+        self.a.alu(Q, Add, R, B);
+        self.a.jmp(done);
+        self.a.bind(whole);
+        self.a.load(R, boxed(r, BIN_SIZE));
+        self.a.shift_i(Q, Shl, R, 3);
+        self.a.bind(done);
+        self.put_small(dst);
+    }
+    /// `get/1`
+    fn dictionary_value(&mut self, key: Src, dst: Dst) {
+        let r = self.get(key, A);
+        self.a.mov(A, r);
+        self.leaf_helper(self.env.helpers.dictionary_value);
         self.put(dst, R);
     }
     /// `/`

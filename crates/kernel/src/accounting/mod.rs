@@ -1,13 +1,13 @@
 //! Costs of a running system: copies, allocations and reductions by lines of code (`accounts.rs`),
-//! waiting times of processes (`waits.rs`), lengths of mailboxes (`mailboxes.rs`), stack samples
-//! (`profile.rs`), and how threads spend their time (`msacc.rs`).
+//! waiting times of processes (`waits.rs`), stack samples (`profile.rs`), and how threads spend
+//! their time (`msacc.rs`).
 //!
 //! # Invariant
 //! Measuring does not change what runs. Counters that are always on cost a few instructions;
 //! everything else is off until someone turns it on.
 
 pub mod accounts;
-pub mod mailboxes;
+pub mod budgets;
 pub mod msacc;
 pub mod profile;
 pub mod waits;

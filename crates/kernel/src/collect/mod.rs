@@ -23,9 +23,10 @@
 
 pub mod compact;
 
+use crate::budgets;
 use crate::cx::Cx;
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE, TRACED};
-use crate::system::memory;
+use crate::system::{budget_memory, memory};
 use purlin_term::gc;
 use purlin_term::{NIL, Term};
 
@@ -150,6 +151,15 @@ impl Collect for Cx {
             // SAFETY: as above.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
+        let rests = matches!(
+            sweep,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
+        );
+        let exceeds = budgets::on() && !rests && budget_memory::is_over(self);
+        if exceeds && sweep == Sweep::Due && !pressed {
+            // SAFETY: as above.
+            words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
+        }
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
             crate::accounts::kept(self, words);
@@ -159,15 +169,14 @@ impl Collect for Cx {
         }
         // A waiting process is not ended for its size until it collects itself or another process
         // asks for it.
-        let waits = matches!(
-            sweep,
-            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
-        );
-        if !waits {
+        if !rests {
             self.reds -= (words / WORDS_PER_REDUCTION) as i64;
             limit_heap(self);
             if pressed {
                 memory::hold_against(self);
+            }
+            if exceeds {
+                budget_memory::hold_against(self);
             }
         }
         if let Some(t) = told {

@@ -138,8 +138,17 @@ unsafe fn make_unreachable(p: *mut Process, me: Term, reason: Term) -> *mut Link
         delays::where_hot();
         let left = (*p).in_transit.close();
         delays::where_hot();
+        // A process that is notified of the end may spawn another in its place.
+        if crate::budgets::on() {
+            crate::budgets::leave_seat(table().index(p));
+        }
         // A process that is notified of the end must find it gone.
         table().withdraw(p, take_spare());
+        if crate::budgets::on()
+            && let Some(s) = crate::budgets::seat(table().index(p))
+        {
+            crate::signal::bounds::ended(me, s);
+        }
         delays::where_hot();
         left
     }

@@ -1,5 +1,6 @@
 //! Spawning processes.
 
+use crate::budgets;
 use crate::code;
 use crate::code::breakpoint;
 use crate::events;
@@ -38,6 +39,8 @@ pub struct Options {
     pub system: bool,
     /// `{thread, own}`
     pub own_thread: bool,
+    /// `{budget, Budget}`
+    pub budget: Option<budgets::Held>,
     /// Set if the parent gets a reply by a message, or has a token of sequential tracing.
     pub request: Option<Box<Request>>,
 }
@@ -47,6 +50,8 @@ pub struct Options {
 pub enum SpawnError {
     /// The process table is full, or the system cannot start a thread for it.
     SystemLimit,
+    /// The budget of the process has no more left.
+    Budget,
 }
 
 struct Block {
@@ -121,18 +126,9 @@ pub unsafe fn spawn(
     args: Term,
     mut o: Options,
 ) -> Result<(Term, usize), SpawnError> {
-    let (p, pid) = table()
-        .reserve(take_spare())
-        .map_err(|_| SpawnError::SystemLimit)?;
-    if o.own_thread && !crate::sched::own::start(table().index(p)) {
-        // SAFETY: the reserved cell is this thread's, and nobody has seen it.
-        unsafe {
-            table().withdraw(p, None);
-            table().release(p);
-        }
-        return Err(SpawnError::SystemLimit);
-    }
+    let (budget, p, pid) = reserve(parent, [m, f, args], &o)?;
     crate::timer::make_room(table().index(p));
+    budgets::take_seat(table().index(p), budget);
     crate::sched::count_spawn();
     // SAFETY: null or owned by the caller.
     let (gl, parent_data) = match unsafe { parent.as_ref() } {
@@ -207,7 +203,48 @@ pub unsafe fn spawn(
     }
     me.state.publish_queued(prio, o.own_thread);
     crate::sched::enqueue_new(p, prio);
+    if budget != budgets::ROOT && budgets::was_late(budget) {
+        crate::signal::send::exit_signal(pid, pid, am::KILL);
+    }
     Ok((pid, words))
+}
+
+/// Reserves a cell and a pid for a new process, and has its budget pay for it.
+#[inline]
+fn reserve(
+    parent: *const Process,
+    mfa: [Term; 3],
+    o: &Options,
+) -> Result<(u32, *mut Process, Term), SpawnError> {
+    let budget = budget_of(parent, mfa, o);
+    if !budgets::admit(budget) {
+        return Err(SpawnError::Budget);
+    }
+    let Ok((p, pid)) = table().reserve(take_spare()) else {
+        budgets::dismiss(budget);
+        return Err(SpawnError::SystemLimit);
+    };
+    if o.own_thread && !crate::sched::own::start(table().index(p)) {
+        budgets::dismiss(budget);
+        // SAFETY: the reserved cell is this thread's, and nobody has seen it.
+        unsafe {
+            table().withdraw(p, None);
+            table().release(p);
+        }
+        return Err(SpawnError::SystemLimit);
+    }
+    Ok((budget, p, pid))
+}
+
+/// Returns the budget of a new process.
+#[inline]
+fn budget_of(parent: *const Process, mfa: [Term; 3], o: &Options) -> u32 {
+    let asked = o.budget.as_ref().map(budgets::Held::index);
+    let inherited = budgets::inherited(parent, asked);
+    if budgets::has_rules() && asked.is_none() {
+        return budgets::of_application(mfa).unwrap_or(inherited);
+    }
+    inherited
 }
 
 /// Reports the spawn to those who trace the parent or new processes.

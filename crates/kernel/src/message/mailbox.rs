@@ -13,11 +13,15 @@
 //! They go behind those of their kind and before all others. A receive that has already examined
 //! what is behind them goes back to them; so does one with a marker, since its message may have
 //! come with priority.
+//!
+//! # Index
+//! While receives pass many messages to find those with one value of an element, an index leads to
+//! them: see [`super::index`].
 
 use super::external::{External, Step, Undecoded};
+use super::index::{Found, Index, Sought};
 use super::queue::Link;
-use super::{HEAD_WORDS, Signal, blocks};
-use crate::accounting::mailboxes;
+use super::{HEAD_WORDS, Signal, blocks, lengths};
 use crate::keys::RefKey;
 use purlin_isa::context::Mail;
 use purlin_term::Term;
@@ -58,11 +62,21 @@ pub struct Mailbox {
     /// Number of messages that scans still return without applying the receive's first test: see
     /// [`crate::signal::receive::filters`].
     pub(crate) unfiltered: u8,
-    /// The class in which [`mailboxes`] counts it.
+    /// The class in which [`lengths`] counts it.
     pub(crate) class: u8,
+    /// An index of all messages, while receives pass many of them.
+    index: Option<Box<Index>>,
+    /// Number of messages that long searches have passed since there was an index or the mailbox
+    /// was short. It is not 0 while there is an index.
+    passed: usize,
     /// `None` until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
 }
+
+/// Number of messages below which an index is dropped.
+const INDEXED_FROM: usize = 16;
+/// Number of searches through all messages that are worth an index.
+const SEARCHES: usize = 2;
 
 /// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
@@ -82,16 +96,18 @@ pub(crate) struct Markers {
 }
 
 /// Where compiled code finds the current message, of a process that has the address of its mailbox
-/// at `mailbox`.
-pub const fn places(mailbox: usize) -> Mail {
+/// at `mailbox` and the data of its pid at `pid`.
+pub const fn places(mailbox: usize, pid: usize) -> Mail {
     const { assert!(offset_of!(Signal, link) == 0 && offset_of!(Link, next) == 0) };
     Mail {
         mailbox: mailbox as i32,
+        pid: pid as i32,
         first: offset_of!(Mailbox, first) as i32,
         save: offset_of!(Mailbox, save) as i32,
         copied_end: offset_of!(Mailbox, copied_end) as i32,
         undecoded: offset_of!(Mailbox, undecoded) as i32,
         at_marker: offset_of!(Mailbox, at_marker) as i32,
+        unfiltered: offset_of!(Mailbox, unfiltered) as i32,
         term: offset_of!(Signal, term) as i32,
     }
 }
@@ -112,8 +128,10 @@ impl Mailbox {
             undecoded: 0,
             at_marker: false,
             unfiltered: 0,
-            class: mailboxes::UNCOUNTED,
+            class: lengths::UNCOUNTED,
             watched: false,
+            index: None,
+            passed: 0,
             markers: None,
         });
         // SAFETY: just made; the box doesn't move.
@@ -153,16 +171,93 @@ impl Mailbox {
         unsafe {
             (*s).link.next = std::ptr::null_mut();
             *self.last = &mut (*s).link;
+            if self.index.is_some() {
+                self.index_appended(s);
+            }
             self.last = &mut (*s).link.next;
             self.words += HEAD_WORDS + (*s).words();
         }
         self.len += 1;
+    }
+    /// Takes message `s` into the index, which is dropped if it can't be or is of no use.
+    ///
+    /// # Safety
+    /// The message is the last one, and `last` still leads to it.
+    #[cold]
+    unsafe fn index_appended(&mut self, s: *mut Signal) {
+        // SAFETY: by the contract, a message in the queue.
+        let plain = unsafe { (*s).as_external().is_none() };
+        match &mut self.index {
+            // SAFETY: as above; a message of this node is a term.
+            Some(index) if plain && index.is_used() => unsafe { index.append(s, self.last) },
+            _ => self.index = None,
+        }
+    }
+    /// Forgets message `s`, which `at` led to, in the index; and all that was passed, if the
+    /// mailbox is short.
+    #[cold]
+    fn passed_removed(&mut self, s: *mut Signal, at: *mut *mut Link) {
+        if self.len <= INDEXED_FROM {
+            self.index = None;
+            self.passed = 0;
+        }
+        if let Some(index) = &mut self.index {
+            // SAFETY: `at` is a link of the queue, now to the next message, or null.
+            index.remove(s, at, unsafe { *at } as *mut Signal);
+        }
+    }
+    /// Records that a search has passed so many messages. Returns whether searches have passed so
+    /// many that an index is worth its making and its keeping: a program that has skipped the
+    /// messages once may now take them in their order.
+    pub(crate) fn has_passed(&mut self, n: usize) -> bool {
+        self.passed += n;
+        self.passed >= SEARCHES * self.len
+    }
+    /// Makes an index for receives that look for what is like `sought`.
+    pub(crate) fn make_index(&mut self, sought: &Sought) {
+        self.index = None;
+        let mut index = Box::new(Index::new(sought));
+        let mut at: *mut *mut Link = &mut self.first;
+        // SAFETY: from `first` links lead to the messages, one after another. They are terms if
+        // they are of this node.
+        unsafe {
+            while !(*at).is_null() {
+                let s = *at as *mut Signal;
+                if (*s).as_external().is_some() {
+                    return;
+                }
+                index.append(s, at);
+                at = &mut (*s).link.next;
+            }
+        }
+        index.begin();
+        self.index = Some(index);
+        self.passed = 1;
+    }
+    /// Whether there is an index for that.
+    pub(crate) fn has_index(&self, sought: &Sought) -> bool {
+        self.index.as_ref().is_some_and(|i| i.is_of(sought))
+    }
+    /// Moves on from the current message to the first one that is sought, or behind the last one.
+    /// If the index doesn't know, nothing happens, and the result is false.
+    pub(crate) fn find(&mut self, sought: &Sought) -> bool {
+        // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+        let from = unsafe { *self.save } as *mut Signal;
+        let index = self.index.as_mut().filter(|i| i.is_of(sought));
+        let found = index.map_or(Found::Unknown, |i| i.find(sought, from));
+        match found {
+            Found::At(link) => self.save = link,
+            Found::Nothing => self.save = self.last,
+            Found::Unknown => return false,
+        }
+        true
     }
     /// Inserts a message behind those with priority.
     ///
     /// # Safety
     /// `s` is a message owned by the caller, and no message is being examined.
     pub(crate) unsafe fn put_first(&mut self, s: *mut Signal) {
+        self.index = None;
         let first: *mut *mut Link = &mut self.first;
         let at = match self.urgent_end {
             end if end.is_null() => first,
@@ -222,6 +317,7 @@ impl Mailbox {
     /// # Safety
     /// `at` is a link of the queue, and leads to a message.
     pub(crate) unsafe fn decode(&mut self, at: *mut *mut Link, budget: usize) -> Decoded {
+        self.index = None;
         // SAFETY: by the contract, the link leads to a message of this mailbox.
         let s = unsafe { &mut *(*at as *mut Signal) };
         let (step, cost) = s.decode(budget);
@@ -281,7 +377,7 @@ impl Mailbox {
                 Signal::free(p as *mut Signal);
                 p = next;
             }
-            mailboxes::forget(&mut (*m).class);
+            lengths::forget(&mut (*m).class);
             blocks::unbox(m);
         }
     }
@@ -323,6 +419,9 @@ impl Mailbox {
             }
         }
         let s = s as *mut Signal;
+        if self.passed != 0 {
+            self.passed_removed(s, at);
+        }
         // SAFETY: a link is the first word of its signal, which is out of the queue now.
         let message = unsafe { &*s };
         self.len -= 1;

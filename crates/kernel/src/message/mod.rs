@@ -9,7 +9,9 @@
 
 pub mod blocks;
 pub mod external;
+pub mod index;
 pub mod keys;
+pub mod lengths;
 pub mod mailbox;
 pub mod queue;
 #[cfg(test)]

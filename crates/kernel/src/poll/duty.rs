@@ -9,30 +9,30 @@
 //! one if that has polled last, is awake, and has been at something new lately. It sleeps where
 //! events don't wake it. The other scheduler waits for events itself when it finds nothing to run:
 //! it was the last to take the place, or it isn't last, and the same holds for the one that was.
-//! Only if that one runs a single process for long, nobody waits: then it is for the poll thread,
-//! within the length of a nap.
+//! Only if that one runs a single process for long, no thread waits: then it is for the poll
+//! thread, within the length of a nap.
 //!
 //! # Orderings
 //! [`Duty::took`] is called by the thread in the place, so the stores to `last` are in the order in
 //! which the place was taken. A scheduler marks itself as idle, passes a `SeqCst` fence and then
 //! calls [`Duty::leaves_to`]; the one that it leaves the waiting to was not idle then, so it passes
 //! such a fence later. Of all schedulers that rest, the one that took the place last sees its own
-//! store, since there is none after it, and doesn't leave the waiting to anybody. All else is
+//! store, since there is none after it, and doesn't leave the waiting to another. All else is
 //! statistics, and `Relaxed`.
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Number of events within [`WINDOW`] from which on they are frequent.
-const MANY: usize = 8;
+pub const MANY: usize = 8;
 /// Nanoseconds; as long as a nap.
 const WINDOW: u64 = 1_000_000;
 /// Number of events in a nap below which the nap was quiet.
-const FEW: usize = 4;
+pub const FEW: usize = 4;
 /// Number of consecutive quiet naps after which events are no longer frequent.
-const QUIET_NAPS: u32 = 8;
+pub const QUIET_NAPS: u32 = 8;
 /// Number of consecutive naps without a poll by a scheduler, but with events, after which the poll
 /// thread waits again.
-const BUSY_NAPS: u32 = 4;
+pub const BUSY_NAPS: u32 = 4;
 
 /// See the module docs.
 pub struct Duty {
@@ -49,7 +49,7 @@ pub struct Duty {
     at_window: AtomicUsize,
 }
 
-/// What the poll thread saw after its last nap.
+/// Observation of the poll thread after its last nap.
 #[derive(Default)]
 pub struct Naps {
     events: usize,
@@ -58,7 +58,7 @@ pub struct Naps {
     busy: u32,
 }
 
-/// What the poll thread does after a nap.
+/// Next step of the poll thread after a nap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
     Nap,
@@ -154,56 +154,5 @@ impl Duty {
         self.set_frequent(false);
         *seen = Naps::default();
         Then::Wait
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    #[test]
-    fn many_events_within_a_window_are_frequent() {
-        let d = Duty::new();
-        for i in 0..100 {
-            d.found(1, true, || i * MS);
-        }
-        assert!(!d.is_frequent());
-        for i in 0..MANY as u64 {
-            d.found(1, true, || 1000 * MS + i);
-        }
-        assert!(d.is_frequent());
-        let d = Duty::new();
-        d.found(MANY, false, || 5);
-        assert!(!d.is_frequent());
-    }
-
-    #[test]
-    fn the_poll_thread_waits_again_after_quiet_naps_or_without_schedulers() {
-        let d = Duty::new();
-        d.set_frequent(true);
-        let mut seen = Naps::default();
-        for _ in 0..20 {
-            d.took(1);
-            d.found(FEW, true, || 0);
-            assert_eq!(d.after_nap(&mut seen, false), Then::Nap);
-        }
-        for _ in 1..QUIET_NAPS {
-            assert_eq!(d.after_nap(&mut seen, true), Then::Nap);
-        }
-        assert_eq!(d.after_nap(&mut seen, true), Then::Wait);
-        assert!(!d.is_frequent());
-
-        d.set_frequent(true);
-        for _ in 1..BUSY_NAPS {
-            d.found(FEW, true, || 0);
-            assert_eq!(d.after_nap(&mut seen, false), Then::Poll);
-            assert_eq!(d.found_itself(&mut seen, true), Then::Nap);
-        }
-        d.found(FEW, true, || 0);
-        assert_eq!(d.after_nap(&mut seen, false), Then::Poll);
-        assert_eq!(d.found_itself(&mut seen, true), Then::Wait);
-        assert!(!d.is_frequent());
     }
 }

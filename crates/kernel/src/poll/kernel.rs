@@ -326,8 +326,8 @@ mod with_epoll {
             }
         }
         /// Sets what is wanted of it, and how: that it is readable, is writable, has an error or
-        /// urgent data. A hang-up, which lasts, is reported even if only the last is wanted: once, since
-        /// only changes are reported then.
+        /// urgent data. A hang-up, which lasts, is reported even if only the last is wanted: once,
+        /// since only changes are reported then.
         pub fn modify(
             &self,
             fd: RawFd,
@@ -415,9 +415,9 @@ mod with_epoll {
                 }
             }
         }
-        /// Appends some of what is ready, after waiting, if `wait`, beside the poll thread, which is
-        /// not woken: the system reports to the latest waiter. The wait ends empty if a thread
-        /// rings this thread's [`Waiter`].
+        /// Appends some of what is ready, beside the poll thread, and waits for it if `wait`. The
+        /// poll thread is not woken, since the system reports to the latest waiter. The wait ends
+        /// empty if a thread rings this thread's [`Waiter`].
         pub fn wait_beside(&self, wait: bool, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
             let Set::Epoll(epoll) = &self.set else {

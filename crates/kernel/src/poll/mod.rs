@@ -37,6 +37,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 mod duty;
+#[cfg(test)]
+mod duty_tests;
 mod kernel;
 mod place;
 mod wish;

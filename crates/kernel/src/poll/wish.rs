@@ -8,8 +8,8 @@
 //!
 //! While schedulers poll ([`super::duty`]), a request for input lasts: the kernel reports input as
 //! long as there is some, and isn't asked again by a receiver that reads what there is and waits
-//! for more. Input that nobody waits for ends such a request. If several threads are told of the
-//! same input, all but one find that nobody waits for it.
+//! for more. Input that is not waited for ends such a request. If several threads learn of the same
+//! input, all but one find that it is not waited for.
 
 /// Whether a descriptor is readable, is writable, and has an error or urgent data.
 pub type Events = (bool, bool, bool);

@@ -265,6 +265,13 @@ impl Process {
     pub fn pid(&self) -> Term {
         Term::pid(self.id.load(Ordering::Relaxed))
     }
+    /// Returns the value of a key in the process dictionary, or `undefined`.
+    #[inline]
+    pub fn dictionary_value(&mut self, key: Term) -> Term {
+        let dict = self.ext().map(|e| &e.dict);
+        dict.and_then(|d| d.get(key))
+            .unwrap_or(purlin_term::am::UNDEFINED)
+    }
     /// Returns the words of heap and stack in the cell.
     #[inline]
     pub(crate) fn inline_words(&mut self) -> *mut Term {

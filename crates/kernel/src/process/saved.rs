@@ -64,6 +64,20 @@ pub fn note(p: &mut Process, c: Call) {
     }
 }
 
+/// Removes the record of the call `c` if it is the last one: the native runs again later, which
+/// records it again.
+#[cold]
+pub fn retract(p: &mut Process, c: Call) {
+    if let Some(s) = p
+        .ext()
+        .and_then(|e| e.rare())
+        .and_then(|r| r.saved.as_mut())
+        && s.calls.back() == Some(&c)
+    {
+        s.calls.pop_back();
+    }
+}
+
 /// Returns `false`, or the list of saved calls, oldest first.
 pub fn shown(p: &mut Process, a: &mut dyn Alloc) -> Term {
     let Some(s) = p

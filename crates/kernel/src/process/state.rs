@@ -396,6 +396,10 @@ impl State {
     pub(crate) fn must_leave_pool(&self) -> bool {
         self.bits() & (SIGNALS | CONTROL) == SIGNALS | CONTROL
     }
+    /// Whether signals other than messages have arrived for a process that does not run.
+    pub(crate) fn has_control_signals(&self) -> bool {
+        self.must_leave_pool()
+    }
     fn requeue_with(&self, bits: u32) -> Priority {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(

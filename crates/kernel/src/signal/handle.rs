@@ -55,6 +55,8 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     }
     let before = p.queued_messages();
     let (mut came, mut asked) = (0, false);
+    let counts = crate::budgets::on();
+    let mut messages = 0;
     let mut traced = p.has(crate::process::TRACED);
     while !chain.is_null() {
         let s = chain as *mut Signal;
@@ -62,6 +64,9 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
         unsafe {
             chain = (*s).link.next;
             came += 1;
+            if counts && ((*s).kind.is_message() || (*s).kind == Kind::External) {
+                messages += 1;
+            }
             if (*s).kind == Kind::Message
                 && (*s).sequel != Sequel::Token
                 && !(*s).sent_by
@@ -87,6 +92,9 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
         p.state.settle_control();
     }
     let queued = p.queued_messages();
+    if counts {
+        super::bounds::fetched(p, messages);
+    }
     events::came(p, queued);
     !p.has(EXIT_PENDING) && queued > before
 }

@@ -4,6 +4,7 @@
 //! Signals of one sender to one receiver arrive in the order in which they were sent, whatever
 //! their kinds, since all go through one queue. There is no other way to affect another process.
 
+pub mod bounds;
 pub mod handle;
 pub mod post;
 pub mod receive;

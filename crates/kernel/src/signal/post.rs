@@ -1,6 +1,7 @@
 //! Delivery: puts a signal into the queue of a process and wakes the process. [`crate::signal`]
 //! decides what is sent, and to which process.
 
+use crate::budgets;
 use crate::events;
 use crate::message::{Kind, Signal};
 use crate::process::state::Wake;
@@ -68,11 +69,38 @@ unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let (id, in_transit, state) = unsafe { (&(*p).id, &(*p).in_transit, &(*p).state) };
     // SAFETY: the signal is the caller's.
     let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };
+    // SAFETY: the signal is the caller's.
+    let counted = budgets::on() && unsafe { counts(p, sig) };
     // SAFETY: as above. Blocks of signals are aligned to words, below 2^48.
     let pushed = unsafe { in_transit.push(link, || id.load(Ordering::Acquire) == data) };
+    if counted && pushed.is_err() {
+        count(p, -1);
+    }
     pushed.ok()?;
     delays::where_hot();
     Some(state.wake_for(control))
+}
+
+/// Counts a message for the budget of its receiver, if that has one. Returns whether it does.
+///
+/// # Safety
+/// `sig` is a signal owned by the caller.
+#[cold]
+unsafe fn counts(p: *mut Process, sig: *mut Signal) -> bool {
+    // SAFETY: by the contract.
+    let kind = unsafe { (*sig).kind };
+    let counted = (kind.is_message() || kind == Kind::External) && budgets::of(p) != budgets::ROOT;
+    if counted {
+        count(p, 1);
+    }
+    counted
+}
+
+#[cold]
+fn count(p: *mut Process, n: i32) {
+    if let Some(s) = budgets::seat(table().index(p)) {
+        s.transit.fetch_add(n, Ordering::Relaxed);
+    }
 }
 
 /// As [`push`], but leaves the wake-up to the caller. Returns the cell of the process and what the

@@ -15,11 +15,12 @@
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
 
-use super::{handle, token};
+use super::{bounds, handle, token};
 use crate::collect::{self, Also, Collect, Sweep};
 use crate::cx::Cx;
 use crate::events;
 use crate::keys::RefKey;
+use crate::message::index::Sought;
 use crate::message::mailbox::{Decoded, Mailbox, Marker};
 use crate::message::queue::{Link, prefetch};
 use crate::message::{Sequel, Signal};
@@ -244,6 +245,70 @@ pub unsafe fn filter(
     }
 }
 
+/// Number of messages that are looked at one by one before an index is asked.
+const FEW: i64 = 16;
+/// Number of messages that a search passes before there is an index, and the maximum number of
+/// those in a mailbox that gets one: making it must take no longer than a slice.
+const MANY: i64 = 64;
+const MOST_INDEXED: usize = 1 << 15;
+/// Messages that are taken into an index per reduction.
+const INDEXED_PER_REDUCTION: usize = 16;
+
+/// As [`filter`], for a test that only messages pass that have what is `sought`: an index leads to
+/// them where there is one, and is made where the search has passed many messages.
+///
+/// # Safety
+/// As for [`scan`].
+#[inline(always)]
+pub unsafe fn search(
+    p: *mut process::Process,
+    reds: i64,
+    sought: Option<Sought>,
+    passes: impl Fn(Term) -> bool,
+) -> (Option<Term>, i64) {
+    let few = if gc::stress() { 2 } else { FEW };
+    // SAFETY: by the contract.
+    unsafe {
+        let Some(sought) = sought.filter(|_| reds > few) else {
+            return filter(p, reds, passes);
+        };
+        // The scan keeps one.
+        let (found, left) = filter(p, few, &passes);
+        let reds = reds - few + left;
+        if left > 1 || found.is_none() {
+            return (found, reds);
+        }
+        let m = (*p).mailbox;
+        if (*m).has_index(&sought) {
+            if (*m).find(&sought) {
+                let s = *(*m).save as *const Signal;
+                return (s.as_ref().map(|s| s.term), reds);
+            }
+            return scan(p, reds, passes);
+        }
+        let (found, left) = scan(p, reds, passes);
+        (found, index_after(m, &sought, reds, left))
+    }
+}
+
+/// Makes an index for what is sought, if a search that had `reds` reductions has passed many
+/// messages of not too many more. Returns the reductions that are left.
+///
+/// # Safety
+/// `m` is the mailbox of a process that the caller owns.
+#[inline(never)]
+unsafe fn index_after(m: *mut Mailbox, sought: &Sought, reds: i64, left: i64) -> i64 {
+    // SAFETY: by the contract.
+    let m = unsafe { &mut *m };
+    let (passed, many) = (reds - left, if gc::stress() { 2 } else { MANY });
+    let worth = passed >= many && m.has_passed(passed as usize);
+    if !worth || m.len() > MOST_INDEXED || !m.is_decoded() {
+        return left;
+    }
+    m.make_index(sought);
+    (left - (m.len() / INDEXED_PER_REDUCTION) as i64).max(1)
+}
+
 /// Prefetches the message behind `s` while `s` is compared, and the probable address of one a few
 /// messages later, assuming that all come from one place.
 ///
@@ -442,6 +507,9 @@ fn take_current(cx: &mut Cx) {
         let s = m.unlink_current();
         if m.watched {
             events::queue_changed(&mut *cx.proc);
+            if crate::budgets::on() {
+                bounds::took(&mut *cx.proc);
+            }
         }
         let h = &mut cx.heap;
         if copied || (*s).term.is_immed() {
@@ -562,10 +630,13 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
 
 /// Lets the receive that starts now skip the messages before the marker of `reference`.
 pub fn marker_use(cx: &mut Cx, reference: Term) {
-    let m = cx.process().mailbox_mut();
     let Some(k) = RefKey::of(reference) else {
         return;
     };
+    if crate::budgets::on() {
+        bounds::awaits(cx, k);
+    }
+    let m = cx.process().mailbox_mut();
     // A receive in progress (woken by a message) continues where it was.
     if std::ptr::eq(m.save, &m.first) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));

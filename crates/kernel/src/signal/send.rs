@@ -1,7 +1,8 @@
 //! Sending of signals, from natives and from threads that run no process.
 
-use super::token;
+use super::{bounds, token};
 use crate::accounts::{self, Kind as Account};
+use crate::budgets;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::events;
 use crate::message::{Kind, Sequel, Signal};
@@ -247,6 +248,9 @@ pub fn deliver_small(cx: &mut Cx, to: Term, msg: Term) -> bool {
     if !to.is_local_pid() || cx.process().has(watched) {
         return false;
     }
+    if budgets::on() && bounds::concerns(to) {
+        return false;
+    }
     let Some(signal) = small(None, msg) else {
         return false;
     };
@@ -375,6 +379,13 @@ pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
 #[inline]
 pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let destination = destination(to);
+    if let Destination::Process(p) = destination
+        && budgets::on()
+        && bounds::concerns(p)
+        && let Some(sent) = bounds::before(cx, p, msg, how)?
+    {
+        return Ok(sent);
+    }
     let is_watched = cx.process().has(process::TRACED | process::SAVES);
     match destination {
         // These two trace for themselves.

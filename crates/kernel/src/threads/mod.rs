@@ -4,9 +4,11 @@
 pub mod dirty_calls;
 pub mod single;
 pub mod slice;
+mod throttle;
 pub mod upkeep;
 mod watch;
 
+use crate::budgets;
 use crate::code::epochs::epochs;
 use crate::cx::{Cx, Exit};
 use crate::later;
@@ -204,6 +206,7 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
             d.busy.fetch_add(1, Ordering::Relaxed);
             // SAFETY: the cell was in the queue of this pool.
             unsafe { slice::dirty::<E>(cx, table().cell(cell)) };
+            budgets::ends();
             d.busy.fetch_sub(1, Ordering::Relaxed);
             d.started.fetch_sub(start, Ordering::Relaxed);
             let took = (crate::clock::elapsed() as u64).saturating_sub(start);
@@ -236,6 +239,7 @@ fn work<E: Engine>(i: usize) {
         sched::begin_slice(i);
         // SAFETY: the cell was in a run queue.
         let ran = unsafe { slice::normal::<E>(&mut cx, table().cell(cell)) };
+        budgets::ends();
         sched::end_slice(i, ran);
         used += ran;
         later::work();
@@ -251,5 +255,6 @@ fn own<E: Engine>(cell: u32, t: &Thread) {
         // SAFETY: rung by the thread that set `QUEUED`, once for each time. No other thread takes
         // this process.
         unsafe { slice::own::<E>(&mut cx, table().cell(cell)) };
+        budgets::ends();
     }
 }

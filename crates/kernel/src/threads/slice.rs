@@ -1,12 +1,14 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::accounting::mailboxes;
+use super::throttle::{self, Runs};
+use crate::budgets;
 use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
 use crate::lifecycle::exit;
+use crate::message::lengths;
 use crate::msacc::{self, State};
 use crate::process::Enter;
 use crate::process::saved;
@@ -16,6 +18,7 @@ use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
 use crate::profile;
 use crate::sched::{self, multi_scheduling};
 use crate::signal::handle;
+use crate::system::budget_memory;
 use crate::waits;
 use purlin_term::{Term, am, gc};
 use std::collections::VecDeque;
@@ -30,6 +33,13 @@ pub const SLICE: i64 = sched::order::SLICE;
 /// # Safety
 /// `p` is a cell that the caller took from a run queue.
 pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
+    let runs = match budgets::on() {
+        true => throttle::look(p),
+        false => Runs::Freely,
+    };
+    if runs == Runs::Later {
+        return 0;
+    }
     sched::count_switch();
     // SAFETY: the process was queued, so no other thread owns it.
     unsafe {
@@ -40,10 +50,14 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         sched::set_running_priority((*p).state.priority());
         events::begins(&mut *p);
         cx.enter(p);
+        budgets::begins(p);
         waits::runs(cx, process::table().index(p), false);
         let mut slice_reds = if gc::stress() { short_slice() } else { SLICE };
         if profile::on() {
             slice_reds = profile::begins(slice_reds);
+        }
+        if runs == Runs::Briefly {
+            slice_reds = 1;
         }
         cx.reds = slice_reds;
         cx.charged = slice_reds;
@@ -58,8 +72,8 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         match slice {
             After::Gone => {}
             After::Requeue => {
-                if mailboxes::on() {
-                    mailboxes::count((*p).mailbox);
+                if lengths::on() {
+                    lengths::count((*p).mailbox);
                 }
                 // It is packed, and this thread's until it is queued. A process that yields early
                 // lets others go first.
@@ -167,6 +181,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
+            budgets::begins(p);
             if (*p).has(process::TIMED) {
                 waits::goes_on(cx, true);
             }
@@ -207,6 +222,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         let _ = (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
         cx.enter(p);
+        budgets::begins(p);
         waits::runs(cx, process::table().index(p), true);
         cx.reds = SLICE;
         cx.charged = SLICE;
@@ -563,8 +579,8 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
         }
         events::waits(&mut *p);
         waits::waits(&mut *p);
-        if mailboxes::on() {
-            mailboxes::count((*p).mailbox);
+        if lengths::on() {
+            lengths::count((*p).mailbox);
         }
         match (*p).state.try_wait(grew) {
             Wait::Waiting => return Some(After::Gone),
@@ -616,6 +632,17 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
                 }
             }
             _ => {}
+        }
+    }
+    let rests = matches!(exit, Exit::Yield | Exit::Wait | Exit::WaitTimeout);
+    if rests && budgets::on() && budget_memory::is_over(cx) {
+        // SAFETY: as above. The live registers, and those alone, are used afterwards.
+        unsafe {
+            cx.collect(0, live, Also::NONE, Sweep::Full);
+            if (*p).has(EXIT_PENDING) {
+                end(cx);
+                return Next::Gone;
+            }
         }
     }
     let next = match exit {

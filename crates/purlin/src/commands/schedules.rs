@@ -78,6 +78,24 @@ pub(super) struct Options {
     fresh: bool,
 }
 
+/// The word in the request of an option with a value.
+fn key(option: &str) -> Option<&'static str> {
+    Some(match option {
+        "--seeds" => "schedules",
+        "--for" => "milliseconds",
+        "--seed" => "seed",
+        "--strategy" => "strategy",
+        "--stall" => "stall",
+        "--jobs" => "jobs",
+        "--to" => "to",
+        "--html" => "html",
+        "--from" => "from",
+        "--test" => "test",
+        "--delivery" => "delivery",
+        _ => return None,
+    })
+}
+
 impl Options {
     /// Reads the options, and returns the command behind them.
     fn read(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
@@ -103,109 +121,22 @@ impl Options {
             };
             rest = more;
             let option = first.to_string_lossy();
-            let key = match &*option {
-                "--" => break,
-                "--each-test" => {
-                    o.each_test = true;
-                    continue;
-                }
-                "--fresh-dir" => {
-                    o.fresh = true;
-                    o.words.push(first.clone());
-                    continue;
-                }
-                "--json" | "--strict" | "--keep-going" => {
-                    let _ = writeln!(o.request, "{}", &option[2..]);
-                    o.json |= option == "--json";
-                    o.words.push(first.clone());
-                    continue;
-                }
-                "--seeds" => "schedules",
-                "--for" => "milliseconds",
-                "--seed" => "seed",
-                "--strategy" => "strategy",
-                "--stall" => "stall",
-                "--jobs" => "jobs",
-                "--to" => "to",
-                "--html" => "html",
-                "--from" => "from",
-                "--test" => "test",
-                "--delivery" => "delivery",
-                _ => return Err(wrong(format!("schedules has no option '{option}': {USE}"))),
+            if option == "--" {
+                break;
+            }
+            if o.take_switch(first) {
+                continue;
+            }
+            let Some(key) = key(&option) else {
+                return Err(wrong(format!("schedules has no option '{option}': {USE}")));
             };
             let Some((word, more)) = rest.split_first() else {
                 return Err(wrong(format!("{option} needs a value: {USE}")));
             };
             rest = more;
-            let value = word.to_string_lossy();
-            match key {
-                "html" => {
-                    o.html = Some(PathBuf::from(word));
-                    continue;
-                }
-                "to" => {
-                    if value.contains('\n') {
-                        return Err(wrong("--to: the name is no text of one line"));
-                    }
-                    o.to = Some(PathBuf::from(word));
-                    continue;
-                }
-                "milliseconds" => {
-                    let seconds = value.trim_end_matches('s').parse::<f64>().ok();
-                    let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
-                        return Err(wrong(format!(
-                            "{option}: '{value}' is no number of seconds"
-                        )));
-                    };
-                    let _ = writeln!(o.request, "{key} {}", (seconds * 1000.0) as u64);
-                }
-                "test" => {
-                    o.test = Some(value.into_owned());
-                    continue;
-                }
-                "delivery" if value != "order" && value != "any" => {
-                    return Err(wrong(format!(
-                        "--delivery: '{value}' is neither order nor any"
-                    )));
-                }
-                "from" if function(&value).is_none() || Path::new(word).exists() => {
-                    let r = read(word)?;
-                    for d in &r.replay.schedule {
-                        let _ = writeln!(o.request, "first {}", d.text());
-                    }
-                    recorded = Some(r.command.iter().map(OsString::from).collect());
-                }
-                "delivery" | "from" => {
-                    let _ = writeln!(o.request, "{key} {value}");
-                }
-                "strategy" if !is_strategy(&value) => {
-                    return Err(wrong(format!(
-                        "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
-                    )));
-                }
-                "strategy" => {
-                    let _ = writeln!(o.request, "{key} {value}");
-                }
-                _ => {
-                    let n = value
-                        .parse::<u64>()
-                        .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
-                    if n == 0 && matches!(key, "schedules" | "jobs") {
-                        return Err(wrong(format!("{option}: none would run")));
-                    }
-                    if key == "stall" && n > LONGEST_STALL {
-                        return Err(wrong(format!(
-                            "--stall: {n} ms are more than an hour ({LONGEST_STALL})"
-                        )));
-                    }
-                    let _ = writeln!(o.request, "{key} {n}");
-                    if key == "seed" {
-                        o.seed = n;
-                        continue;
-                    }
-                }
+            if o.take_value(key, &option, word, &mut recorded)? {
+                o.words.extend([first.clone(), word.clone()]);
             }
-            o.words.extend([first.clone(), word.clone()]);
         }
         if rest.is_empty() {
             return Err(wrong(format!("schedules needs a command: {USE}")));
@@ -225,6 +156,105 @@ impl Options {
             return Err(wrong("--test chooses among the tests of --each-test"));
         }
         Ok((o, rest.to_vec()))
+    }
+
+    /// Takes an option without a value. Returns false if it is none of them.
+    fn take_switch(&mut self, option: &OsString) -> bool {
+        let text = option.to_string_lossy();
+        match &*text {
+            "--each-test" => self.each_test = true,
+            "--fresh-dir" => {
+                self.fresh = true;
+                self.words.push(option.clone());
+            }
+            "--json" | "--strict" | "--keep-going" => {
+                let _ = writeln!(self.request, "{}", &text[2..]);
+                self.json |= text == "--json";
+                self.words.push(option.clone());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the value of an option. Returns whether each search of `--each-test` gets it, too. A
+    /// replay file has a command, which goes to `recorded`.
+    fn take_value(
+        &mut self,
+        key: &str,
+        option: &str,
+        word: &OsString,
+        recorded: &mut Option<Vec<OsString>>,
+    ) -> Result<bool, Failure> {
+        let value = word.to_string_lossy();
+        match key {
+            "html" => {
+                self.html = Some(PathBuf::from(word));
+                return Ok(false);
+            }
+            "to" => {
+                if value.contains('\n') {
+                    return Err(wrong("--to: the name is no text of one line"));
+                }
+                self.to = Some(PathBuf::from(word));
+                return Ok(false);
+            }
+            "milliseconds" => {
+                let seconds = value.trim_end_matches('s').parse::<f64>().ok();
+                let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
+                    return Err(wrong(format!(
+                        "{option}: '{value}' is no number of seconds"
+                    )));
+                };
+                let _ = writeln!(self.request, "{key} {}", (seconds * 1000.0) as u64);
+            }
+            "test" => {
+                self.test = Some(value.into_owned());
+                return Ok(false);
+            }
+            "delivery" if value != "order" && value != "any" => {
+                return Err(wrong(format!(
+                    "--delivery: '{value}' is neither order nor any"
+                )));
+            }
+            "from" if function(&value).is_none() || Path::new(word).exists() => {
+                let r = read(word)?;
+                for d in &r.replay.schedule {
+                    let _ = writeln!(self.request, "first {}", d.text());
+                }
+                *recorded = Some(r.command.iter().map(OsString::from).collect());
+            }
+            "strategy" if !is_strategy(&value) => {
+                return Err(wrong(format!(
+                    "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
+                )));
+            }
+            "delivery" | "from" | "strategy" => {
+                let _ = writeln!(self.request, "{key} {value}");
+            }
+            _ => return self.take_number(key, option, &value),
+        }
+        Ok(true)
+    }
+
+    /// Takes the number of an option. Returns as [`take_value`](Self::take_value).
+    fn take_number(&mut self, key: &str, option: &str, value: &str) -> Result<bool, Failure> {
+        let n = value
+            .parse::<u64>()
+            .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
+        if n == 0 && matches!(key, "schedules" | "jobs") {
+            return Err(wrong(format!("{option}: none would run")));
+        }
+        if key == "stall" && n > LONGEST_STALL {
+            return Err(wrong(format!(
+                "--stall: {n} ms are more than an hour ({LONGEST_STALL})"
+            )));
+        }
+        let _ = writeln!(self.request, "{key} {n}");
+        if key == "seed" {
+            self.seed = n;
+        }
+        Ok(key != "seed")
     }
 
     /// Returns the replay file of search `n`; 0 for the only one.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here relies on an answer being complete: missing fields count as empty.
 
+pub mod budget_text;
 pub mod check;
 pub mod machine_code;
 pub mod profile_report;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use purlin_diagnostics::json::Json;
 use purlin_measure::Unit;
 
-use super::{at, machine_code, number, place, site, time, word};
+use super::{at, budget_text, machine_code, number, place, site, time, word};
 
 /// A number of bytes for people to read.
 pub fn bytes(n: f64) -> String {
@@ -51,6 +51,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "work" => time::work(&mut text, answer, top),
         "collections" => time::collections(&mut text, answer, top),
         "machine_code" => machine_code::machine_code(&mut text, answer, top),
+        "budgets" => budget_text::budgets(&mut text, answer, top),
         "mailbox" => {
             processes(&mut text, answer, top, "messages");
         }

@@ -2,7 +2,8 @@
 //! started it.
 //!
 //! [`target`] asks the observed emulator, [`server`] answers the browser, using
-//! [`http`](purlin_diagnostics::http) and [`guard`]. The page itself is in the folder `page`: one file with its styles and its script.
+//! [`http`](purlin_diagnostics::http) and [`guard`]. The page itself is in the folder `page`: one
+//! file with its styles and its script.
 //!
 //! # Invariants
 //! * The emulator is asked only on a request of the page: without an open page, nothing is done.

@@ -144,7 +144,7 @@ fn functions_are_short() {
     }
     only_falls("functions over 100 lines", &found, LONG_FUNCTIONS);
 }
-const LONG_FUNCTIONS: usize = 22;
+const LONG_FUNCTIONS: usize = 16;
 
 /// The functions of a file whose comments and strings are blank: name, first line, last line.
 fn functions(text: &str) -> Vec<(String, usize, usize)> {
@@ -384,11 +384,11 @@ const SAME_NAMES: usize = 10;
 #[test]
 fn words_that_get_rarer() {
     const WORDS: &[(&str, usize)] = &[
-        ("told", 33),
+        ("told", 32),
         ("tells of", 2),
-        ("whoever", 8),
+        ("whoever", 7),
         ("somebody", 33),
-        ("nobody", 196),
+        ("nobody", 195),
         ("reckon", 0),
         ("reckoned", 0),
         ("by lot", 0),

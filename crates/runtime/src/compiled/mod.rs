@@ -417,6 +417,7 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
         targets: engine::TARGETS,
         changes_code: &changes_code,
         native: &native,
+        own_pid: own_pid(),
         natives_traced: code::breakpoint::natives_flag(),
         stressed: purlin_term::gc::stress(),
         annotated: false,
@@ -425,6 +426,12 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
         true_word: am::TRUE.raw(),
         false_word: am::FALSE.raw(),
     }
+}
+
+/// Returns the address of the native `self/0`.
+pub fn own_pid() -> u64 {
+    let found = code::native(am::ERLANG, purlin_term::atom::intern("self"), 0);
+    found.map_or(0, |(_, b)| b.entry() as usize as u64)
 }
 
 /// Returns the template of the native behind an export, if it has one.

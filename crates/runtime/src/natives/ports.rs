@@ -2,10 +2,12 @@
 //! atom where `erlang` raises an error of that name.
 
 use crate::cx::{BifResult, Cx, Fail};
+use crate::natives::process::ask::received_answer;
 use crate::port::{self, Begun, How, Outcome, Port};
+use crate::process;
 use crate::process::ext::{Link, Peer};
 use crate::signal::send::push_or_free;
-use crate::signal::{Kind, Signal};
+use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, code, lazy_atoms};
 use purlin_natives::iolist::{self, IoWalk, Piece};
 use purlin_term::{Alloc, NIL, Term, am, atom};
@@ -22,6 +24,15 @@ lazy_atoms! {
     measure_output = "measure_output";
     begin_output = "begin_output";
     continue_output = "continue_output";
+}
+
+/// Handles what has arrived, so that signals that the port sent before its answer come first.
+fn answered(cx: &mut Cx) -> Result<(), Fail> {
+    handle::fetch(cx);
+    if cx.process().has(process::EXIT_PENDING) {
+        return Err(Fail::Exited);
+    }
+    Ok(())
 }
 
 /// Adds a link with a port at the process's end.
@@ -42,6 +53,10 @@ fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
         Ok(p) => {
             add_link(cx, p.id);
             crate::trace::tie(cx.process(), crate::trace::Tie::Link, p.id);
+            // Stock's forker answers by a message.
+            if port::open::starts_program(name) {
+                received_answer(cx, p.id, None);
+            }
             Ok(p.id)
         }
         Err(e) => Ok(e.term()),
@@ -52,7 +67,9 @@ fn port_command_3(cx: &mut Cx, [p, data, options]: [Term; 3]) -> BifResult {
     let Some(how) = command_options(options) else {
         return Ok(am::BADOPT);
     };
-    Ok(match port::command(cx, p, data, how)? {
+    let outcome = port::command(cx, p, data, how)?;
+    answered(cx)?;
+    Ok(match outcome {
         Outcome::Done => am::TRUE,
         Outcome::Busy => am::FALSE,
         Outcome::Unsupported => am::NOTSUP,
@@ -157,7 +174,7 @@ fn port_connect_2(cx: &mut Cx, [p, to]: [Term; 2]) -> BifResult {
     };
     let me = cx.self_pid();
     let id = p.id;
-    Ok(done(port::connect(&p, me, to, || {
+    let outcome = port::connect(&p, me, to, || {
         if to == me {
             add_link(cx, id);
             return true;
@@ -165,7 +182,9 @@ fn port_connect_2(cx: &mut Cx, [p, to]: [Term; 2]) -> BifResult {
         let s = Signal::copy_of(Kind::Link, id);
         // SAFETY: a fresh signal.
         unsafe { push_or_free(to, s) }
-    })))
+    });
+    answered(cx)?;
+    Ok(done(outcome))
 }
 
 fn port_close_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
@@ -173,7 +192,9 @@ fn port_close_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
         return Ok(am::BADARG);
     };
     let me = cx.self_pid();
-    Ok(done(port::exit(&p, me, am::NORMAL)))
+    let outcome = port::exit(&p, me, am::NORMAL);
+    answered(cx)?;
+    Ok(done(outcome))
 }
 
 /// The operation of a control or call: an unsigned 32-bit integer.
@@ -193,6 +214,7 @@ fn port_control_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     crate::waits::locks_begin();
     let answer = port::control(&p, me, op, &data);
     crate::waits::locked(cx);
+    answered(cx)?;
     Ok(match answer {
         None => am::BADARG,
         Some(r) if r.binary => cx.binary(&r.bytes),
@@ -208,6 +230,7 @@ fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     crate::waits::locks_begin();
     let answer = port::call(&p, me, op, data);
     crate::waits::locked(cx);
+    answered(cx)?;
     Ok(match answer {
         None => am::BADARG,
         Some(t) => {
@@ -299,6 +322,7 @@ fn port_info_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
         Ok(x) => x,
         Err(t) => return Ok(t),
     };
+    answered(cx)?;
     let first = usize::from(i.registered.is_none());
     let mut v = Vec::with_capacity(SHOWN.len());
     for name in &SHOWN[first..] {
@@ -315,6 +339,7 @@ fn port_info_2(cx: &mut Cx, [p, item]: [Term; 2]) -> BifResult {
     if !item.is_atom() {
         return Ok(am::BADARG);
     }
+    answered(cx)?;
     Ok(info_item(cx, &p, &i, item).unwrap_or(am::BADARG))
 }
 

@@ -15,7 +15,7 @@ use crate::node;
 use crate::record::Definition;
 use crate::release::{self, LONG_REFERENCES_TAKEN, NATIVE_RECORDS, NO_BITS_REFUSED};
 use crate::unassigned_ids;
-use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
+use crate::word::{MAX_SMALL, NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 
 /// Bits of the first word of a reference in the older formats, and in any that this node makes.
@@ -39,7 +39,7 @@ pub enum DecodeError {
 pub trait Hooks {
     /// The export for `fun m:f/arity`; None if the caller has no exports, or, with `only_existing`,
     /// if there is none yet.
-    fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export>;
+    fn export(&self, m: Term, f: Term, arity: u32, only_existing: bool) -> Option<*const Export>;
     /// The entry of a local fun, made if it is not known. Decoding adds one to its count.
     #[expect(clippy::too_many_arguments, reason = "what the format has of a fun")]
     fn fun_entry(
@@ -62,7 +62,7 @@ pub trait Hooks {
 pub struct NoHooks;
 
 impl Hooks for NoHooks {
-    fn export(&self, _: Term, _: Term, _: u8, _: bool) -> Option<*const Export> {
+    fn export(&self, _: Term, _: Term, _: u32, _: bool) -> Option<*const Export> {
         None
     }
     fn fun_entry(
@@ -495,7 +495,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         } else {
             self.u16()? as usize
         };
-        if count == 0 || count > 5 {
+        // Stock's decoder takes one of no words too.
+        if count > 5 {
             return self.bad();
         }
         let name = self.node_name()?;
@@ -550,14 +551,18 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(a.big(negative, &digits))
     }
 
-    /// The arity of an external fun, which may be encoded as any integer.
-    fn arity(&mut self) -> Result<u8, DecodeError> {
+    /// The arity of an external fun, which may be encoded as any integer. As on stock, it may be
+    /// any small integer that is not negative, of which 32 bits count.
+    fn arity(&mut self) -> Result<u32, DecodeError> {
         let (at, t) = (self.at, self.u8()?);
         let magnitude = match t {
-            tag::SMALL_INTEGER => return self.u8(),
+            tag::SMALL_INTEGER => return Ok(self.u8()?.into()),
             tag::INTEGER => {
                 let n = self.u32()?;
-                return u8::try_from(n).map_err(|_| DecodeError::Malformed(at));
+                return match n as i32 {
+                    0.. => Ok(n),
+                    _ => Err(DecodeError::Malformed(at)),
+                };
             }
             tag::SMALL_BIG | tag::LARGE_BIG => {
                 let n = match t {
@@ -565,19 +570,20 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     _ => self.u32()? as usize,
                 };
                 let negative = self.u8()? != 0;
-                match self.take(n)?.split_first() {
-                    None => 0,
-                    Some((&first, rest))
-                        if rest.iter().all(|&b| b == 0) && !(negative && first != 0) =>
-                    {
-                        first
-                    }
-                    Some(_) => return Err(DecodeError::Malformed(at)),
+                let digits = self.take(n)?;
+                let (low, high) = digits.split_at(digits.len().min(8));
+                let mut word = [0; 8];
+                word[..low.len()].copy_from_slice(low);
+                match u64::from_le_bytes(word) {
+                    n if high.iter().any(|&b| b != 0) || negative && n != 0 => None,
+                    n => (n <= MAX_SMALL as u64).then_some(n),
                 }
             }
-            _ => return Err(DecodeError::Malformed(at)),
+            _ => None,
         };
-        Ok(magnitude)
+        magnitude
+            .map(|n| n as u32)
+            .ok_or(DecodeError::Malformed(at))
     }
 
     fn float<A: Alloc + ?Sized>(&self, a: &mut A, f: f64) -> Result<Term, DecodeError> {
@@ -667,7 +673,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             w.write(header(Subtag::Fun, FUN_WORDS - 1));
             w.add(1).write(e as u64);
             w.add(2).write(0);
-            w.add(3).write(arity as u64 | 1 << 16);
+            w.add(3).write(u64::from(arity as u8) | 1 << 16);
             p.add(4).write(NIL);
             Term::boxed_at(p)
         })
@@ -760,7 +766,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 uniq.copy_from_slice(self.take(16)?);
                 let index = self.u32()?;
                 let num_free = self.u32()? as usize;
-                if num_free + arity as usize > 255 {
+                if num_free > 255 {
                     return self.bad();
                 }
                 return self.open(Kind::Fun { arity, uniq, index }, 4 + num_free);

@@ -522,10 +522,10 @@ mod tests {
         assert_eq!(young_part(2 * large, true, false), MOST_YOUNG_WORDS / 2);
         assert_eq!(kept_words(false, false), KEPT_WORDS);
         assert_eq!((kept_words(true, false), kept_words(false, true)), (0, 0));
-        assert!(is_filled_too_soon(4185, 4000, 1400) && !is_filled_too_soon(4185, 4000, 1300));
+        assert!(is_filled_too_soon(4185, 4000, 1001) && !is_filled_too_soon(4185, 4000, 1000));
         assert!(
             !is_filled_too_soon(4185, 2000, 2000)
-                && !is_filled_too_soon(KEPT_WORDS, 30_000, 30_000)
+                && !is_filled_too_soon(FILLED_WORDS, 60_000, 60_000)
         );
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
         assert!(is_growing(BUSY_WORDS, false, false) && is_growing(REST_WORDS - 1, false, false));

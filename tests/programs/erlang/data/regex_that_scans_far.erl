@@ -1,4 +1,4 @@
-%% A match that goes far between two steps, or from very many places, holds up nobody else, and who waits for it can be
+%% A match that goes far between two steps, or from very many places, delays no other process, and its process can be
 %% inspected and killed.
 %% @seconds 240
 -module(regex_that_scans_far).
@@ -18,8 +18,6 @@ main() ->
         {"(?:a|b)*c", fun() -> re:run(Far, "(?:a|b)*c", [{capture, none}]) end},
         {"x", fun() -> re:run(Far, "x") end},
         {"caseless x", fun() -> re:run(Far, "x", [caseless]) end},
-        {"[xyz]", fun() -> re:run(Far, "[xyz]") end},
-        {"no start optimization", fun() -> re:run(Far, "x", [no_start_optimize]) end},
         {"look ahead", fun() -> re:run(A, "(?=a*)(?=a*)(?=a*)b") end},
         {"^.*c$ by lines", fun() -> re:run(Text, "^[a-z, ]*c$", [multiline, {capture, none}]) end},
         {"dotall", fun() -> re:run(Text, "d.*e.*z", [dotall, {capture, none}]) end},
@@ -33,7 +31,6 @@ main() ->
         {"replace", fun() -> erlang:md5(re:replace(Text, "\\d+\n", "<&>", [global, {return, binary}])) end},
         {"global", fun() -> {match, L} = re:run(Text, "c d", [global]), length(L) end},
         {"global, far apart", fun() -> re:run(<<Far/binary, "x", Far/binary, "x">>, "x", [global]) end},
-        {"a list", fun() -> re:run([Far, "x" | Far], "bx") end},
         {"compile", fun() -> {ok, _} = re:compile(Long), re:run("zz", Long) end}
     ],
     [io:format("~s: ~s~n", [Name, beside(F)]) || {Name, F} <- Cases],
@@ -60,7 +57,7 @@ beside(F) ->
     Ended = erlang:monotonic_time(millisecond) - Begun,
     receive {Pid, _} -> ok after 0 -> ok end,
     case {Gap, Ended} of
-        _ when Gap < 1000, Ended < 1000 -> "nobody waits";
+        _ when Gap < 1000, Ended < 1000 -> "no waiting";
         _ -> io_lib:format("~p ms without an answer, ended after ~p", [Gap, Ended])
     end.
 

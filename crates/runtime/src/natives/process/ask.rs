@@ -11,12 +11,14 @@
 //!   returns.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::{self, Process, table};
+use crate::ids;
+use crate::process::{self, Process, saved, table};
 use crate::signal::handle;
 use crate::signal::send;
+use purlin_kernel::events;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::sync::Mutex;
-use purlin_term::{Term, copy};
+use purlin_term::{Alloc, Term, copy};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -46,6 +48,20 @@ pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
     // both before and after the look.
     unsafe {
         (*p).state.load().runs_undisturbed() && (*p).id.load(Ordering::Acquire) == who.pid_data()
+    }
+}
+
+/// Tells a receive trace and the saved calls of the calling process of an answer that stock's
+/// native receives as a message `{Reference, Answer}`.
+pub(crate) fn received_answer(cx: &mut Cx, answer: Term, by: Option<saved::Call>) {
+    if cx.process().has(process::TRACED) {
+        let r = ids::make_ref(cx);
+        let message = cx.tuple(&[r, answer]);
+        events::sink().received(cx, None, message);
+    }
+    if cx.process().has(process::SAVES) {
+        by.into_iter().for_each(|c| saved::note(cx.process(), c));
+        saved::note(cx.process(), saved::Call::Receive);
     }
 }
 

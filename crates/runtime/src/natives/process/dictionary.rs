@@ -11,8 +11,7 @@ fn put_2(cx: &mut Cx, [k, v]: [Term; 2]) -> BifResult {
 }
 
 fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
-    let d = cx.process().ext().map(|e| &e.dict);
-    Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
+    Ok(cx.process().dictionary_value(k))
 }
 
 /// A list of the results of `f` on the entries of the dictionary.
@@ -63,7 +62,7 @@ fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
 bifs! {
     Plain "erlang":"put"/2 = put_2;
     Plain "erlang":"get"/0 = get_0;
-    Plain "erlang":"get"/1 = get_1;
+    Plain "erlang":"get"/1 = get_1 [template(DictionaryValue)];
     Plain "erlang":"get_keys"/0 = get_keys_0;
     Plain "erlang":"get_keys"/1 = get_keys_1;
     Plain "erlang":"erase"/0 = erase_0;

@@ -11,6 +11,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::registry;
 use crate::signal::send;
+use purlin_kernel::budgets;
 use purlin_term::{Alloc, NIL, Term, am};
 
 lazy_atoms! {
@@ -48,6 +49,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
             Err(_) => return Ok(am::NONE),
         }
         cx.process().ext_mut().name = name;
+        named(who, name);
         crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
         return Ok(am::TRUE);
     }
@@ -58,6 +60,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
         Err(registry::Refused::Taken) => return Ok(am::NONE),
     }
+    named(who, name);
     send::run_in(
         who,
         Box::new(move |cx| {
@@ -72,6 +75,14 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         }),
     );
     Ok(am::TRUE)
+}
+
+/// Applies what `+Fbudget` says of a name that a process has got.
+#[inline]
+fn named(who: Term, name: Term) {
+    if budgets::has_rules() {
+        budgets::was_named(who, name);
+    }
 }
 
 fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {

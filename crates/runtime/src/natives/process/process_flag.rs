@@ -7,7 +7,6 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::saved;
 use crate::process::{self, OFF_HEAP_QUEUE, SENSITIVE, TRAP_EXIT, table};
-use crate::signal::handle;
 use crate::signal::send;
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
@@ -79,13 +78,9 @@ fn set_max_heap(cx: &mut Cx, value: Term) -> BifResult {
 fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     if flag == am::TRAP_EXIT {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
-        // Signals that have arrived already follow the old setting.
-        handle::fetch(cx);
+        // Signals in transit follow the new setting, as on stock.
         let p = cx.process();
         let old = p.has(TRAP_EXIT);
-        if p.has(process::EXIT_PENDING) {
-            return Err(Fail::Again);
-        }
         p.set_flag(TRAP_EXIT, on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
@@ -121,6 +116,8 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
         cx.process().state.set_sensitive(on);
+        // As on stock, where the setting takes effect when the process is scheduled in.
+        cx.end_slice();
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {

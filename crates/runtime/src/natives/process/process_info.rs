@@ -3,13 +3,14 @@
 //! Another process is asked by a signal. It answers for a moment between two of its instructions,
 //! after everything that the asking process did to it before.
 
-use super::ask::{ask_term, runs_undisturbed};
+use super::ask::{ask_term, received_answer, runs_undisturbed};
 use super::option_terms::priority_atom;
 use crate::backtrace::backtrace;
 use crate::code;
 use crate::code::stack::{addresses, location, place};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{MaxHeap, RefKey, Target, Watcher};
+use crate::process::saved::Call;
 use crate::process::{self, BUSY, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
@@ -20,7 +21,8 @@ use purlin_native::bif::{Kind, native};
 use purlin_native::reschedule::{self, Name};
 use purlin_natives::re;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::layout::{BIN_SIZE, NEXT};
+use purlin_term::layout::{BIN_SIZE, NEXT, RefView};
+use purlin_term::magic::MagicRef;
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
@@ -140,6 +142,31 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
                     let id = to.uint(bin as u64);
                     let n = (*p.add(BIN_SIZE)).raw() as usize;
                     let count = (*bin).refc.load(Ordering::Relaxed) as usize;
+                    v.push(to.tuple(&[id, int(n), int(count)]));
+                }
+                p = (*p.add(NEXT)).raw() as *mut Term;
+            }
+        }
+    };
+    walk(cx.heap.off_heap.first);
+    walk(cx.heap.old_off_heap.first);
+    for f in &cx.heap.frags {
+        walk(f.off_heap.first);
+    }
+    to.list(&v)
+}
+
+/// References of the heap that hold something of the emulator: address, size and count of each.
+fn magic_refs(cx: &Cx, to: &mut Fragment) -> Term {
+    let mut v = Vec::new();
+    let mut walk = |mut p: *mut Term| {
+        while !p.is_null() {
+            // SAFETY: objects on off-heap lists are well formed, and hold what they refer to.
+            unsafe {
+                if let Some(RefView::Magic(m)) = Term::boxed_at(p).as_ref_view() {
+                    let id = to.uint(m as *const MagicRef as u64);
+                    let n = size_of_val(&*m.value);
+                    let count = m.refc.load(Ordering::Relaxed) as usize;
                     v.push(to.tuple(&[id, int(n), int(count)]));
                 }
                 p = (*p.add(NEXT)).raw() as *mut Term;
@@ -480,7 +507,7 @@ items! {
             Some(t) => t.term(to),
             None => NIL,
         };
-    "magic_ref" [works] "References that hold something of the emulator: none are shown." => |_, _| NIL;
+    "magic_ref" [works] "References that hold something of the emulator." => |cx, to| magic_refs(cx, to);
     "trace" [] "Its trace flags." => |cx, _| Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags)));
 }
 
@@ -632,7 +659,9 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         let running = atom::intern("running");
         return Ok(cx.tuple(&[item.key(), running]));
     }
-    ask_term(cx, pid, move |cx| {
+    // On stock, others are read in place while their process neither runs nor has signals.
+    let by_message = w.items().iter().any(|i| i.works);
+    let t = ask_term(cx, pid, move |cx| {
         if let Some(cx) = cx
             && !cx.process().has(process::EXIT_PENDING)
         {
@@ -641,7 +670,13 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
             return told;
         }
         OwnedTerm::copy_of(am::UNDEFINED)
-    })
+    })?;
+    if by_message && t != am::UNDEFINED {
+        let await_result = (atom::intern("erts_internal"), atom::intern("await_result"));
+        let by = Call::Function(await_result.0, await_result.1, 1);
+        received_answer(cx, t, Some(by));
+    }
+    Ok(t)
 }
 
 fn process_info_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {

@@ -17,12 +17,14 @@ use crate::process::group_leader_of;
 use crate::signal::send;
 use crate::{bifs, ids};
 use purlin_dist::input;
+use purlin_kernel::budgets;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 
 lazy_atoms! {
     a_async_dist = "async_dist";
+    a_budget = "budget";
     a_scheduler = "scheduler";
     a_thread = "thread";
     a_own = "own";
@@ -78,6 +80,11 @@ fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
 /// Reads spawn options; `None` if one is invalid.
 fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     let mut p = parse_options(l, request)?;
+    if let Some(b) = &p.o.budget
+        && !budgets::is_within(b.index(), budgets::of(cx.proc))
+    {
+        return None;
+    }
     if let Some((alias, tag)) = p.monitor.take() {
         let (k, t) = new_monitor_ref(cx, alias);
         p.o.monitor = Some((k, alias, tag));
@@ -88,7 +95,8 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
 
 /// Reads the spawn options in a request of another node; `None` if one is invalid.
 pub fn wanted_elsewhere(l: Term) -> Option<input::Wanted> {
-    let p = parse_options(l, false)?;
+    // A budget is a reference of this node, and not for others to give.
+    let p = parse_options(l, false).filter(|p| p.o.budget.is_none())?;
     Some(input::Wanted {
         link: p.o.link,
         monitor: p.monitor.is_some(),
@@ -144,6 +152,9 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
             } else if k == a_scheduler() {
                 let n = usize::try_from(n?).ok();
                 p.o.scheduler = n.filter(|&n| n <= crate::sched::count())?;
+            } else if k == a_budget() {
+                // Stock does not know this option either.
+                p.o.budget = Some(budgets::find(v)?);
             } else if k == a_thread() {
                 // Stock does not know this option and rejects it as it does any unknown one.
                 if v != a_own() {
@@ -191,6 +202,7 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) 
             crate::accounts::copied(cx, crate::accounts::Kind::Spawn, words, args);
             Ok(pid)
         }
+        Err(SpawnError::Budget) => Err(Fail::SystemLimit),
         Err(SpawnError::SystemLimit) => {
             use crate::report::{Level, Text, send};
             let leader = group_leader_of(cx);

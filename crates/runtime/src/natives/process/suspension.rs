@@ -106,7 +106,13 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(am::TRUE);
     }
     let mine = &mut cx.process().ext_mut().suspending;
+    let mut again = false;
     let stopped = match mine.get_mut(&Peer::of(pid)) {
+        // The message is sent when the target has stopped, whichever suspension stopped it.
+        Some((_, stopped)) if unless && reply.is_some() => {
+            again = true;
+            stopped.clone()
+        }
         Some((_, stopped)) if unless && (asynchronous || stopped.load(Ordering::Acquire)) => {
             return Ok(am::FALSE);
         }
@@ -148,8 +154,22 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             });
         }
     };
+    suspend_and_answer(pid, me, again, answer);
+    Ok(r_term.unwrap_or(Term::bool(!again)))
+}
+
+/// Has a process suspend itself for `me`; `again`: it has been suspended for `me` before. Calls
+/// `answer` when it is suspended, or has ended.
+fn suspend_and_answer(
+    pid: Term,
+    me: Term,
+    again: bool,
+    answer: impl FnOnce(bool) + Send + 'static,
+) {
     let stop = move |c: &mut Cx| {
-        suspend::suspend(c.process(), me);
+        if !again {
+            suspend::suspend(c.process(), me);
+        }
         // Shortens the time slice of the running process, so that it stops soon.
         c.reds = 0;
         crate::port::request_rest(c);
@@ -182,7 +202,6 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             deferred.push((Priority::Normal, Box::new(task)));
         }),
     );
-    Ok(r_term.unwrap_or(am::TRUE))
 }
 
 fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {

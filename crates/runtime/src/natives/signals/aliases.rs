@@ -2,7 +2,6 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{AliasMode, RefKey};
-use crate::signal::handle;
 use crate::signal::handle::ref_key;
 use crate::{bifs, ids, lazy_atoms};
 use purlin_term::etf::aliases;
@@ -53,8 +52,7 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
     if r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
-    // Messages sent through it that have arrived already stay messages.
-    handle::fetch(cx);
+    // Messages sent through it that are still in transit are dropped, as on stock.
     let Some(k) = ref_key(r) else {
         return Ok(am::FALSE);
     };

@@ -37,7 +37,8 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     }
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     send::exit_signal(me, to, reason);
-    if to == me {
+    // One that becomes a message is handled with the others.
+    if to == me && !(reason != am::KILL && cx.process().has(crate::process::TRAP_EXIT)) {
         // The signal to itself takes effect before anything else.
         handle::fetch(cx);
         if cx.process().has(crate::process::EXIT_PENDING) {

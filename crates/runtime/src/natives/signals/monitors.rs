@@ -13,6 +13,8 @@ use crate::signal::send::{self, push};
 use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, ids, lazy_atoms};
 use purlin_dist::signals as remote;
+use purlin_kernel::budgets;
+use purlin_kernel::signal::bounds;
 use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::parts::ref_parts;
@@ -200,6 +202,9 @@ fn add(cx: &mut Cx, k: RefKey, target: Target, o: MonitorOptions) {
         e.prioritize(k);
     }
     e.monitors.insert(k, Monitor::new(target, o.alias, o.tag));
+    if budgets::on() {
+        bounds::awaits(cx, k);
+    }
 }
 
 fn monitor_remote(cx: &mut Cx, what: Term, o: MonitorOptions) -> BifResult {

@@ -2,9 +2,9 @@
 //!
 //! Stock's allocators are reported as far as this runtime has the kind of memory: heaps of
 //! processes, binaries, tables, literals (regions), and everything else under `ll_alloc`. Large
-//! blocks, and those of native code, are the C library's, which reports them. The functions of `erlang` and
-//! `erts_internal` that assemble the answers expect one message from each thread with allocators of
-//! its own; here a single message carries everything.
+//! blocks, and those of native code, are the C library's, which reports them. The functions of
+//! `erlang` and `erts_internal` that assemble the answers expect one message from each thread with
+//! allocators of its own; here a single message carries everything.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms, process, signal, timer};

@@ -1,5 +1,6 @@
 //! Natives of the system as a whole: settings, statistics, memory, the operating system.
 
+pub mod budget_natives;
 pub mod halt;
 pub mod limits;
 pub mod memory;
@@ -15,6 +16,7 @@ use purlin_native::bif::Bif;
 
 /// The tables of natives in this folder.
 pub const TABLES: &[&[Bif]] = &[
+    budget_natives::BIFS,
     halt::BIFS,
     limits::BIFS,
     memory::BIFS,

@@ -3,7 +3,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_native::cx::Env;
 use purlin_native::errors::badmap;
-use purlin_native::reschedule::dirty_if_large;
+use purlin_native::reschedule::{MANY, charge, dirty_if_large};
 use purlin_term::bits::is_small_part;
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, display, format_term};
@@ -34,14 +34,22 @@ fn phash_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     Ok(cx.uint(h % n + 1))
 }
 fn phash2_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "phash2", &[t], t)?;
-    Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
+    let hash = portable_hash(cx, &[t], t)?;
+    Ok(Term::small(i64::from(hash & ((1 << 27) - 1))))
 }
 fn phash2_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    dirty_if_large(cx, "erlang", "phash2", &[t, n], t)?;
-    let n = modulus;
-    Ok(Term::small((u64::from(hash::phash2(t)) % n) as i64))
+    let hash = portable_hash(cx, &[t, n], t)?;
+    Ok(Term::small((u64::from(hash) % modulus) as i64))
+}
+/// `phash2` before it is reduced to a range. A term of few parts is walked once.
+fn portable_hash(cx: &mut Env, args: &[Term], t: Term) -> Result<u32, Fail> {
+    if let Some((hash, parts)) = hash::phash2_of_few(t, MANY) {
+        charge(cx, parts);
+        return Ok(hash);
+    }
+    dirty_if_large(cx, "erlang", "phash2", args, t)?;
+    Ok(hash::phash2(t))
 }
 
 fn cmp_term_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {

@@ -127,6 +127,62 @@ fn other_tracer(cx: &mut Cx) -> Fail {
     Fail::Badarg
 }
 
+/// The processes and ports that an atom selects: existing ones, new ones or all.
+struct Selected {
+    existing: bool,
+    new: bool,
+    processes: bool,
+    ports: bool,
+}
+
+impl Selected {
+    fn named(name: &str) -> Option<Selected> {
+        let (when, kind) = match name {
+            "all" | "existing" | "new" => (name, None),
+            _ => {
+                let (when, kind) = name.split_once('_').unwrap_or(("", name));
+                (when, Some(kind))
+            }
+        };
+        let (existing, new) = match (when, kind) {
+            ("all", None) | ("", Some(_)) => (true, true),
+            ("existing", _) => (true, false),
+            ("new", _) => (false, true),
+            _ => return None,
+        };
+        let (processes, ports) = match kind {
+            None => (true, true),
+            Some("processes") => (true, false),
+            Some("ports") => (false, true),
+            Some(_) => return None,
+        };
+        Some(Selected {
+            existing,
+            new,
+            processes,
+            ports,
+        })
+    }
+
+    /// Changes the flags that new processes and ports begin with.
+    fn change_new(&self, which: Which, on: bool, r: &Request) {
+        if self.new && self.processes && r.flags & flag::OF_PROCESSES != 0 {
+            let flags = r.flags & flag::OF_PROCESSES;
+            match which {
+                None => trace::NEW_PROCESSES.change(on, flags, r.tracer.clone()),
+                Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer.clone()),
+            }
+        }
+        if self.new && self.ports && r.flags & flag::OF_PORTS != 0 {
+            let flags = r.flags & flag::OF_PORTS;
+            match which {
+                None => trace::NEW_PORTS.change(on, flags, r.tracer.clone()),
+                Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer.clone()),
+            }
+        }
+    }
+}
+
 /// Asks processes to change their trace flags. Returns their number at once if nobody has to be
 /// waited for, otherwise waits.
 fn ask(
@@ -154,52 +210,18 @@ fn ask(
             None => Err(Fail::Badarg),
         };
     } else if whom.is_atom() {
-        // The first argument selects processes, ports or both, and existing ones, new ones or all.
-        let (both, processes, of_ports) = (true, "processes", "ports");
-        let name = atom::name(whom);
-        let (existing, new, kind) = match name {
-            "all" => (true, true, (both, both)),
-            "existing" => (true, false, (both, both)),
-            "new" => (false, true, (both, false)),
-            _ => {
-                let (when, kind) = name.split_once('_').unwrap_or(("", name));
-                let (existing, new) = match when {
-                    "" => (true, true),
-                    "existing" => (true, false),
-                    "new" => (false, true),
-                    _ => return Err(Fail::Badarg),
-                };
-                if kind != processes && kind != of_ports {
-                    return Err(Fail::Badarg);
-                }
-                (existing, new, (kind == processes, kind == of_ports))
-            }
-        };
-        let new_ports = kind.1 || name == "new";
-        if new && kind.0 && r.flags & flag::OF_PROCESSES != 0 {
-            let flags = r.flags & flag::OF_PROCESSES;
-            match which {
-                None => trace::NEW_PROCESSES.change(on, flags, r.tracer.clone()),
-                Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer.clone()),
-            }
-        }
-        if new && new_ports && r.flags & flag::OF_PORTS != 0 {
-            let flags = r.flags & flag::OF_PORTS;
-            match which {
-                None => trace::NEW_PORTS.change(on, flags, r.tracer.clone()),
-                Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer.clone()),
-            }
-        }
+        let selected = Selected::named(atom::name(whom)).ok_or(Fail::Badarg)?;
+        selected.change_new(which, on, &r);
         // Flags that only the other kind has change nothing, and processes or ports with only these
         // do not count.
         let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
-        if existing && kind.1 && concerns(flag::OF_PORTS) {
+        if selected.existing && selected.ports && concerns(flag::OF_PORTS) {
             let changed = |&p: &Term| {
                 port::traced::change(p, which, on, r.flags, r.tracer.clone()) == Some(true)
             };
             ports = port::all().iter().filter(|p| changed(p)).count() as i64;
         }
-        if !existing || !kind.0 || !concerns(flag::OF_PROCESSES) {
+        if !selected.existing || !selected.processes || !concerns(flag::OF_PROCESSES) {
             return Ok(Ok(ports));
         }
         process::table().pids()

@@ -12,6 +12,7 @@ use crate::{bifs, code, lazy_atoms};
 use purlin_term::release::{self, CALL_MEMORY, TRACE_OPTIONS_FIRST};
 use purlin_term::{NIL, Term, am, atom};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 lazy_atoms! {
     default = "default";
@@ -124,19 +125,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let refused = |cx: &mut Cx| Err(cx.badarg_cause(am::NONE));
     let on_load = what.is_atom() && atom::name(what) == "on_load";
     if what.is_atom() && !on_load {
-        let receive = match atom::name(what) {
-            "send" => false,
-            "receive" => true,
-            _ => return refused(cx),
-        };
-        let plain = list == NIL && !matches!(word, Some("restart" | "pause"));
-        if !plain && list != NIL && which.is_some() {
-            return Err(cx.badarg_cause(am::BADOPT));
-        }
-        if !plain || messages::set_pattern(which, receive, spec).is_none() {
-            return refused(cx);
-        }
-        return Ok(Term::small(1));
+        return pattern_of_messages(cx, which, [what, spec, list]);
     }
     let (m, f, arity) = match on_load {
         true => (am::UNDERSCORE, am::UNDERSCORE, None),
@@ -148,16 +137,68 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let global = k.global;
     let word = word.map(str::to_string);
     let off = spec == am::FALSE;
-    let how = move |w: &mut Wanted| {
-        let word = word.as_deref();
+    let change = Change {
+        kinds: k,
+        program,
+        word,
+        off,
+    };
+    let how = move |w: &mut Wanted| change.apply(w);
+    if on_load {
+        let how = (!off).then(|| {
+            let how: Box<dyn Fn(&mut Wanted) + Send> = Box::new(how);
+            (how, global)
+        });
+        calls::on_load(which, how);
+        return Ok(Term::small(0));
+    }
+    if global && !off {
+        // Functions that no other module can call lose what they had.
+        calls::change(which, m, f, arity, false, &|w| w.clear_trace());
+    }
+    let n = calls::change(which, m, f, arity, global, &how);
+    Ok(Term::small(n as i64))
+}
+
+/// Sets the pattern of messages that are sent or received.
+fn pattern_of_messages(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
+    let receive = match atom::name(what) {
+        "send" => false,
+        "receive" => true,
+        _ => return Err(cx.badarg_cause(am::NONE)),
+    };
+    let of_counters = spec.is_atom() && matches!(atom::name(spec), "restart" | "pause");
+    let plain = list == NIL && !of_counters;
+    if !plain && list != NIL && which.is_some() {
+        return Err(cx.badarg_cause(am::BADOPT));
+    }
+    if !plain || messages::set_pattern(which, receive, spec).is_none() {
+        return Err(cx.badarg_cause(am::NONE));
+    }
+    Ok(Term::small(1))
+}
+
+/// A change of what is wanted of functions.
+struct Change {
+    kinds: Kinds,
+    /// The match specification, unless tracing ends.
+    program: Option<Arc<Spec>>,
+    /// The specification that is a word, such as `pause`.
+    word: Option<String>,
+    off: bool,
+}
+
+impl Change {
+    fn apply(&self, w: &mut Wanted) {
+        let (k, word) = (&self.kinds, self.word.as_deref());
         // A counter continues or pauses. Where there is a breakpoint of another kind it starts.
         let begins = w.local() || k.local || k.meta.is_some();
-        if k.global && !off {
+        if k.global && !self.off {
             // Calls from outside replace all other wishes.
             w.clear_trace();
         }
         if k.global || k.local {
-            match &program {
+            match &self.program {
                 Some(s) => w.call = Some((s.clone(), k.local)),
                 // A pattern of one kind does not clear the other.
                 None if w.call.as_ref().is_some_and(|c| c.1 == k.local) => w.call = None,
@@ -170,7 +211,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
             w.call = None;
         }
         if let Some(tracer) = &k.meta {
-            w.meta = program.clone().map(|s| (tracer.clone(), s));
+            w.meta = self.program.clone().map(|s| (tracer.clone(), s));
         }
         if k.count {
             w.count = match (word, w.count.take()) {
@@ -194,21 +235,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
         if k.memory {
             measured(&mut w.memory);
         }
-    };
-    if on_load {
-        let how = (!off).then(|| {
-            let how: Box<dyn Fn(&mut Wanted) + Send> = Box::new(how);
-            (how, global)
-        });
-        calls::on_load(which, how);
-        return Ok(Term::small(0));
     }
-    if global && !off {
-        // Functions that no other module can call lose what they had.
-        calls::change(which, m, f, arity, false, &|w| w.clear_trace());
-    }
-    let n = calls::change(which, m, f, arity, global, &how);
-    Ok(Term::small(n as i64))
 }
 
 /// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: directs calls of the matching

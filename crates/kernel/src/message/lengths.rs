@@ -1,7 +1,7 @@
 //! How many processes have how many unread messages, as a histogram.
 //!
-//! Each mailbox remembers the class of lengths in which it is counted. A process is counted anew
-//! when it waits and when its time slice ends, and no longer when its mailbox is freed. So nobody
+//! Each mailbox remembers the class of lengths in which it is counted. A process is counted again
+//! when it waits and when its time slice ends, and no longer when its mailbox is freed. So nothing
 //! has to look at all processes. Off until [`turn_on`]: then it costs one look at a flag each time.
 //!
 //! # Orderings

@@ -1,0 +1,107 @@
+//! Processes whose budgets have used up their share of processor time.
+//!
+//! Such a process is taken from its run queue as any other, but does not run: it is held here, with
+//! the bit `QUEUED` still set, so that no other thread queues it. A thread, started with the first
+//! such process, puts held processes back when their budget may run again, some at a time. One
+//! with a control signal is put back earlier. It then handles its signals, in a time slice of one
+//! reduction, since others may wait for the answer.
+//!
+//! Processes with a thread of their own and those of the runtime are not held.
+
+use crate::budgets;
+use crate::os::thread;
+use crate::process::{self, Process, table};
+use crate::sched;
+use crate::sync::{Condvar, Mutex};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Once;
+use std::time::Duration;
+
+/// Time between two looks at the budgets of held processes.
+const TICK: Duration = Duration::from_millis(2);
+/// Number of ticks between two looks for control signals.
+const LOOK_FOR_SIGNALS: u32 = 3;
+/// Maximum number of processes of a budget that are put back in a tick.
+const MOST_PUT_BACK: usize = 64;
+/// Bytes of the thread's stack.
+const STACK: usize = 128 << 10;
+
+/// The cells of held processes, by budget.
+static HELD: Mutex<Option<HashMap<u32, VecDeque<u32>>>> = Mutex::new(None);
+static SOME: Condvar = Condvar::new();
+
+/// How a process that was taken from a run queue may run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    Freely,
+    /// To handle its signals only.
+    Briefly,
+    /// Not now. It is held.
+    Later,
+}
+
+/// Decides how a process that the caller has taken from a run queue may run. Its cell is not the
+/// caller's any more if it is held.
+pub(super) fn look(p: *mut Process) -> Runs {
+    let index = budgets::of(p);
+    let Some(by) = budgets::throttled(index) else {
+        return Runs::Freely;
+    };
+    // SAFETY: the caller has taken the process from a run queue, so it is alive and its id stays.
+    let (pid, state) = unsafe { ((*p).pid(), &(*p).state) };
+    if process::is_system(pid) || crate::os::exploring::on() {
+        return Runs::Freely;
+    }
+    if state.has_control_signals() {
+        return Runs::Briefly;
+    }
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        thread::start("budgets", STACK, serve);
+    });
+    let mut held = HELD.lock();
+    let all = held.get_or_insert_default();
+    all.entry(by).or_default().push_back(table().index(p));
+    drop(held);
+    SOME.notify_one();
+    Runs::Later
+}
+
+/// Body of the thread.
+fn serve() {
+    let mut tick = 0u32;
+    loop {
+        let mut held = HELD.lock();
+        while held.as_ref().is_none_or(HashMap::is_empty) {
+            held = SOME.wait(held);
+        }
+        drop(held);
+        std::thread::sleep(TICK);
+        tick = tick.wrapping_add(1);
+        let mut ready = Vec::new();
+        if let Some(all) = HELD.lock().as_mut() {
+            for (&budget, cells) in all.iter_mut() {
+                if budgets::throttled(budget).is_none() {
+                    let n = cells.len().min(MOST_PUT_BACK);
+                    ready.extend(cells.drain(..n));
+                } else if tick.is_multiple_of(LOOK_FOR_SIGNALS) {
+                    cells.retain(|&c| {
+                        // SAFETY: cells are never unmapped; the state word is an atomic.
+                        let asked = unsafe { (*table().cell(c)).state.has_control_signals() };
+                        if asked {
+                            ready.push(c);
+                        }
+                        !asked
+                    });
+                }
+            }
+            all.retain(|_, cells| !cells.is_empty());
+        }
+        for c in ready {
+            let p = table().cell(c);
+            // SAFETY: a held process is alive, and its word has its priority.
+            let prio = unsafe { (*p).state.priority() };
+            sched::enqueue(p, prio);
+        }
+    }
+}

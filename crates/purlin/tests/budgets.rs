@@ -1,0 +1,234 @@
+//! Budgets: limits of counts, rights, mailboxes, and `+Fbudget`.
+//!
+//! The programs are the functions of `data/budgets.erl`. Stock has no budgets, so what they print
+//! is written here. Skipped with a message if there is no OTP.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// `None` if there is no OTP.
+    fn new() -> Option<Scratch> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("purlin-bud-{}-{number}", std::process::id()));
+        fs::create_dir_all(&dir).expect("makes a scratch directory");
+        let scratch = Scratch(dir);
+        let version = scratch.purlin(&["version"]);
+        if !String::from_utf8_lossy(&version.stdout).contains("Erlang/OTP") {
+            println!("skipped: no OTP");
+            return None;
+        }
+        Some(scratch)
+    }
+    fn purlin(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(args).current_dir(&self.0).stdin(Stdio::null());
+        command.output().expect("runs")
+    }
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("writes a file");
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a function of the module, with all schedulers, with one, and under stress of the collector,
+/// and compares what it prints.
+fn prints(function: &str, lines: &[&str]) {
+    let Some(s) = Scratch::new() else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/budgets.erl");
+    assert!(
+        s.purlin(&["erlc", &source.to_string_lossy()])
+            .status
+            .success()
+    );
+    let text = lines.join("\n") + "\ndone\n";
+    for flags in [&["+S", "2"][..], &["+S", "1"]] {
+        let args = [
+            &["erl", "-noshell"],
+            flags,
+            &["-run", "budgets", "main", function],
+        ];
+        let out = s.purlin(&args.concat());
+        assert_eq!(
+            String::from_utf8_lossy(&out.stdout),
+            text,
+            "{flags:?} {out:?}"
+        );
+    }
+}
+
+#[test]
+fn counts_raise_system_limit() {
+    prints(
+        "counts",
+        &[
+            "{[true,true,false,false],",
+            " {error,system_limit},",
+            " true,",
+            " [{error,system_limit}],",
+            " [{error,system_limit}],",
+            " [fresh_1,fresh_2,{error,system_limit}]}",
+            "#{atoms => 2,ports => 0,processes => 2,tables => 0}",
+        ],
+    );
+}
+
+#[test]
+fn nothing_leaves_its_budget() {
+    let refused = "{error,badarg}";
+    prints(
+        "rights",
+        &[
+            &format!("[{refused},"),
+            &format!(" {refused},"),
+            &format!(" {refused},"),
+            &format!(" {refused},"),
+            &format!(" {refused},"),
+            " ok,2,true,",
+            &format!(" {refused}]"),
+            &format!("[{0},{0},{0},{0},{0}]", refused),
+            refused,
+        ],
+    );
+}
+
+#[test]
+fn an_ended_budget_is_empty_and_forgotten() {
+    prints("ends", &["[killed]", "undefined {error,badarg}", "gone []"]);
+}
+
+#[test]
+fn a_sender_waits_for_room() {
+    prints("wait", &["{status,suspended} [1,0,0,0]", "normal 0"]);
+}
+
+#[test]
+fn messages_are_dropped() {
+    prints("drop", &["[0,15,0,0]"]);
+}
+
+#[test]
+fn the_receiver_ends() {
+    prints("exits", &["{budget,messages} [0,0,1,0]"]);
+}
+
+#[test]
+fn nobody_waits_who_does_not_want_to() {
+    prints("nosuspend", &["[ok,ok,nosuspend,nosuspend]"]);
+}
+
+#[test]
+fn a_circle_is_broken() {
+    prints("circle", &["true"]);
+}
+
+#[test]
+fn whom_the_receiver_waits_for_goes_on() {
+    prints("awaited", &["answer 42", "[0,0,0,0]"]);
+}
+
+#[test]
+fn nothing_is_lost_in_a_short_mailbox() {
+    prints("many", &["true"]);
+}
+
+#[test]
+fn senders_go_on_when_the_receiver_ends() {
+    prints("ended", &["[normal,normal,normal,normal,normal]"]);
+}
+
+#[test]
+fn a_share_of_a_processor() {
+    prints("share", &["true true", "true"]);
+}
+
+/// A process that uses ever more memory ends at the limit of its budget, whose peak is no more than
+/// a tenth above it, or a quarter with binaries. The small process beside it stays.
+fn bomb(way: &str, ends: &str) {
+    prints(way, &[ends, "true true"]);
+}
+
+#[test]
+fn a_heap_ends_at_the_limit() {
+    bomb("heap", "{budget,memory}");
+}
+#[test]
+fn binaries_end_at_the_limit() {
+    bomb("binaries", "{budget,memory}");
+}
+#[test]
+fn a_mailbox_ends_at_the_limit() {
+    bomb("messages", "{budget,memory}");
+}
+#[test]
+fn a_table_ends_at_the_limit() {
+    bomb("table", "{budget,memory}");
+}
+#[test]
+fn a_single_large_binary_is_refused() {
+    bomb("large", "[{error,system_limit},{error,system_limit}]");
+}
+#[test]
+fn no_process_is_made_beyond_the_limit() {
+    bomb("processes", "full");
+}
+
+const SHOP: &str = r#"
+-module(shop).
+-export([start/2, stop/1, init/1, work/0]).
+start(_, _) -> supervisor:start_link(shop, []).
+stop(_) -> ok.
+init(_) -> {ok, {#{}, [#{id => work, start => {shop, work, []}}]}}.
+work() -> {ok, proc_lib:spawn_link(fun() ->
+    L = [catch spawn(fun() -> timer:sleep(infinity) end) || _ <- lists:seq(1, 10)],
+    io:format("~p~n", [length([P || P <- L, is_pid(P)])]),
+    timer:sleep(infinity) end)}.
+"#;
+
+/// The masters of an application, its supervisor and worker are four processes of its budget.
+#[test]
+fn an_application_has_a_budget_by_a_flag() {
+    let Some(s) = Scratch::new() else { return };
+    s.write("shop.erl", SHOP);
+    s.write(
+        "shop.app",
+        "{application, shop, [{mod, {shop, []}}, {applications, [kernel, stdlib]}, \
+         {modules, [shop]}, {registered, []}, {vsn, \"1\"}]}.",
+    );
+    assert!(s.purlin(&["erlc", "shop.erl"]).status.success());
+    let eval = "ok = application:start(shop), timer:sleep(300), \
+                [io:format(\"~p~n\", [maps:with([name, parent], purlin:budget_info(B))]) \
+                 || B <- purlin:budgets()], halt().";
+    let flags = ["+Fbudget", "app:shop,processes=6,memory=64m"];
+    let out = s.purlin(&[&["erl", "-noshell"], &flags[..], &["-eval", eval]].concat());
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(text, "2\n#{name => shop,parent => undefined}\n", "{out:?}");
+    let out = s.purlin(&["erl", "-noshell", "+Fbudget", "app:shop,size=6"]);
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("bad budget app:shop,size=6"), "{out:?}");
+}
+
+/// Processes that a registered process starts belong to its budget; it does not itself.
+#[test]
+fn what_a_registered_process_starts_has_a_budget_by_a_flag() {
+    let Some(s) = Scratch::new() else { return };
+    let eval = "register(pool, self()), \
+                S = fun() -> catch spawn(fun() -> timer:sleep(infinity) end) end, \
+                L = [S() || _ <- lists:seq(1, 5)], [B] = purlin:budgets(), \
+                #{use := #{processes := N}} = purlin:budget_info(B), \
+                io:format(\"~p ~p~n\", [length([P || P <- L, is_pid(P)]), N]), halt().";
+    let flags = ["+Fbudget", "name:pool,processes=3"];
+    let out = s.purlin(&[&["erl", "-noshell"], &flags[..], &["-eval", eval]].concat());
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(text, "3 3\n", "{out:?}");
+}
