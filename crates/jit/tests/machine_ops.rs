@@ -13,7 +13,7 @@ use purlin_jit::{Fields, Helpers, Stubs};
 use std::cell::Cell;
 use std::mem::offset_of;
 
-/// What the stubs know of a context, the X registers and some words beside them first.
+/// The part of a context that the stubs know; the X registers and some words beside them first.
 #[repr(C)]
 #[derive(Default)]
 struct Cx {
@@ -792,7 +792,7 @@ fn calls_and_stubs() {
         taken(m, |m, l| m.if_chance(s.chance, l));
     });
     assert_eq!((next, cx.x[0], cx.x[1], cx.x[5]), (PC | 1, 1, 0, 1));
-    // Drops the stack and returns as if nobody had called.
+    // Drops the stack and returns as if there had been no call.
     let mut cx = context(&[3]);
     cx.returns = base.as_ptr() as u64;
     cx.stop = stack.as_ptr() as u64;

@@ -143,11 +143,12 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "jit",
         &[
             "asm",
+            "machine",
             "decode",
             "operands",
             "commands",
             "ranges",
-            "registers",
+            "contexts",
             "numbers",
             "parts",
             "searches",

@@ -174,7 +174,7 @@ enum Distance {
 /// Returns a distance of whole words as a field of that many bits.
 pub(super) fn words(bytes: i64, bits: u32) -> Option<u32> {
     let n = bytes >> 2;
-    let fits = bytes & 3 == 0 && n >> (bits - 1) == n >> 63;
+    let fits = bytes % 4 == 0 && n >> (bits - 1) == n >> 63;
     fits.then_some((n as u64 & ((1 << bits) - 1)) as u32)
 }
 
@@ -755,7 +755,7 @@ impl Asm {
     pub fn dmb_ish(&mut self) {
         self.i(0xD503_3BBF);
     }
-    /// Later instructions are fetched anew.
+    /// Later instructions are fetched again.
     pub fn isb(&mut self) {
         self.i(0xD503_3FDF);
     }

@@ -235,7 +235,7 @@ impl A64 {
 }
 
 impl Machine for A64 {
-    /// The count, the jump if it is used up, and the push of the return address: whoever enters
+    /// The count, the jump if it is used up, and the push of the return address: code that enters
     /// behind them has pushed one.
     const INNER: u32 = 12;
     fn counts_bits() -> bool {

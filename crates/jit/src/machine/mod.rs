@@ -304,7 +304,7 @@ pub trait Machine: Sized + 'static {
     fn restore(&mut self, r: Reg);
     /// `d` = what was saved last, which stays.
     fn saved(&mut self, d: Reg);
-    /// What was saved last becomes itself or `s`, bit by bit.
+    /// Replaces the word that was saved last by itself or `s`, bit by bit.
     fn or_saved(&mut self, s: Reg);
     /// Makes [`T`] and [`U`] usable until [`unspare`](Machine::unspare).
     fn spare(&mut self);

@@ -226,7 +226,7 @@ fn reserve(
     };
     if o.own_thread && !crate::sched::own::start(table().index(p)) {
         budgets::dismiss(budget);
-        // SAFETY: the reserved cell is this thread's, and nobody has seen it.
+        // SAFETY: the reserved cell is this thread's, and was never seen by others.
         unsafe {
             table().withdraw(p, None);
             table().release(p);

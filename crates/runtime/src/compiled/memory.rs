@@ -12,8 +12,8 @@
 //! return points and of the half word before an entry.
 //!
 //! If the system doesn't allow executing such a file or misses its changes, or with `+JMsingle
-//! true`, the range is mapped once. Then each piece has pages of its own, which alternate between writable and executable. No
-//! thread runs them before they are written or after they are freed.
+//! true`, the range is mapped once. Then each piece has pages of its own, which alternate between
+//! writable and executable. No thread runs them before they are written or after they are freed.
 
 use std::io;
 
@@ -92,7 +92,8 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Fails: machine code is only made for x86-64 and aarch64, and the calling convention of Linux.
+    /// Fails: machine code is only made for x86-64 and aarch64, and for the calling convention of
+    /// Linux.
     ///
     /// # Errors
     /// Always.
@@ -207,14 +208,14 @@ impl Memory {
             _ => Err(io::Error::last_os_error()),
         }
     }
-    /// Maps a new file twice.
-    ///
-    /// # Safety
-    /// `fd` must be a file in memory that nothing else maps or writes.
     #[cfg(all(
         any(target_arch = "x86_64", target_arch = "aarch64"),
         target_os = "linux"
     ))]
+    /// Maps a new file twice.
+    ///
+    /// # Safety
+    /// `fd` must be a file in memory that nothing else maps or writes.
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
         // The system would end the runtime with SIGXFSZ.
         if purlin_term::sys::file_limit().is_some_and(|most| most < RANGE) {

@@ -52,8 +52,8 @@ pub struct NativeFunction {
     pub refused: Option<&'static str>,
 }
 
-/// Compiles the functions of a module file for which `wanted` holds, for a processor. Returns `None`
-/// if its stubs can't be made.
+/// Compiles the functions of a module file for which `wanted` holds, for a processor. Returns
+/// `None` if its stubs can't be made.
 ///
 /// # Errors
 /// The file is no module that can be loaded.
