@@ -363,7 +363,7 @@ impl Applications {
         let checkout = self.checkouts().into_iter();
         let mut checkout = checkout.filter(|d| d.file_name().is_some_and(|n| *n == *library.name));
         if let Some(from) = checkout.next() {
-            self.from_checkout(release, &from, &tag, into)?;
+            self.checkout_source(release, &from, &tag, into)?;
             return Ok(true);
         }
         let store = self.work.join(format!("sources/{}-{head}", library.name));
@@ -377,7 +377,7 @@ impl Applications {
     }
 
     /// Copies a checkout at a tag, or as it is.
-    fn from_checkout(
+    fn checkout_source(
         &self,
         release: &Release,
         from: &Path,
@@ -429,7 +429,7 @@ impl Applications {
         for source in &library.sources {
             let _ = fs::remove_dir_all(&new);
             let fetched = match source.strip_prefix("debian:") {
-                Some(package) => self.from_debian(release, package, &new),
+                Some(package) => self.debian_source(release, package, &new),
                 None => self.clone_repository(source, tag, &new),
             };
             if fetched {
@@ -465,7 +465,7 @@ impl Applications {
     }
 
     /// Takes a source package of the release's Debian. What apt prints goes to `apt.txt`.
-    fn from_debian(&self, release: &Release, package: &str, into: &Path) -> bool {
+    fn debian_source(&self, release: &Release, package: &str, into: &Path) -> bool {
         let script = r#"
             . scripts/sources.sh || exit 1
             source_package "$0" 2>>"$2" || {

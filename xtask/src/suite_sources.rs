@@ -39,7 +39,7 @@ impl Sources {
         if otp_root.is_empty() {
             own.remove("PURLIN_OTP_ROOT");
         }
-        let of_root = settings.is_set("RELEASE").then(|| otp_root);
+        let of_root = settings.is_set("RELEASE").then_some(otp_root);
         let above = of_root.and_then(|r| Path::new(r).parent()?.to_path_buf().into());
         let elixir_library = above.map(|lib: PathBuf| lib.join("elixir/lib"));
         let cache = PathBuf::from(cache);

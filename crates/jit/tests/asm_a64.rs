@@ -416,7 +416,7 @@ fn sums() {
                 ] {
                     for k in [1, 31] {
                         let text = format!("{three}, {by} {k}");
-                        check(|a| a.sum_shifted(w, op, d, n, m, shift, k), text);
+                        check(|a| a.sum_shifted(w, op, d, n, m, (shift, k)), text);
                     }
                 }
                 for value in [0u64, 1, 0xFFF, 0x1000, 0xFF_F000] {
@@ -514,7 +514,7 @@ fn bits() {
                 check(|a| a.logic(w, op, d, n, m), &three);
                 for (shift, by) in shifts {
                     let text = format!("{three}, {by} 31");
-                    check(|a| a.logic_shifted(w, op, d, n, m, shift, 31), text);
+                    check(|a| a.logic_shifted(w, op, d, n, m, (shift, 31)), text);
                 }
             }
             for (op, name) in [

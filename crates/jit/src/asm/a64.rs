@@ -487,10 +487,11 @@ impl Asm {
 
     /// `d = n op m`
     pub fn sum(&mut self, w: Width, op: Sum, d: Reg, n: Reg, m: Reg) {
-        self.sum_shifted(w, op, d, n, m, Shift::Lsl, 0);
+        self.sum_shifted(w, op, d, n, m, (Shift::Lsl, 0));
     }
     /// `d = n op m << by`, or one of the other shifts but a rotation.
-    pub fn sum_shifted(&mut self, w: Width, op: Sum, d: Reg, n: Reg, m: Reg, s: Shift, by: u32) {
+    pub fn sum_shifted(&mut self, w: Width, op: Sum, d: Reg, n: Reg, m: Reg, by: (Shift, u32)) {
+        let (s, by) = by;
         debug_assert!(by < 32 << w as u32 && s != Shift::Ror);
         let op = 0x0B00_0000 | sf(w) | (op as u32) << 29 | (s as u32) << 22;
         self.i(op | rm(m) | by << 10 | rn(n) | rd(d));
@@ -540,19 +541,11 @@ impl Asm {
     }
     /// `d = n op m`
     pub fn logic(&mut self, w: Width, op: Logic, d: Reg, n: Reg, m: Reg) {
-        self.logic_shifted(w, op, d, n, m, Shift::Lsl, 0);
+        self.logic_shifted(w, op, d, n, m, (Shift::Lsl, 0));
     }
     /// `d = n op m << by`, or one of the other shifts.
-    pub fn logic_shifted(
-        &mut self,
-        w: Width,
-        op: Logic,
-        d: Reg,
-        n: Reg,
-        m: Reg,
-        s: Shift,
-        by: u32,
-    ) {
+    pub fn logic_shifted(&mut self, w: Width, op: Logic, d: Reg, n: Reg, m: Reg, by: (Shift, u32)) {
+        let (s, by) = by;
         debug_assert!(by < 32 << w as u32);
         let op = (op as u32 >> 1) << 29 | (op as u32 & 1) << 21;
         let op = 0x0A00_0000 | sf(w) | op | (s as u32) << 22;

@@ -107,7 +107,7 @@ impl A64 {
         if let Some((i, scale)) = m.index {
             let by = scale.trailing_zeros();
             self.a
-                .sum_shifted(X, Sum::Add, P, base, r(i), a64::Shift::Lsl, by);
+                .sum_shifted(X, Sum::Add, P, base, r(i), (a64::Shift::Lsl, by));
             base = P;
         }
         let disp = i64::from(m.disp);
@@ -710,7 +710,7 @@ impl A64 {
             let by = scale.trailing_zeros();
             let to = if m.disp == 0 { d } else { P };
             self.a
-                .sum_shifted(X, Sum::Add, to, base, r(i), a64::Shift::Lsl, by);
+                .sum_shifted(X, Sum::Add, to, base, r(i), (a64::Shift::Lsl, by));
             base = to;
         }
         self.add(d, base, m.disp.into());
@@ -741,7 +741,7 @@ impl A64 {
         self.a.smulh(P, d, m);
         self.a.mul(X, d, d, m);
         self.a
-            .sum_shifted(X, Sum::Subs, ZR, P, d, a64::Shift::Asr, 63);
+            .sum_shifted(X, Sum::Subs, ZR, P, d, (a64::Shift::Asr, 63));
         self.a.b_cond(a64::Cond::Ne, l);
     }
     fn if_value(&mut self, cond: Cond, width: Width, n: a64::Reg, value: u64, l: Label) {

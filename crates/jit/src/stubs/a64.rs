@@ -86,7 +86,7 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
     a.shift_i(X, Shift::Lsr, n, n, 12);
     let probe = a.here_label();
     a.logic(X, Logic::And, n, n, mask);
-    a.sum_shifted(X, Sum::Add, P, table, n, Shift::Lsl, 4);
+    a.sum_shifted(X, Sum::Add, P, table, n, (Shift::Lsl, 4));
     a.sum_i(X, Sum::Add, P, P, 8);
     // The machine code was written before the address.
     a.load_acquire(found_at, P);
