@@ -282,7 +282,7 @@ mod tests {
         }
         let other = whole.replacen("schedule 5", "schedule 6", 1);
         let by = Some("Purlin 1.2.3 (abc)".to_owned());
-        assert_eq!(read(&other).err(), Some(Unreadable::OtherFormat(5, by)));
+        assert_eq!(read(&other).err(), Some(Unreadable::OtherFormat(6, by)));
         assert_eq!(build("\"a\\u001bb\"").as_deref(), Some("ab"));
         let old = Some(Unreadable::OtherFormat(3, None));
         assert_eq!(read("purlin schedule 3\nrelease 25\n").err(), old);
