@@ -242,6 +242,11 @@ pub fn reset_export(e: &Export) {
     e.unlead();
 }
 
+/// Returns all entries of funs, unless another thread changes them at this moment.
+pub fn try_funs() -> Option<Vec<&'static FunEntry>> {
+    Some(code().funs.try_lock()?.values().copied().collect())
+}
+
 /// Returns the entry of a fun, and makes it if there is none. A new entry is undefined until its
 /// module is loaded.
 #[allow(clippy::too_many_arguments)]

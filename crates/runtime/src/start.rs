@@ -124,7 +124,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     if let Err(text) = code::perf::start(o) {
         purlin_term::say!("purlin: +JPperf: {text}");
     }
-    crate::compiled::start(o);
+    let interpreted = crate::compiled::start(o);
     natives::install();
     connect_crates();
     set_environment(o, told_by);
@@ -163,14 +163,17 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
     crate::sched::binding::start();
     if let Some(s) = schedules {
+        crate::compiled::report_refusal(interpreted);
         crate::schedules::go(s);
         threads::start::<Exploring>(1, 1, 1);
+        unreachable!("one thread runs everything");
     }
     threads::start::<Interpreter>(
         s.online as usize,
         s.dirty_cpu_online as usize,
         s.dirty_io as usize,
     );
+    crate::compiled::report_refusal(interpreted);
     loop {
         std::thread::park();
     }

@@ -6,7 +6,8 @@ use purlin_term::etf::encode as external;
 use purlin_term::layout::FLATMAP_KEYS;
 use purlin_term::word::Subtag;
 use purlin_term::{Term, arith, atom, print};
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
 /// Objects that are written, and those still to be written.
@@ -14,6 +15,41 @@ use std::io::{self, Write};
 pub struct Objects {
     done: HashSet<usize>,
     todo: Vec<Term>,
+}
+
+/// Counted binaries that heaps refer to, by the address of their bytes.
+#[derive(Default)]
+pub struct Binaries(BTreeMap<usize, Cow<'static, [u8]>>);
+
+impl Binaries {
+    /// Remembers the bytes that a term shares with others. Returns their address and the term's
+    /// offset in them; `None` if it shares none, or begins between two of them. They must stay until [`Binaries::write`].
+    fn add(&mut self, t: Term) -> Option<(usize, usize)> {
+        let whole = t.whole();
+        whole.block()?;
+        let (part, all) = (t.as_bits()?, whole.as_bits()?);
+        if part.bit_offset != 0 {
+            return None;
+        }
+        let at = all.base as usize;
+        // One that grows is seen with several lengths.
+        let bytes = all.to_bytes()?;
+        let old = self.0.entry(at).or_default();
+        if old.len() <= bytes.len() {
+            *old = bytes;
+        }
+        Some((at, part.base as usize - at))
+    }
+    /// Writes the bytes of all of them.
+    pub fn write(&self, w: &mut dyn Write) -> io::Result<()> {
+        for (at, bytes) in &self.0 {
+            writeln!(w, "=binary:{at:X}")?;
+            write!(w, "{:X}:", bytes.len())?;
+            encode(w, bytes)?;
+            writeln!(w)?;
+        }
+        Ok(())
+    }
 }
 
 fn text(t: Term) -> String {
@@ -55,8 +91,13 @@ impl Objects {
         Ok(())
     }
 
-    /// Writes all objects that were referred to, and everything that they refer to.
-    pub fn write(&mut self, w: &mut dyn Write) -> io::Result<()> {
+    /// Writes all objects that were referred to, and everything that they refer to. The bytes of
+    /// counted binaries are left to `binaries`, if it is given.
+    pub fn write(
+        &mut self,
+        w: &mut dyn Write,
+        mut binaries: Option<&mut Binaries>,
+    ) -> io::Result<()> {
         while let Some(t) = self.todo.pop() {
             write!(w, "{:X}:", t.ptr() as usize)?;
             if let Some((head, tail)) = t.as_cons() {
@@ -82,8 +123,13 @@ impl Objects {
                 write!(w, ":")?;
                 self.elements(w, values)?;
             } else if let Some(b) = t.as_binary() {
-                write!(w, "Yh{:X}:", b.len())?;
-                encode(w, &b)?;
+                match binaries.as_mut().and_then(|all| all.add(t)) {
+                    Some((at, offset)) => write!(w, "Yc{at:X}:{offset:X}:{:X}", b.len())?,
+                    None => {
+                        write!(w, "Yh{:X}:", b.len())?;
+                        encode(w, &b)?;
+                    }
+                }
             } else {
                 let bytes = external::encode(t, external::Options::default());
                 write!(w, "E{:X}:", bytes.len())?;

@@ -12,10 +12,11 @@ use crate::cx::Cx;
 use crate::ets::WriteConcurrency;
 use crate::options::CrashDumpFlags;
 use crate::process::Enter;
+use crate::process::state::Snapshot;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
-use crate::{code, osenv, port, sched};
-use dumped_terms::Objects;
+use crate::{code, natives, osenv, port, sched};
+use dumped_terms::{Binaries, Objects};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -29,6 +30,9 @@ use std::time::Duration;
 
 /// Time to wait for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_secs(1);
+
+/// Number of return addresses in the stack trace of a scheduler's process.
+const LIMITED_STACK: usize = 20;
 
 /// A file that accepts a limited number of bytes.
 struct Limited {
@@ -174,8 +178,11 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
         let name = std::thread::current().name().unwrap_or("").to_string();
         writeln!(w, "Calling Thread: {name}")?;
     }
-    schedulers(w)?;
+    // What runs now, and waits, is known only before the schedulers stop; where it runs, afterwards.
+    let lengths = (sched::queue_lengths(), sched::dirty_lengths());
+    let running = (sched::running(), sched::dirty_running());
     sched::stop(STOP);
+    schedulers(w, lengths, running)?;
     general(w)?;
     let mut owned = Vec::new();
     all_processes(w, Some(&mut owned))?;
@@ -184,7 +191,11 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     timers(w)?;
     nodes(w)?;
     modules(w)?;
-    heaps(w, &owned)?;
+    funs(w)?;
+    persistent_terms(w)?;
+    let mut binaries = Binaries::default();
+    heaps(w, &owned, &mut binaries)?;
+    binaries.write(w)?;
     writeln!(w, "=atoms")?;
     for i in (0..atom::count()).rev() {
         writeln!(w, "{}", format_atom(Term::atom(i), Style::Write))?;
@@ -192,21 +203,124 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     writeln!(w, "=end")
 }
 
-fn schedulers(w: &mut dyn Write) -> io::Result<()> {
-    for (i, n) in sched::queue_lengths().into_iter().enumerate() {
+/// Processes that schedulers and dirty threads (processor; input and output) run.
+type Running = (Vec<Option<Term>>, (Vec<Option<Term>>, Vec<Option<Term>>));
+
+/// Writes the schedulers and dirty threads, with what they ran before they were stopped, and the
+/// queues as they were then.
+fn schedulers(
+    w: &mut dyn Write,
+    (queues, dirty): (Vec<usize>, (usize, usize)),
+    (running, (cpu, io)): Running,
+) -> io::Result<()> {
+    let mut cx = Cx::boxed(0);
+    for (i, n) in queues.into_iter().enumerate() {
         writeln!(w, "=scheduler:{}", i + 1)?;
         writeln!(w, "Run Queue Max Length: 0")?;
         writeln!(w, "Run Queue High Length: 0")?;
         writeln!(w, "Run Queue Normal Length: {n}")?;
         writeln!(w, "Run Queue Low Length: 0")?;
         writeln!(w, "Run Queue Port Length: 0")?;
+        current_process(w, &mut cx, running.get(i).copied().flatten())?;
     }
-    let (cpu, io) = sched::dirty_lengths();
-    for (name, n) in [("cpu", cpu), ("io", io)] {
+    let mut number = running.len();
+    for (name, n, threads) in [("cpu", dirty.0, cpu), ("io", dirty.1, io)] {
+        for pid in threads {
+            number += 1;
+            writeln!(w, "=dirty_{name}_scheduler:{number}")?;
+            current_process(w, &mut cx, pid)?;
+        }
         writeln!(w, "=dirty_{name}_run_queue")?;
         writeln!(w, "Run Queue Normal Length: {n}")?;
     }
     Ok(())
+}
+
+/// Writes the process that a scheduler ran. One that still runs is shown without its place: no other
+/// thread can read it.
+fn current_process(w: &mut dyn Write, cx: &mut Cx, pid: Option<Term>) -> io::Result<()> {
+    let Some(pid) = pid else {
+        return writeln!(w, "Current Process: ");
+    };
+    writeln!(w, "Current Process: {}", show(pid))?;
+    let Some(p) = process::table().find(pid) else {
+        return writeln!(w, "Current Process State: Non Existing");
+    };
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    let state = unsafe { (*p).state.load() };
+    writeln!(w, "Current Process State: {}", state_name(state))?;
+    if !is_left(state) {
+        return Ok(());
+    }
+    // SAFETY: schedulers have stopped, so a process that is not running belongs to this thread.
+    unsafe {
+        let (pc, live) = ((*p).pc, (*p).live as usize);
+        writeln!(
+            w,
+            "Current Process Program counter: 0x{:016x} ({})",
+            pc as usize,
+            place(pc)
+        )?;
+        cx.enter(p);
+        let returns = stack_words(cx).filter_map(|(at, t)| Some((at, return_address(t)?)));
+        let returns: Vec<(*const Term, usize)> = returns.take(LIMITED_STACK).collect();
+        cx.leave(pc, live);
+        writeln!(w, "Current Process Limited Stack Trace:")?;
+        returns
+            .into_iter()
+            .try_for_each(|(at, to)| write_return(w, at, to))
+    }
+}
+
+/// Name of a state of processes, as stock has it.
+fn state_name(s: Snapshot) -> &'static str {
+    match s {
+        s if !s.is_alive() => "Non Existing",
+        s if s.is_exiting() => "Exiting",
+        s if s.is_running() => "Running",
+        s if s.is_suspended() => "Suspended",
+        s if s.is_queued() => "Scheduled",
+        _ => "Waiting",
+    }
+}
+
+/// Whether no thread runs the process: after schedulers have stopped, it belongs to this one.
+fn is_left(s: Snapshot) -> bool {
+    s.is_alive() && !s.is_running() && !s.is_exiting()
+}
+
+/// Writes the entries of all funs, unless a thread that was stopped is changing them.
+fn funs(w: &mut dyn Write) -> io::Result<()> {
+    for f in code::try_funs().unwrap_or_default() {
+        writeln!(w, "=fun")?;
+        writeln!(w, "Module: {}", show(f.module))?;
+        writeln!(w, "Uniq: {}", f.old_uniq)?;
+        writeln!(w, "Index: {}", f.index)?;
+        writeln!(w, "Address: 0x{:016x}", f.address() as usize)?;
+        writeln!(w, "Refc: {}", f.count())?;
+    }
+    Ok(())
+}
+
+/// Writes the persistent terms, and as literals all objects in them. There are none of them if a
+/// thread that was stopped is changing the table.
+fn persistent_terms(w: &mut dyn Write) -> io::Result<()> {
+    writeln!(w, "=persistent_terms")?;
+    let mut objects = Objects::default();
+    let mut result = Ok(());
+    natives::persistent::try_all(&mut |all| {
+        result = all
+            .iter()
+            .try_for_each(|&(key, value)| {
+                objects.element(w, key)?;
+                write!(w, "|")?;
+                objects.element(w, value)?;
+                writeln!(w)
+            })
+            .and_then(|()| writeln!(w, "=literals"))
+            .and_then(|()| objects.write(w, None));
+    });
+    result
 }
 
 fn show(t: Term) -> String {
@@ -222,7 +336,16 @@ fn general(w: &mut dyn Write) -> io::Result<()> {
     memory(w)?;
     writeln!(w, "=index_table:atom_tab")?;
     writeln!(w, "limit: {}", atom::limit())?;
-    writeln!(w, "entries: {}", atom::count())
+    writeln!(w, "entries: {}", atom::count())?;
+    writeln!(w, "=index_table:module_code")?;
+    writeln!(w, "entries: {}", code::loaded().len())?;
+    writeln!(w, "=hash_table:process_reg")?;
+    writeln!(w, "objs: {}", process::registry::names().len())?;
+    if let Some(all) = code::try_funs() {
+        writeln!(w, "=hash_table:fun_table")?;
+        writeln!(w, "objs: {}", all.len())?;
+    }
+    Ok(())
 }
 
 /// All processes, as in `erlang:system_info(procs)`.
@@ -247,22 +370,12 @@ fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -
         writeln!(w, "=proc:{}", show(pid))?;
         // SAFETY: cells are never unmapped; the state word is an atomic.
         let state = unsafe { (*p).state.load() };
-        let name = match state {
-            s if !s.is_alive() => "Non Existing",
-            s if s.is_exiting() => "Exiting",
-            s if s.is_running() => "Running",
-            s if s.is_suspended() => "Suspended",
-            s if s.is_queued() => "Scheduled",
-            _ => "Waiting",
-        };
-        writeln!(w, "State: {name}")?;
+        writeln!(w, "State: {}", state_name(state))?;
         if let Some(name) = names.get(&pid.raw()) {
             writeln!(w, "Name: {}", show(*name))?;
         }
         if let Some(owned) = owned.as_deref_mut()
-            && state.is_alive()
-            && !state.is_running()
-            && !state.is_exiting()
+            && is_left(state)
         {
             // SAFETY: schedulers have stopped, so a process that is not running belongs to this
             // thread.
@@ -344,7 +457,7 @@ unsafe fn owned_process(w: &mut dyn Write, cx: &mut Cx, p: *mut Process) -> io::
 
 /// Writes the heaps of processes one after the other, since the text of all would take several
 /// times their memory.
-fn heaps(w: &mut dyn Write, owned: &[*mut Process]) -> io::Result<()> {
+fn heaps(w: &mut dyn Write, owned: &[*mut Process], binaries: &mut Binaries) -> io::Result<()> {
     let mut cx = Cx::boxed(0);
     for &p in owned {
         // SAFETY: schedulers have stopped since the process was found not to run, so it belongs to
@@ -352,7 +465,7 @@ fn heaps(w: &mut dyn Write, owned: &[*mut Process]) -> io::Result<()> {
         unsafe {
             let (pc, live) = ((*p).pc, (*p).live as usize);
             cx.enter(p);
-            write_heap(w, &mut cx, p, &show((*p).pid()))?;
+            write_heap(w, &mut cx, p, binaries)?;
             cx.leave(pc, live);
         }
     }
@@ -367,13 +480,47 @@ fn place(pc: *const u64) -> String {
     }
 }
 
+/// Returns the words of the stack of the process in the context, with their addresses.
+///
+/// # Safety
+/// The caller owns the process, and leaves its stack alone meanwhile.
+unsafe fn stack_words(cx: &Cx) -> impl Iterator<Item = (*const Term, Term)> + use<> {
+    let (from, to) = (cx.heap.stop.cast_const(), cx.heap.hend.cast_const());
+    let words = (to as usize).saturating_sub(from as usize) / size_of::<Term>();
+    (0..words).map(move |i| {
+        let at = from.wrapping_add(i);
+        // SAFETY: by the contract; the stack is all words between the two.
+        (at, unsafe { *at })
+    })
+}
+
+/// Address that a word of the stack returns to; `None` for any other word.
+fn return_address(t: Term) -> Option<usize> {
+    (t.is_header() && t.raw() != 0).then_some(t.raw() as usize)
+}
+
+fn write_return(w: &mut dyn Write, at: *const Term, to: usize) -> io::Result<()> {
+    let what = if std::ptr::eq(to as *const u64, code::stubs().exit.as_ptr()) {
+        "<terminate process normally>".into()
+    } else {
+        place((to - 8) as *const u64)
+    };
+    writeln!(w, "0x{:016x}:SReturn addr 0x{to:X} ({what})", at as usize)
+}
+
 /// Writes messages, dictionary, stack and heap of the process in the context.
 ///
 /// # Safety
 /// `p` is that process, and the caller owns it.
-unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str) -> io::Result<()> {
+unsafe fn write_heap(
+    w: &mut dyn Write,
+    cx: &mut Cx,
+    p: *mut Process,
+    binaries: &mut Binaries,
+) -> io::Result<()> {
     // SAFETY: by the contract of this function.
     unsafe {
+        let pid = show((*p).pid());
         let mut objects = Objects::default();
         if let Some(m) = (*p).mailbox.as_ref().filter(|m| !m.is_empty()) {
             writeln!(w, "=proc_messages:{pid}")?;
@@ -393,18 +540,10 @@ unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str)
             }
         }
         writeln!(w, "=proc_stack:{pid}")?;
-        let mut at = cx.heap.stop;
         let mut y = 0;
-        while at < cx.heap.hend {
-            let t = *at;
-            if t.is_header() && t.raw() != 0 {
-                let pc = t.raw() as usize;
-                let what = if std::ptr::eq(pc as *const u64, code::stubs().exit.as_ptr()) {
-                    "<terminate process normally>".into()
-                } else {
-                    place((pc - 8) as *const u64)
-                };
-                writeln!(w, "0x{:016x}:SReturn addr 0x{pc:X} ({what})", at as usize)?;
+        for (at, t) in stack_words(cx) {
+            if let Some(to) = return_address(t) {
+                write_return(w, at, to)?;
                 y = 0;
             } else if t.is_catch() {
                 let pc = t.catch_addr() as usize;
@@ -417,10 +556,9 @@ unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str)
                 writeln!(w)?;
                 y += 1;
             }
-            at = at.add(1);
         }
         writeln!(w, "=proc_heap:{pid}")?;
-        objects.write(w)
+        objects.write(w, Some(binaries))
     }
 }
 

@@ -11,7 +11,8 @@
 //!   former and loads the latter, all `SeqCst`. A scheduler that ends its rest clears its flag,
 //!   passes the `SeqCst` fence of [`Parker::unpark`] in [`Hooks::works`], and then loads `STOPPED`.
 //!   So [`stop`] waits for the scheduler, or the scheduler runs nothing more.
-//! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. A scheduler is the only
+//! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. So are the running
+//!   processes in them, which crash dumps name. A scheduler is the only
 //!   writer of its own counters, so load and store suffice there.
 //! - [`ANY_BOUND`] and the processors in [`Here`] are `Relaxed` hints. The owner of a process binds
 //!   it. A thread that queues the process later, or takes it from a queue, has synchronised with
@@ -43,6 +44,7 @@ use crate::process::{Process, table};
 use crate::sync::Mutex;
 use parker::Parker;
 use pool::Pool;
+use purlin_term::Term;
 use queues::{Cause, Hooks, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -66,6 +68,10 @@ pub(crate) static WATCH: LazyLock<Parker> = LazyLock::new(Parker::new);
 
 /// Maximum number of schedulers.
 pub const MAX_SCHEDULERS: usize = 1024;
+
+/// Number of threads of a dirty pool whose running processes are recorded: the maximum that the
+/// options allow.
+const MAX_DIRTY: usize = 1024;
 
 /// The time that a thread has been idle.
 pub(crate) struct Resting {
@@ -115,6 +121,8 @@ pub(crate) struct Dirty {
     pub(crate) worked: AtomicU64,
     /// Sum of the start times of the threads that work, in nanoseconds.
     pub(crate) started: AtomicU64,
+    /// By thread, see [`Counts::runs`].
+    runs: Box<[AtomicU64]>,
 }
 
 impl Dirty {
@@ -125,6 +133,14 @@ impl Dirty {
             busy: AtomicUsize::new(0),
             worked: AtomicU64::new(0),
             started: AtomicU64::new(0),
+            runs: (0..MAX_DIRTY).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+    /// Records the process that thread `i` runs, or that it runs none.
+    #[inline]
+    pub(crate) fn set_running(&self, i: usize, pid: Option<Term>) {
+        if let Some(r) = self.runs.get(i) {
+            r.store(pid_word(pid), Ordering::Relaxed);
         }
     }
 }
@@ -232,6 +248,33 @@ struct Counts {
     reductions: AtomicU64,
     switches: AtomicU64,
     spawned: AtomicU64,
+    /// The running process, as [`pid_word`].
+    runs: AtomicU64,
+}
+
+/// Returns a word for a process; 0 for none.
+#[inline]
+fn pid_word(pid: Option<Term>) -> u64 {
+    pid.map_or(0, |p| u64::from(p.pid_data()) + 1)
+}
+
+fn pid_of(word: &AtomicU64) -> Option<Term> {
+    let word = word.load(Ordering::Relaxed);
+    word.checked_sub(1).map(|data| Term::pid(data as u32))
+}
+
+/// Returns the process that each scheduler runs.
+pub fn running() -> Vec<Option<Term>> {
+    COUNTS[..count()].iter().map(|c| pid_of(&c.runs)).collect()
+}
+
+/// Returns the process that each thread of the dirty pools runs: (processor, input and output).
+pub fn dirty_running() -> (Vec<Option<Term>>, Vec<Option<Term>>) {
+    let of = |d: &Dirty| {
+        let threads = d.runs.iter().take(d.pool.threads());
+        threads.map(pid_of).collect()
+    };
+    (of(&DIRTY_CPU), of(&DIRTY_IO))
 }
 
 /// By scheduler. The last entry belongs to all other threads, which update it atomically.
@@ -240,6 +283,7 @@ static COUNTS: [Counts; MAX_SCHEDULERS + 1] = [const {
         reductions: AtomicU64::new(0),
         switches: AtomicU64::new(0),
         spawned: AtomicU64::new(0),
+        runs: AtomicU64::new(0),
     }
 }; MAX_SCHEDULERS + 1];
 
@@ -525,9 +569,10 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     put(p, prio, Cause::Owing);
 }
 
-/// Starts the time slice of the process that scheduler `i` has taken.
+/// Starts the time slice of the process `pid`, which scheduler `i` has taken.
 #[inline]
-pub(crate) fn begin_slice(i: usize) {
+pub(crate) fn begin_slice(i: usize, pid: Term) {
+    COUNTS[i].runs.store(pid_word(Some(pid)), Ordering::Relaxed);
     if QUEUES.took_used(i + 1) || QUEUES.is_timed(i) {
         BEGAN.set(crate::clock::elapsed());
     }
@@ -536,6 +581,7 @@ pub(crate) fn begin_slice(i: usize) {
 /// Ends that time slice, which has used `reductions`.
 #[inline]
 pub(crate) fn end_slice(i: usize, reductions: i64) {
+    COUNTS[i].runs.store(0, Ordering::Relaxed);
     let took = match QUEUES.is_timed(i) {
         true => crate::clock::elapsed() - BEGAN.get(),
         false => 0,

@@ -204,8 +204,12 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
             let start = crate::clock::elapsed().max(0) as u64;
             d.started.fetch_add(start, Ordering::Relaxed);
             d.busy.fetch_add(1, Ordering::Relaxed);
+            let p = table().cell(cell);
+            // SAFETY: cells are never unmapped; the identifier is an atomic.
+            d.set_running(index, Some(unsafe { (*p).pid() }));
             // SAFETY: the cell was in the queue of this pool.
-            unsafe { slice::dirty::<E>(cx, table().cell(cell)) };
+            unsafe { slice::dirty::<E>(cx, p) };
+            d.set_running(index, None);
             budgets::ends();
             d.busy.fetch_sub(1, Ordering::Relaxed);
             d.started.fetch_sub(start, Ordering::Relaxed);
@@ -236,9 +240,11 @@ fn work<E: Engine>(i: usize) {
             let rests = &QUEUES.hooks.rests[i];
             if on { rests.begin() } else { rests.end() }
         });
-        sched::begin_slice(i);
+        let p = table().cell(cell);
+        // SAFETY: cells are never unmapped; the identifier is an atomic.
+        sched::begin_slice(i, unsafe { (*p).pid() });
         // SAFETY: the cell was in a run queue.
-        let ran = unsafe { slice::normal::<E>(&mut cx, table().cell(cell)) };
+        let ran = unsafe { slice::normal::<E>(&mut cx, p) };
         budgets::ends();
         sched::end_slice(i, ran);
         used += ran;

@@ -106,9 +106,17 @@ fn is_mode(word: &str) -> bool {
 /// machine of its own.
 const ON_BY_DEFAULT: bool = cfg!(target_arch = "x86_64");
 
+/// Reports that all is interpreted. Called once the emulator has all it needs to start: where that is
+/// refused, too, the emulator ends with one message.
+pub(crate) fn report_refusal(why: Option<std::io::Error>) {
+    if let Some(e) = why {
+        purlin_term::say!("purlin: the system allows no machine code ({e}): all is interpreted");
+    }
+}
+
 /// Enables machine code, if the machine and the options allow it. Must be called before any code is
-/// named or loaded.
-pub(crate) fn start(o: &EmulatorOptions) {
+/// named or loaded. Returns why the system refuses it, for [`report_refusal`].
+pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     let flags = &o.flags.purlin;
     let asked = flags.machine_code.map_or("", MachineCode::word);
     let mode = match std::env::var_os("PURLIN_JIT") {
@@ -125,7 +133,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         }
     };
     if mode == "off" || mode.is_empty() && !ON_BY_DEFAULT {
-        return;
+        return None;
     }
     // `perf` looks for names in its map only for memory without a file.
     let single = o.flags.jit.single_map || o.flags.jit.perf_map;
@@ -134,12 +142,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         Ok(m) => m,
         Err(e) => {
             // A machine without machine code is not worth a message.
-            if e.kind() != std::io::ErrorKind::Unsupported {
-                purlin_term::say!(
-                    "purlin: the system allows no machine code ({e}): all is interpreted"
-                );
-            }
-            return;
+            return (e.kind() != std::io::ErrorKind::Unsupported).then_some(e);
         }
     };
     let helpers = engine::helpers();
@@ -154,16 +157,16 @@ pub(crate) fn start(o: &EmulatorOptions) {
     };
     // Their size does not depend on their address.
     let Some(size) = make(0).map(|m| m.0.len()) else {
-        return;
+        return None;
     };
     let Some(at) = memory.allocate(size) else {
-        return;
+        return None;
     };
     let Some((bytes, stubs)) = make(at as u64) else {
-        return;
+        return None;
     };
     if !memory.write(at, &bytes) {
-        return;
+        return None;
     }
     let chaos = chaos::begin(&mode);
     let log = report::log();
@@ -199,6 +202,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
     });
     set_compiler(owner);
     entries().install(owner, number(), fun::uncompiled());
+    None
 }
 
 impl Owner {

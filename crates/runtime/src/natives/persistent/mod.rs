@@ -220,6 +220,16 @@ pub fn slots() -> usize {
     table().entries.slots().len()
 }
 
+/// Calls `f` with all keys and values, unless another thread changes the table at this moment.
+/// Nothing is erased before `f` returns.
+pub fn try_all(f: &mut dyn FnMut(&[(Term, Term)])) {
+    let t = table();
+    if let Some(w) = t.writer.try_lock() {
+        let all: Vec<(Term, Term)> = t.live(&w).map(|(e, v)| (e.key, v)).collect();
+        f(&all);
+    }
+}
+
 /// Address ranges of values that were replaced or erased: first address, and the one behind it.
 static RETIRED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
