@@ -146,6 +146,12 @@ fn addresses() {
         let values = [&values[..], &[2 << 40]].concat();
         let least = sweep("RLIMIT_AS", libc::RLIMIT_AS, &values);
         assert!(least.is_some_and(|n| n <= 4096 * MB), "{least:?}");
+        for mb in [24, 30, 40, 60, 100] {
+            let ended = run(&["+S", "2"], move || limited(libc::RLIMIT_AS, mb * MB));
+            // No other message before the one that says what was refused.
+            let lines = ended.words.lines().count();
+            assert!(ended.ran() || lines == 1, "{mb} MB: {:?}", ended.words);
+        }
     }
 }
 

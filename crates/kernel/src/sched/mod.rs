@@ -11,9 +11,9 @@
 //!   former and loads the latter, all `SeqCst`. A scheduler that ends its rest clears its flag,
 //!   passes the `SeqCst` fence of [`Parker::unpark`] in [`Hooks::works`], and then loads `STOPPED`.
 //!   So [`stop`] waits for the scheduler, or the scheduler runs nothing more.
-//! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. So are the running
-//!   processes in them, which crash dumps name. A scheduler is the only
-//!   writer of its own counters, so load and store suffice there.
+//! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. A scheduler is the only
+//!   writer of its own counters, so load and store suffice there. The running processes in them are
+//!   hints for crash dumps.
 //! - [`ANY_BOUND`] and the processors in [`Here`] are `Relaxed` hints. The owner of a process binds
 //!   it. A thread that queues the process later, or takes it from a queue, has synchronised with
 //!   the owner through the state word or the queue's lock, and so sees the binding.
