@@ -23,7 +23,8 @@ pub struct Binaries(BTreeMap<usize, Cow<'static, [u8]>>);
 
 impl Binaries {
     /// Remembers the bytes that a term shares with others. Returns their address and the term's
-    /// offset in them; `None` if it shares none, or begins between two of them. They must stay until [`Binaries::write`].
+    /// offset in them; `None` if it shares none, or begins between two of them. They must stay
+    /// until [`Binaries::write`].
     fn add(&mut self, t: Term) -> Option<(usize, usize)> {
         let whole = t.whole();
         whole.block()?;

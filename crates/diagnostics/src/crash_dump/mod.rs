@@ -178,7 +178,8 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
         let name = std::thread::current().name().unwrap_or("").to_string();
         writeln!(w, "Calling Thread: {name}")?;
     }
-    // What runs now, and waits, is known only before the schedulers stop; where it runs, afterwards.
+    // What runs and waits is known only before the schedulers stop, and where it runs only
+    // afterwards.
     let lengths = (sched::queue_lengths(), sched::dirty_lengths());
     let running = (sched::running(), sched::dirty_running());
     sched::stop(STOP);
@@ -236,8 +237,8 @@ fn schedulers(
     Ok(())
 }
 
-/// Writes the process that a scheduler ran. One that still runs is shown without its place: no other
-/// thread can read it.
+/// Writes the process that a scheduler ran. One that still runs is shown without its place: no
+/// other thread can read it.
 fn current_process(w: &mut dyn Write, cx: &mut Cx, pid: Option<Term>) -> io::Result<()> {
     let Some(pid) = pid else {
         return writeln!(w, "Current Process: ");

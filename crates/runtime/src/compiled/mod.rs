@@ -106,8 +106,8 @@ fn is_mode(word: &str) -> bool {
 /// machine of its own.
 const ON_BY_DEFAULT: bool = cfg!(target_arch = "x86_64");
 
-/// Reports that all is interpreted. Called once the emulator has all it needs to start: where that is
-/// refused, too, the emulator ends with one message.
+/// Reports that all is interpreted. Called once the emulator has all it needs to start: where that
+/// is refused, too, the emulator ends with one message.
 pub(crate) fn report_refusal(why: Option<std::io::Error>) {
     if let Some(e) = why {
         purlin_term::say!("purlin: the system allows no machine code ({e}): all is interpreted");
@@ -138,13 +138,18 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     // `perf` looks for names in its map only for memory without a file.
     let single = o.flags.jit.single_map || o.flags.jit.perf_map;
     let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
-    let mut memory = match Memory::new(limit, single) {
-        Ok(m) => m,
-        Err(e) => {
-            // A machine without machine code is not worth a message.
-            return (e.kind() != std::io::ErrorKind::Unsupported).then_some(e);
+    match Memory::new(limit, single) {
+        Ok(memory) => {
+            begin(o, &mode, memory);
+            None
         }
-    };
+        // A machine without machine code is not worth a message.
+        Err(e) => (e.kind() != std::io::ErrorKind::Unsupported).then_some(e),
+    }
+}
+
+/// Makes the stubs in that memory, and the owner of all machine code.
+fn begin(o: &EmulatorOptions, mode: &str, mut memory: Memory) {
     let helpers = engine::helpers();
     let make = |at: u64| {
         purlin_jit::stubs::make(
@@ -157,18 +162,18 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     };
     // Their size does not depend on their address.
     let Some(size) = make(0).map(|m| m.0.len()) else {
-        return None;
+        return;
     };
     let Some(at) = memory.allocate(size) else {
-        return None;
+        return;
     };
     let Some((bytes, stubs)) = make(at as u64) else {
-        return None;
+        return;
     };
     if !memory.write(at, &bytes) {
-        return None;
+        return;
     }
-    let chaos = chaos::begin(&mode);
+    let chaos = chaos::begin(mode);
     let log = report::log();
     if log.is_some() {
         crate::halt::on_end(report::at_end);
@@ -202,7 +207,6 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     });
     set_compiler(owner);
     entries().install(owner, number(), fun::uncompiled());
-    None
 }
 
 impl Owner {
