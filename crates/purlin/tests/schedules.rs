@@ -370,7 +370,7 @@ fn a_message_that_arrives_late() {
     let t = text(&o);
     assert_eq!(o.status.code(), Some(1), "{t}");
     assert!(
-        t.contains("is held back until another has sent there"),
+        t.contains("whose message waits until another process has sent to the receiver"),
         "{t}"
     );
     for _ in 0..2 {

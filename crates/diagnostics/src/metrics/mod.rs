@@ -29,9 +29,9 @@ use std::thread;
 use std::time::Duration;
 
 /// Time limit for reading from or writing to a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum number of connections.
-const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 64;
 /// Bytes of stack of the threads here.
 const STACK: usize = 512 << 10;
 
@@ -133,6 +133,9 @@ fn serve<S: Stream>(accept: impl Fn() -> io::Result<S> + Send + 'static) -> io::
             };
             if OPEN.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
                 OPEN.fetch_sub(1, Ordering::Relaxed);
+                // The buffer of a new connection has room for that.
+                let full = Answer::text(503, "there are too many connections\n".into());
+                let _ = stream.limit(PATIENCE).and_then(|()| full.write(&mut stream));
                 continue;
             }
             let made = named().spawn(move || {

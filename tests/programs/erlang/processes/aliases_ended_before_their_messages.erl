@@ -1,7 +1,6 @@
 %% A message to an alias that its process has not taken over yet when the alias ends is dropped; one that it has taken over stays. What
-%% takes the signals over, and what does not, by each way to end an alias.
-%% @stress
-%% @shared
+%% takes the signals over, and what does not, by each way to end an alias. Not under stress: there a process yields anywhere, and
+%% a process that is scheduled in takes its signals over.
 -module(aliases_ended_before_their_messages).
 -export([main/0]).
 
