@@ -144,7 +144,7 @@ fn files_of_other_builds() {
         assert_eq!(o.status.code(), Some(66), "{}", text(&o));
         let said = String::from_utf8_lossy(&o.stderr).into_owned();
         assert!(
-            said.contains("in format 3, and this Purlin reads format 4"),
+            said.contains("in format 3, and this Purlin reads format 5"),
             "{said}"
         );
         assert!(said.contains(build) && said.lines().count() == 1, "{said}");

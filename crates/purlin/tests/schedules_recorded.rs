@@ -136,8 +136,7 @@ fn files_that_are_gone() {
     assert!(!p.dir.join("sum.txt").exists());
 }
 
-/// A server that says 7 to each client, until one says `leave`. It answers late, so that the client
-/// always waits: the ordinals of operations depend on whether an answer is already there.
+/// A server that says 7 to each client, until one says `leave`.
 fn server() -> (u16, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let port = listener.local_addr().expect("an address").port();
@@ -148,7 +147,6 @@ fn server() -> (u16, std::thread::JoinHandle<()>) {
             match s.read_exact(&mut asked) {
                 Ok(()) if &asked == b"leave" => return,
                 Ok(()) => {
-                    std::thread::sleep(std::time::Duration::from_millis(500));
                     // The client may be a run that has ended.
                     let _ = s.write_all(b"7\nmore\n");
                 }
