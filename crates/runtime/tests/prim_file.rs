@@ -107,7 +107,9 @@ fn arguments_that_make_no_sense() {
     let fresh = |cx: &mut Cx| {
         let name = cx.binary(&[&path[..], &[0]].concat());
         let modes = cx.list(&[am::READ, am::WRITE]);
+        cx.dirty = true;
         let r = call(cx, open, &[name, modes]).expect("opened");
+        cx.dirty = false;
         r.as_tuple().expect("{ok, File}")[1]
     };
     let mut state = 7u64;
@@ -145,7 +147,9 @@ fn arguments_that_make_no_sense() {
                 .iter()
                 .find(|b| b.name == "close_nif")
                 .expect("close_nif");
+            cx.dirty = true;
             call(&mut cx, close, &[file]).expect("closed");
+            cx.dirty = false;
         }
         // SAFETY: nothing refers to the terms of a round any more.
         unsafe { purlin_term::gc::collect(&mut cx.heap, 0, &mut [], false) };

@@ -135,7 +135,9 @@ fn serve<S: Stream>(accept: impl Fn() -> io::Result<S> + Send + 'static) -> io::
                 OPEN.fetch_sub(1, Ordering::Relaxed);
                 // The buffer of a new connection has room for that.
                 let full = Answer::text(503, "there are too many connections\n".into());
-                let _ = stream.limit(PATIENCE).and_then(|()| full.write(&mut stream));
+                let _ = stream
+                    .limit(PATIENCE)
+                    .and_then(|()| full.write(&mut stream));
                 continue;
             }
             let made = named().spawn(move || {
