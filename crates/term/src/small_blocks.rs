@@ -706,14 +706,13 @@ fn counted(p: *mut u8, bytes: usize) -> *mut u8 {
     p
 }
 
-// Never inlined: from another crate, thread-local data is reached by a call.
-//
 // SAFETY: a block goes back to where it came from, which its address tells. Blocks of a class have
 // at least the bytes of each layout of the class, and its alignment: the head of a span has a
 // multiple of 64 bytes, the sizes of classes are multiples of 16, and the size of the class is a
 // multiple of 32 or 64 if that of the layout is. Large blocks are those of the system allocator,
 // which keeps the contract. Nothing here unwinds.
 unsafe impl GlobalAlloc for Counted {
+    // Never inlined: from another crate, thread-local data is reached by a call.
     #[inline(never)]
     unsafe fn alloc(&self, l: Layout) -> *mut u8 {
         match is_small(l) {

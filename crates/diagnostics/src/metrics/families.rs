@@ -1,9 +1,9 @@
 //! The families of metrics.
 //!
-//! Those of the virtual machine have the names that the library `prometheus.erl` (versions 3 and 4)
-//! and the measurements of `telemetry_poller` give them, so that dashboards made for these work.
-//! Their names break the rules for the names of counters and gauges, so they have no type. Purlin's
-//! own begin with `purlin_`.
+//! Those of the virtual machine have the names that the library `prometheus.erl` and the
+//! measurements of `telemetry_poller` give them, so that dashboards made for these work. These
+//! names break the rules for the names of counters and gauges, so they have no type. Purlin's own
+//! begin with `purlin_`.
 
 use super::exposition::{Exposition, Format, Type, Value};
 use crate::accounts::{self, LENGTHS};
@@ -158,7 +158,7 @@ fn vm_statistics(e: &mut Exposition, all_names: bool) {
         let name = format!("erlang_vm_statistics_{name}");
         e.one(&name, Type::Unknown, help, value);
     }
-    // Since version 4.11 of the library it has this name.
+    // Later versions of the library give it this name.
     e.one(
         "erlang_vm_statistics_run_queues_length",
         Type::Gauge,
