@@ -92,6 +92,9 @@ bench-%: ## another measurement; `sh bench` lists them
 conformance: setup ## OTP's and Elixir's own test suites on both runtimes
 	@cargo xtask conformance $(SUITES)
 
+book: ## makes a book of docs in target/book, with mdbook
+	@sh scripts/book.sh
+
 tables: setup ## tests/otp/natives.md: native functions that are there and that are missing
 	@sh scripts/compatibility.sh
 	@sh scripts/compatibility.sh releases

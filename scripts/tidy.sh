@@ -17,7 +17,7 @@ for doc in ARCHITECTURE.md CONTRIBUTING.md README.md docs/*.md; do
     grep -o '](\([^)#]*\)' "$doc" | sed 's/^](//' | grep -v '^http'; } |
     grep -E '^[A-Za-z0-9_./-]+$' |
     grep -E '\.(rs|md|sh|toml|erl|exs|hrl|txt)$|^(crates|tests|scripts|benches|examples|fuzz|docs)/' |
-    grep -v '^target/' | sed 's|/$||' | sort -u | while read -r path; do
+    grep -v '^target/' | sed 's|/$||; s|^\.\./||' | sort -u | while read -r path; do
     # Written in the sources' own places, or by name alone.
     grep -qE "(^|/)$(echo "$path" | sed 's/\./\\./g')\$" "$work/tree" || echo "$doc names $path, which doesn't exist"
   done
@@ -31,6 +31,11 @@ done >>"$work/wrong"
 
 for dir in $(find crates/*/src fuzz/src xtask/src -type d | sort); do
   grep -qF "\`$dir\`" ARCHITECTURE.md || echo "ARCHITECTURE.md doesn't name the folder $dir" >>"$work/wrong"
+done
+
+for page in docs/*.md; do
+  [ "$page" = docs/SUMMARY.md ] || grep -qF "($(basename "$page"))" docs/SUMMARY.md ||
+    echo "docs/SUMMARY.md doesn't name $page" >>"$work/wrong"
 done
 
 # Scripts have a target, or CONTRIBUTING.md says which others use them. It names each model, and each property
