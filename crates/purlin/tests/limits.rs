@@ -333,3 +333,145 @@ fn too_many_atoms_are_an_exception() {
     // The logger, which cannot load the code of its formatter, may add a line of its own.
     assert!(words.contains(&wanted), "{text}\n{output:?}");
 }
+
+/// Fills the table of atoms of a node, to which another sends terms with new atoms: in the header of
+/// a message, as a reason, and in a large message, which the receiver decodes. Each time the
+/// connection ends, and the receiving node goes on. What has no new atoms arrives.
+const ATOMS_OF_NODES: &str = r#"
+os:cmd("epmd -daemon"),
+logger:set_primary_config(level, none),
+{ok, _} = net_kernel:start(list_to_atom("full" ++ os:getpid()), #{name_domain => shortnames}),
+process_flag(trap_exit, true),
+New = "binary_to_atom(integer_to_binary(I))",
+Large = "[{" ++ New ++ ", lists:seq(1, 50)} || I <- lists:seq(100000, 100900)]",
+Eval = "register(go, spawn(fun() -> Run = fun Run() -> receive
+        {message, P} -> I = 100, P ! " ++ New ++ ";
+        {reason, P} -> I = 200, exit(P, " ++ New ++ ");
+        {large_message, P} -> P ! " ++ Large ++ ";
+        {large_reason, P} -> exit(P, " ++ Large ++ ");
+        {known, P} -> P ! [{ok, lists:seq(1, 50)} || _ <- lists:seq(1, 900)]
+    end, Run() end, Run() end)).",
+Options = #{name => peer:random_name(), connection => standard_io, args => ["-connect_all", "false", "-eval", Eval]},
+{ok, Peer, Node} = peer:start(Options),
+pong = net_adm:ping(Node),
+Fill = fun F(N) ->
+    case catch list_to_atom("atom_" ++ integer_to_list(N)) of
+        A when is_atom(A) -> F(N + 1);
+        _ -> ok
+    end
+end,
+Fill(0),
+Told = [begin
+    pong = net_adm:ping(Node),
+    monitor_node(Node, true),
+    {go, Node} ! {Kind, self()},
+    {Kind, receive {nodedown, Node} -> down; M when is_list(M) -> length(M) after 20000 -> none end}
+end || Kind <- [message, reason, large_message, large_reason, known]],
+erlang:display(Told),
+catch peer:stop(Peer),
+erlang:display(stopped),
+halt().
+"#;
+
+#[test]
+fn too_many_atoms_of_another_node_end_its_connection() {
+    if !there_is_erl() {
+        return;
+    }
+    // Nodes that know nothing of each other: `global` would end the connections of all.
+    let args = [
+        "erl",
+        "+t",
+        "60000",
+        "-connect_all",
+        "false",
+        "-noinput",
+        "-eval",
+    ];
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(args)
+        .arg(ATOMS_OF_NODES)
+        .env("ERL_CRASH_DUMP_SECONDS", "0")
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: String = text.split_whitespace().collect();
+    let wanted = "[{message,down},{reason,down},{large_message,down},{large_reason,down},\
+                  {known,900}]stopped";
+    assert!(words.contains(wanted), "{text}\n{output:?}");
+}
+
+/// A library makes atoms when there are as many as `+t` allows: what exists is found, and the rest
+/// is an error of its call.
+#[test]
+fn too_many_atoms_of_a_library() {
+    if !there_is_erl() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("purlin_atoms_{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let root = Command::new("erl")
+        .args([
+            "-noshell",
+            "-eval",
+            "io:put_chars(code:root_dir()), halt().",
+        ])
+        .output()
+        .expect("erl runs");
+    let headers = format!(
+        "{}/usr/include",
+        String::from_utf8_lossy(&root.stdout).trim()
+    );
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/nif/atoms.c");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-I", &headers, source, "-o"])
+        .arg(folder.join("atoms.so"))
+        .status();
+    if !built.is_ok_and(|s| s.success()) {
+        println!("skipped: no C compiler");
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args([
+            "erl",
+            "+t",
+            "60000",
+            "-noshell",
+            "-noinput",
+            "-eval",
+            ATOMS_OF_A_LIBRARY,
+        ])
+        .current_dir(&folder)
+        .env("ERL_CRASH_DUMP_SECONDS", "0")
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: String = text.split_whitespace().collect();
+    let wanted = "{before,{made_1,true,made_2,made_3}}{after,{badarg,false,false,badarg}}\
+                  {known,{ok,true,true,ok}}";
+    assert!(words.contains(wanted), "{text}\n{output:?}");
+}
+
+const ATOMS_OF_A_LIBRARY: &str = r#"
+{ok, atoms, Code} = compile:forms([{attribute,1,module,atoms}, {attribute,1,export,[{load,0}, {make,1}, {known,1}, {new,1}, {length,1}]},
+    {function,1,load,0,[{clause,1,[],[],[{call,1,{remote,1,{atom,1,erlang},{atom,1,load_nif}},[{string,1,"./atoms"},{nil,1}]}]}]}
+    | [{function,1,F,1,[{clause,1,[{var,1,'_'}],[],[{call,1,{remote,1,{atom,1,erlang},{atom,1,nif_error}},[{atom,1,undef}]}]}]} || F <- [make, known, new, length]]], []),
+{module, atoms} = code:load_binary(atoms, "atoms", Code),
+ok = atoms:load(),
+Try = fun(F) -> try F() catch error:R -> R end end,
+Show = fun(When, V) -> erlang:display({When, V}) end,
+Show(before, {atoms:make("made_1"), atoms:known("made_1"), atoms:new("made_2"), atoms:length("made_3")}),
+Fill = fun F(N) ->
+    case catch list_to_atom("atom_" ++ integer_to_list(N)) of
+        A when is_atom(A) -> F(N + 1);
+        _ -> ok
+    end
+end,
+Fill(0),
+Show('after', {Try(fun() -> atoms:make("made_4") end), atoms:known("made_5"), atoms:new("made_6"), Try(fun() -> atoms:length("made_7") end)}),
+Show(known, {atoms:make("ok"), atoms:known("made_1"), atoms:new("true"), atoms:length("ok")}),
+halt().
+"#;

@@ -28,9 +28,10 @@ pub(crate) const DEFAULT_LIMIT: u32 = 1_048_576;
 
 const SEG_BITS: u32 = 12;
 const SEG: usize = 1 << SEG_BITS;
-const SEGS: usize = 1 << 15;
-/// Number of atoms that there is room for, whatever the limit.
-const CAPACITY: u32 = (SEGS * SEG) as u32;
+const SEGS: usize = 1 << 20;
+/// Number of atoms that there is room for, whatever the limit: more than `+t` can ask for.
+const CAPACITY: u32 = u32::MAX;
+const _: () = assert!(CAPACITY as usize <= SEGS * SEG);
 const SHARDS: usize = 16;
 
 /// Reason why an atom could not be made.

@@ -297,13 +297,16 @@ impl Base {
                 || !over(&t.tracer, t.flags)
         });
     }
-    /// Traces that a process opens the port under a name.
+    /// Traces that a process opens the port under a name. The name is the program's, so the message
+    /// is left out if there is no room for its atom.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {
         if self.traced_for(flag::PORTS) {
             // At most the length of an atom.
             let bytes = name.iter().take(atom::MAX_CHARS);
             let name: String = bytes.map(|&b| char::from(b)).collect();
-            self.tell_tracer(flag::PORTS, &[open(), by, atom::intern(&name)]);
+            if let Ok(name) = atom::try_intern(&name) {
+                self.tell_tracer(flag::PORTS, &[open(), by, name]);
+            }
         }
     }
     pub(super) fn trace_closed(&self, reason: Term) {
