@@ -812,7 +812,7 @@ pub fn connection_of(name: Term) -> Option<u32> {
 
 /// Name and creation of the connected node with this number, as it stands in texts of pids.
 pub fn connected_by_number(number: u64) -> Option<(Term, u32)> {
-    let index = u32::try_from(number).ok().filter(|n| *n < atom::count())?;
+    let index = u32::try_from(number).ok().filter(|n| *n < atom::made())?;
     let n = table::find(Term::atom(index))?;
     let i = n.inner();
     (i.state == table::State::Connected).then_some((n.name, i.creation))

@@ -90,7 +90,7 @@ fn decoded(bytes: &[u8], encoding: c_int) -> Option<String> {
 /// Returns the atom with that name, made if it is new. None if it is too long, or there are too
 /// many atoms.
 fn make_atom(name: &str) -> Option<Term> {
-    atom::try_intern(name).ok()
+    atom::try_intern_to_stay(name).ok()
 }
 
 /// Does the same for a name in Latin-1.
@@ -195,7 +195,12 @@ unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Ter
 /// `to` may be written to.
 unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
     // SAFETY: by the contract of this function.
-    unsafe { store(to, decoded(name, encoding).and_then(|n| atom::existing(&n))) }
+    unsafe {
+        store(
+            to,
+            decoded(name, encoding).and_then(|n| atom::existing_to_stay(&n)),
+        )
+    }
 }
 
 /// Stores an atom, made if it is new.
@@ -203,7 +208,7 @@ unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
 /// # Safety
 /// `to` may be written to.
 unsafe fn new_atom(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
-    let made = decoded(name, encoding).and_then(|n| atom::try_intern(&n).ok());
+    let made = decoded(name, encoding).and_then(|n| atom::try_intern_to_stay(&n).ok());
     // SAFETY: by the contract of this function.
     unsafe { store(to, made) }
 }

@@ -218,6 +218,17 @@ pub static FLAGS: &[FlagRow] = &[
         },
     ),
     main(
+        "Fatoms",
+        "keep|collect|stress",
+        "Purlin: keep all atoms, collect dead ones, or do so after every 1,000",
+        |p, v| {
+            p.flags.purlin.atoms = word(AtomCollection::from_word, v, || {
+                format!("bad collection of atoms {v}")
+            })?;
+            Ok(())
+        },
+    ),
+    main(
         "Fregion",
         "WORDS",
         "Purlin: size of terms that are shared instead of copied when sent; 0: never",

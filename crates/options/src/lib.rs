@@ -429,6 +429,8 @@ impl fmt::Display for MetricsPlace {
 pub struct PurlinFlags {
     /// `+Fbudget`: budgets of applications and registered processes.
     pub budgets: Vec<BudgetFlag>,
+    /// `+Fatoms`: whether dead atoms are collected.
+    pub atoms: AtomCollection,
     /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
     pub region_words: Option<u64>,
     /// `+Fleave`: maximum number of words that a full sweep copies out of a region to release it; 0
@@ -471,6 +473,20 @@ macro_rules! words {
             }
         }
     };
+}
+
+words! {
+    /// Whether dead atoms are collected.
+    #[derive(Default)]
+    AtomCollection {
+        /// All atoms are kept.
+        #[default]
+        Keep = "keep",
+        /// They are, in cycles.
+        Collect = "collect",
+        /// They are, with a cycle after every 1,000 new atoms.
+        Stress = "stress",
+    }
 }
 
 words! {

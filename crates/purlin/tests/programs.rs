@@ -72,6 +72,8 @@ struct Mode {
     shared: bool,
     /// Put freed memory out of reach.
     fence: bool,
+    /// Collect dead atoms after every 1,000 new ones. Only if `PROGRAMS_MODES` asks for it.
+    atoms: bool,
     /// The functions that have machine code; see `docs/machine-code.md`.
     code: Code,
 }
@@ -88,8 +90,11 @@ enum Code {
 }
 
 impl Mode {
-    const ALL: [(&'static str, Mode); 12] = [
+    const ALL: [(&'static str, Mode); 15] = [
         ("plain", Mode::of(false, false, false)),
+        ("atoms", Mode::of(false, false, false).with_atoms()),
+        ("atoms-stress", Mode::of(true, false, false).with_atoms()),
+        ("atoms-fence", Mode::of(false, false, true).with_atoms()),
         ("stress", Mode::of(true, false, false)),
         ("shared", Mode::of(false, true, false)),
         ("shared-stress", Mode::of(true, true, false)),
@@ -119,8 +124,13 @@ impl Mode {
             stress,
             shared,
             fence,
+            atoms: false,
             code: Code::Usual,
         }
+    }
+    const fn with_atoms(mut self) -> Mode {
+        self.atoms = true;
+        self
     }
     const fn with(mut self, code: Code) -> Mode {
         self.code = code;
@@ -286,6 +296,7 @@ fn program(path: PathBuf) -> Program {
         modes: Mode::ALL
             .iter()
             .map(|(_, m)| *m)
+            .filter(|m| !m.atoms)
             .filter(|m| !m.stress || after("@stress").is_some())
             .filter(|m| !m.shared || after("@shared").is_some())
             .filter(|m| !m.fence || after("@fence").is_some())
@@ -552,6 +563,9 @@ fn execute(
     }
     if mode.shared {
         command.env("ERL_AFLAGS", "+Fregion 1");
+    }
+    if mode.atoms {
+        command.env("ERL_AFLAGS", "+Fatoms stress");
     }
     if mode.fence {
         command.env("PURLIN_FENCE", "1");

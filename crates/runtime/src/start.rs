@@ -3,7 +3,7 @@
 use crate::diagnostics::{self, Diagnostics};
 use crate::interp::{Exploring, Interpreter};
 use crate::lifecycle::spawn::{self, Options};
-use crate::options::{self, EmulatorOptions, MessageQueueData};
+use crate::options::{self, AtomCollection, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::state::Priority;
@@ -152,6 +152,10 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     });
     crate::port::orphans::start();
     purlin_term::atom::set_limit(o.flags.tables.atoms);
+    // All threads of a search are one.
+    if schedules.is_none() {
+        collect_atoms(o);
+    }
     natives::system::budget_natives::begin(&o.flags.purlin.budgets);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
@@ -178,6 +182,21 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         std::thread::park();
     }
 }
+
+/// Has dead atoms collected, if that was asked for.
+fn collect_atoms(o: &EmulatorOptions) {
+    let every = match o.flags.purlin.atoms {
+        AtomCollection::Keep => return,
+        AtomCollection::Collect => None,
+        AtomCollection::Stress => Some(STRESSING_ATOMS),
+    };
+    if let Err(why) = purlin_term::atom_collection::start(every) {
+        fatal(format_args!("atoms cannot be collected: {why}"));
+    }
+}
+
+/// New atoms between two cycles in the stress mode.
+const STRESSING_ATOMS: u32 = 1000;
 
 /// Gives lower crates the functions of higher ones that they call.
 fn connect_crates() {

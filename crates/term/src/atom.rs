@@ -1,23 +1,25 @@
-//! The atom table: names to indices and back, global to the runtime, never shrinking.
+//! The atom table: names to numbers and back, global to the runtime.
 //!
-//! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and the like are
-//! constants. Look-up by index is lock-free (segments never move); look-up by name takes a sharded
-//! lock.
+//! The preset atoms of `purlin_isa::atoms` have the first numbers, so `am::OK` and the like are
+//! constants. Look-up by number is lock-free; look-up by name takes a sharded lock. A number is
+//! never used again, so an atom that was collected by mistake has no name, and is never another
+//! atom. Pages of numbers whose atoms are all dead are returned; see [`crate::atom_collection`].
 //!
 //! # Orderings
-//! A segment is published by a compare-exchange with `AcqRel`, which pairs with the `Acquire` loads
-//! of its pointer: a thread that sees it, the loser of the race included, sees the zeroed
-//! memory. An entry is written before the `Release` store of its pointer, which pairs with the
-//! `Acquire` load in `entry`: a thread that sees it sees the whole entry. An index only becomes
-//! known after that store. Counts and the limit are relaxed: they publish nothing.
+//! A page is published by a `Release` store of its pointer under the lock of the newest page, which
+//! pairs with the `Acquire` loads of that pointer: a thread that sees it sees its memory, zeroed or
+//! filled. The fields of an entry are stored before the `Release` store of its name, which pairs
+//! with the `Acquire` load in `entry`: a thread that sees the name sees the whole entry. A number
+//! only becomes known after that store. Counts and the limit are relaxed: they publish nothing.
 
-use crate::sync::RwLock;
+use crate::atom_collection::{self as collection, Chunks};
+use crate::sync::{Mutex, RwLock};
 use crate::word::Term;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::UnsafeCell;
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::mem::MaybeUninit;
+use std::hint::black_box;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -26,12 +28,12 @@ pub const MAX_CHARS: usize = 255;
 /// Maximum number of atoms unless `+t` says otherwise.
 pub(crate) const DEFAULT_LIMIT: u32 = 1_048_576;
 
-const SEG_BITS: u32 = 12;
-const SEG: usize = 1 << SEG_BITS;
-const SEGS: usize = 1 << 20;
-/// Number of atoms that there is room for, whatever the limit: more than `+t` can ask for.
+const PAGE_BITS: u32 = 9;
+/// Number of atoms of a page.
+pub(crate) const PAGE: usize = 1 << PAGE_BITS;
+const PAGES: usize = 1 << (32 - PAGE_BITS);
+/// Number of atoms that there are numbers for, whatever the limit: more than `+t` can ask for.
 const CAPACITY: u32 = u32::MAX;
-const _: () = assert!(CAPACITY as usize <= SEGS * SEG);
 const SHARDS: usize = 16;
 
 /// Reason why an atom could not be made.
@@ -47,43 +49,109 @@ pub enum AtomError {
 /// modules.
 const ROOM: usize = 500;
 
-struct Entry {
-    name: &'static str,
+/// An atom; zeroed memory is none.
+pub(crate) struct Entry {
+    /// The first byte of its name; null if there is no such atom.
+    name: AtomicPtr<u8>,
+    /// Number of bytes of its name.
+    len: AtomicU32,
     /// First four bytes, big-endian, for a quick ordering; see [`cmp`].
-    ord: u32,
+    ord: AtomicU32,
     /// See [`name_hash`].
-    hash: u32,
+    hash: AtomicU32,
+    /// The cycle in which it was last found by its name, or [`STAYS`].
+    touched: AtomicU32,
 }
 
-/// A part of the atoms. Zeroed memory is a segment without atoms.
-struct Segment {
-    known: [AtomicPtr<Entry>; SEG],
-    entries: [UnsafeCell<MaybeUninit<Entry>>; SEG],
+/// An atom that is never collected, as [`Entry::touched`].
+pub(crate) const STAYS: u32 = u32::MAX;
+
+impl Entry {
+    fn name(&self) -> Option<&'static str> {
+        let at = self.name.load(Ordering::Acquire);
+        if at.is_null() {
+            return None;
+        }
+        let len = self.len.load(Ordering::Relaxed) as usize;
+        // SAFETY: the name was stored together with its length, as the bytes of a string. It is
+        // leaked, or lies in a chunk, which is returned only after a snapshot in which no word of
+        // any thread leads into it.
+        Some(unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(at, len)) })
+    }
+    /// Notes that the atom was found in this cycle, or that it stays.
+    fn touch(&self, stays: bool) {
+        let now = match stays {
+            true => STAYS,
+            false => collection::now(),
+        };
+        if self.touched.load(Ordering::Relaxed) < now {
+            self.touched.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The atoms with consecutive numbers.
+pub(crate) struct Page {
+    entries: [Entry; PAGE],
+    /// Number of atoms that have not been collected.
+    alive: AtomicU32,
+    /// Its place among the marks of a cycle. The collector's own.
+    pub(crate) slot: AtomicU32,
 }
 
 struct Table {
-    segs: Box<[AtomicPtr<Segment>]>,
+    /// Null for pages that do not exist yet, and for those that have been returned.
+    pages: Box<[AtomicPtr<Page>]>,
     shards: [RwLock<Names>; SHARDS],
+    /// Number of atoms that are alive.
     count: AtomicU32,
+    /// Number of the next atom.
+    next: AtomicU32,
     limit: AtomicU32,
+    newest: Mutex<Newest>,
 }
+
+/// Where the next atom goes.
+struct Newest {
+    /// Null at first, and when the next atom begins a page.
+    page: *mut Page,
+    /// The chunk that the page lies in, and the place of the next name in it. None if the page is
+    /// never returned; names are leaked then.
+    chunk: Option<(usize, usize)>,
+    /// Chunks for pages; none unless atoms are collected.
+    chunks: Option<Chunks>,
+    /// Pages that may be returned one day.
+    mortal: Vec<u32>,
+}
+// SAFETY: the page belongs to the table, and pages may be used by any thread.
+unsafe impl Send for Newest {}
 
 type Names = HashSet<Name<'static>, Spread>;
 
-/// A name, the hash of its bytes, and the index of its atom, which does not count for equality.
+/// A name, the hash of its bytes, and the number of its atom, which does not count for equality.
 #[derive(Clone, Copy)]
 struct Name<'a> {
-    name: &'a str,
+    /// The complement of its address: a removed name leaves its bytes behind in the map, and they
+    /// must not look like a pointer.
+    at: usize,
+    len: u32,
     raw: u32,
     index: u32,
+    of: PhantomData<&'a str>,
 }
 impl<'a> Name<'a> {
     fn new(name: &'a str) -> Name<'a> {
         Name {
-            name,
+            at: !(name.as_ptr() as usize),
+            len: name.len() as u32,
             raw: raw(name.as_bytes()),
             index: 0,
+            of: PhantomData,
         }
+    }
+    fn bytes(&self) -> &'a [u8] {
+        // SAFETY: address and length of a string that lives as long as this.
+        unsafe { std::slice::from_raw_parts(!self.at as *const u8, self.len as usize) }
     }
     /// The highest bits, since slots use the lowest.
     fn shard(&self) -> usize {
@@ -92,7 +160,7 @@ impl<'a> Name<'a> {
 }
 impl PartialEq for Name<'_> {
     fn eq(&self, other: &Name) -> bool {
-        self.raw == other.raw && self.name == other.name
+        self.raw == other.raw && self.bytes() == other.bytes()
     }
 }
 impl Eq for Name<'_> {}
@@ -137,27 +205,38 @@ impl Hasher for Spreading {
     }
 }
 
-/// Pointers to segments, none of which exists: memory that nobody has touched yet.
-fn no_segments() -> Box<[AtomicPtr<Segment>]> {
-    let none = Box::into_raw(vec![0usize; SEGS].into_boxed_slice());
+/// Pointers to pages, none of which exists: memory that nobody has touched yet.
+fn no_pages() -> Box<[AtomicPtr<Page>]> {
+    let none = Box::into_raw(vec![0usize; PAGES].into_boxed_slice());
     // SAFETY: an atomic pointer has the size and alignment of a number; zero is the null pointer.
-    unsafe { Box::from_raw(none as *mut [AtomicPtr<Segment>]) }
+    unsafe { Box::from_raw(none as *mut [AtomicPtr<Page>]) }
 }
 
 fn table() -> &'static Table {
     static T: OnceLock<Table> = OnceLock::new();
     T.get_or_init(|| {
         let t = Table {
-            segs: no_segments(),
+            pages: no_pages(),
             shards: std::array::from_fn(|_| {
                 RwLock::new(HashSet::with_capacity_and_hasher(ROOM, Spread))
             }),
             count: AtomicU32::new(0),
+            next: AtomicU32::new(0),
             limit: AtomicU32::new(DEFAULT_LIMIT),
+            newest: Mutex::new(Newest {
+                page: std::ptr::null_mut(),
+                chunk: None,
+                chunks: None,
+                mortal: Vec::new(),
+            }),
         };
         for (i, name) in purlin_isa::atoms::PRESET.iter().enumerate() {
-            let got = t.intern(name, Some(name), CAPACITY);
-            debug_assert_eq!(got, Ok(i as u32), "preset atom {name} listed twice");
+            let got = t.intern(name, Some(name), CAPACITY, true);
+            debug_assert_eq!(
+                got,
+                Ok(Term::atom(i as u32)),
+                "preset atom {name} listed twice"
+            );
         }
         t
     })
@@ -170,126 +249,301 @@ fn ord0(s: &[u8]) -> u32 {
     u32::from_be_bytes(w)
 }
 
-impl Table {
-    fn find(&self, s: &str) -> Option<u32> {
-        let name = Name::new(s);
-        self.find_name(&name)
+impl Newest {
+    /// Gives an atom its number, and writes its entry. None if there is no room.
+    fn add(&mut self, t: &Table, s: &str, kept: Option<&'static str>, stays: bool) -> Option<Term> {
+        let mut i = t.next.load(Ordering::Relaxed);
+        let fits = |&(_, at): &(usize, usize)| kept.is_some() || at + s.len() <= Chunks::BYTES;
+        if i as usize & (PAGE - 1) == 0 || self.chunk.as_ref().is_some_and(|c| !fits(c)) {
+            i = i.checked_next_multiple_of(PAGE as u32)?;
+            self.begin_page(t, i)?;
+        }
+        if i == CAPACITY {
+            return None;
+        }
+        // Opaque, so the word itself is kept until it is returned. From here on a snapshot finds
+        // it, so the cycle that is noted below may be over already.
+        let term = black_box(Term::atom(i));
+        // SAFETY: the newest page is never returned.
+        let page = unsafe { &*self.page };
+        let e = &page.entries[i as usize & (PAGE - 1)];
+        let name = match (kept, &mut self.chunk) {
+            (Some(name), _) => name.as_ptr(),
+            (None, None) => Box::leak::<'static>(Box::<str>::from(s)).as_ptr(),
+            (None, Some((chunk, at))) => {
+                let to = (*chunk + *at) as *mut u8;
+                // SAFETY: the name fits into the chunk, of which no other atom has this part.
+                unsafe { std::ptr::copy_nonoverlapping(s.as_ptr(), to, s.len()) };
+                *at += s.len();
+                to as *const u8
+            }
+        };
+        e.len.store(s.len() as u32, Ordering::Relaxed);
+        e.ord.store(ord0(s.as_bytes()), Ordering::Relaxed);
+        e.hash.store(hash_of_name(s), Ordering::Relaxed);
+        e.touch(stays || self.chunk.is_none());
+        e.name.store(name as *mut u8, Ordering::Release);
+        page.alive.fetch_add(1, Ordering::Relaxed);
+        t.next.store(i + 1, Ordering::Relaxed);
+        Some(term)
     }
-    fn find_name(&self, name: &Name) -> Option<u32> {
+    /// Makes the page whose first atom has number `first`.
+    fn begin_page(&mut self, t: &Table, first: u32) -> Option<()> {
+        let number = first >> PAGE_BITS;
+        let page = match &mut self.chunks {
+            Some(chunks) => {
+                let at = chunks.take()?;
+                self.chunk = Some((at, size_of::<Page>()));
+                self.mortal.push(number);
+                at as *mut Page
+            }
+            None => {
+                let layout = Layout::new::<Page>();
+                // SAFETY: it has a size. Zeroed memory is a page without atoms.
+                let new = unsafe { alloc_zeroed(layout) }.cast::<Page>();
+                if new.is_null() {
+                    handle_alloc_error(layout)
+                }
+                new
+            }
+        };
+        // SAFETY: just made, and zeroed.
+        unsafe { &*page }.slot.store(u32::MAX, Ordering::Relaxed);
+        self.page = page;
+        t.next.store(first, Ordering::Relaxed);
+        t.pages[number as usize].store(page, Ordering::Release);
+        Some(())
+    }
+}
+
+impl Table {
+    fn find(&self, s: &str, stays: bool) -> Option<Term> {
+        let name = Name::new(s);
+        self.find_name(&name, stays)
+    }
+    fn find_name(&self, name: &Name, stays: bool) -> Option<Term> {
         let names = self.shards[name.shard()].read();
-        let names: &HashSet<Name, Spread> = &names;
-        names.get(name).map(|n| n.index)
+        self.found(&names, name, stays)
+    }
+    /// Finds a name in its shard, whose lock the caller holds.
+    fn found(
+        &self,
+        names: &HashSet<Name<'static>, Spread>,
+        name: &Name,
+        stays: bool,
+    ) -> Option<Term> {
+        let names: &HashSet<Name, Spread> = names;
+        // Opaque, as in `add`: a snapshot finds the word, or the cycle that is noted is a later one.
+        let term = black_box(Term::atom(names.get(name)?.index));
+        if collection::on()
+            && let Some(e) = self.entry(term.atom_index())
+        {
+            e.touch(stays);
+        }
+        Some(term)
     }
     /// `kept`: the same name, if it is static. `most`: the number of atoms that there may be
     /// before.
-    fn intern(&self, s: &str, kept: Option<&'static str>, most: u32) -> Result<u32, AtomError> {
+    fn intern(
+        &self,
+        s: &str,
+        kept: Option<&'static str>,
+        most: u32,
+        stays: bool,
+    ) -> Result<Term, AtomError> {
         let name = Name::new(s);
-        if let Some(i) = self.find_name(&name) {
-            return Ok(i);
+        if let Some(t) = self.find_name(&name, stays) {
+            return Ok(t);
         }
         if s.len() > MAX_CHARS && s.chars().count() > MAX_CHARS {
             return Err(AtomError::TooLong);
         }
-        let mut names = self.shards[name.shard()].write();
-        let known: &HashSet<Name, Spread> = &names;
-        if let Some(n) = known.get(&name) {
-            return Ok(n.index);
+        if let Some(made) = self.make(name, s, kept, most, stays) {
+            return made;
         }
-        let i = self.count.fetch_add(1, Ordering::Relaxed);
-        if i >= most.min(CAPACITY) {
+        // Some atoms may be dead.
+        let room = collection::on() && most != CAPACITY && collection::make_room();
+        match room.then(|| self.make(name, s, kept, most, stays)) {
+            Some(Some(made)) => made,
+            _ => Err(AtomError::TableFull),
+        }
+    }
+    /// Makes an atom, if nobody else has made it meanwhile. None if there are too many.
+    fn make(
+        &self,
+        name: Name,
+        s: &str,
+        kept: Option<&'static str>,
+        most: u32,
+        stays: bool,
+    ) -> Option<Result<Term, AtomError>> {
+        let mut names = self.shards[name.shard()].write();
+        if let Some(t) = self.found(&names, &name, stays) {
+            return Some(Ok(t));
+        }
+        if self.count.fetch_add(1, Ordering::Relaxed) >= most.min(CAPACITY) {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            return Err(AtomError::TableFull);
+            return None;
         }
         // The runtime's own names, for which there is room in any case, are nobody's.
         if most != CAPACITY && CHARGE.get().is_some_and(|charge| !charge()) {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            return Err(AtomError::TableFull);
+            return Some(Err(AtomError::TableFull));
         }
-        let kept = kept.unwrap_or_else(|| Box::leak(s.into()));
-        let seg = self.segment(i);
-        let at = i as usize & (SEG - 1);
-        // SAFETY: segments are never freed; the slot of an entry belongs to this atom alone until
-        // its index is published below, and nobody writes there again.
-        let entry = unsafe {
-            (*seg.entries[at].get()).write(Entry {
-                name: kept,
-                ord: ord0(s.as_bytes()),
-                hash: hash_of_name(s),
-            })
+        let Some(t) = self.newest.lock().add(self, s, kept, stays) else {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Some(Err(AtomError::TableFull));
         };
-        seg.known[at].store(entry, Ordering::Release);
-        names.insert(Name {
-            name: kept,
-            index: i,
-            ..name
-        });
+        if let Some(stored) = self.entry(t.atom_index()).and_then(Entry::name) {
+            names.insert(Name {
+                index: t.atom_index(),
+                ..Name::new(stored)
+            });
+        }
         NAME_BYTES.fetch_add(s.len(), Ordering::Relaxed);
-        Ok(i)
-    }
-    /// The segment of an atom, made if it does not exist yet.
-    fn segment(&self, i: u32) -> &'static Segment {
-        let slot = &self.segs[(i >> SEG_BITS) as usize];
-        let mut seg = slot.load(Ordering::Acquire);
-        if seg.is_null() {
-            let layout = Layout::new::<Segment>();
-            // SAFETY: it has a size. Zeroed memory is a valid segment: null pointers, and room for
-            // entries.
-            let new = unsafe { alloc_zeroed(layout) }.cast::<Segment>();
-            if new.is_null() {
-                handle_alloc_error(layout)
-            }
-            let none = std::ptr::null_mut();
-            match slot.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => seg = new,
-                Err(other) => {
-                    // SAFETY: it was made above and lost the race; nobody else saw it.
-                    unsafe { dealloc(new.cast(), layout) };
-                    seg = other;
-                }
-            }
+        drop(names);
+        if collection::on() {
+            collection::made_one();
         }
-        // SAFETY: segments are never freed.
-        unsafe { &*seg }
+        Some(Ok(t))
     }
+    fn page(&self, number: u32) -> Option<&'static Page> {
+        let page = self.pages.get(number as usize)?.load(Ordering::Acquire);
+        // SAFETY: null, or a page. It is returned only after a snapshot in which no word of any
+        // thread leads into it.
+        unsafe { page.as_ref() }
+    }
+    /// Returns the entry of an atom, unless there is no such atom.
+    #[inline]
     fn entry(&self, i: u32) -> Option<&'static Entry> {
-        let seg = self
-            .segs
-            .get((i >> SEG_BITS) as usize)?
-            .load(Ordering::Acquire);
-        if seg.is_null() {
-            return None;
-        }
-        // SAFETY: segments, and the entries in them, are never freed.
-        unsafe {
-            (&(*seg).known)[i as usize & (SEG - 1)]
-                .load(Ordering::Acquire)
-                .as_ref()
-        }
+        let e = &self.page(i >> PAGE_BITS)?.entries[i as usize & (PAGE - 1)];
+        (!e.name.load(Ordering::Acquire).is_null()).then_some(e)
     }
 }
 
-/// The atom with this name, made if it is new.
+/// Has pages of atoms taken from `chunks` from now on, so that they can be returned. The atoms that
+/// exist stay.
+pub(crate) fn use_chunks(chunks: Chunks) {
+    let t = table();
+    let mut newest = t.newest.lock();
+    let next = t.next.load(Ordering::Relaxed);
+    t.next
+        .store(next.next_multiple_of(PAGE as u32), Ordering::Relaxed);
+    newest.chunks = Some(chunks);
+}
+
+/// Returns the numbers of the pages that may be returned one day, without the newest; and the
+/// number of the next atom.
+pub(crate) fn mortal_pages() -> (Vec<u32>, u32) {
+    let t = table();
+    let newest = t.newest.lock();
+    let next = t.next.load(Ordering::Relaxed);
+    (newest.mortal.clone(), next)
+}
+
+/// Returns a page that exists.
+pub(crate) fn page_of(number: u32) -> Option<&'static Page> {
+    table().page(number)
+}
+
+/// Returns the page of an atom, and its place there.
+#[inline]
+pub(crate) fn place_of(i: u32) -> (Option<&'static Page>, usize) {
+    (table().page(i >> PAGE_BITS), i as usize & (PAGE - 1))
+}
+
+/// Removes the atoms of a page that a snapshot at the beginning of `cycle` did not have, unless they
+/// were found since. `marked` says which it had. Returns their number.
+pub(crate) fn sweep_page(number: u32, cycle: u32, marked: impl Fn(usize) -> bool) -> u32 {
+    let t = table();
+    let Some(page) = t.page(number) else { return 0 };
+    let mut dead = 0;
+    for (n, e) in page.entries.iter().enumerate() {
+        if marked(n) || e.touched.load(Ordering::Relaxed) >= cycle {
+            continue;
+        }
+        let Some(text) = e.name() else { continue };
+        let name = Name::new(text);
+        let mut names = t.shards[name.shard()].write();
+        // Whoever has found it in the meantime held the lock.
+        if e.touched.load(Ordering::Relaxed) >= cycle || !names.remove(&name) {
+            continue;
+        }
+        e.name.store(std::ptr::null_mut(), Ordering::Release);
+        drop(names);
+        NAME_BYTES.fetch_sub(text.len(), Ordering::Relaxed);
+        t.count.fetch_sub(1, Ordering::Relaxed);
+        page.alive.fetch_sub(1, Ordering::Relaxed);
+        dead += 1;
+    }
+    dead
+}
+
+/// Takes a page out of the table, if all of its atoms are dead and it gets no others. Returns the
+/// address of its chunk. Threads that have looked it up may still read there.
+pub(crate) fn take_page(number: u32) -> Option<usize> {
+    let t = table();
+    let mut newest = t.newest.lock();
+    let page = t.page(number)?;
+    if page.alive.load(Ordering::Relaxed) != 0 || std::ptr::eq(page, newest.page) {
+        return None;
+    }
+    newest.mortal.retain(|n| *n != number);
+    t.pages[number as usize].store(std::ptr::null_mut(), Ordering::Release);
+    Some(std::ptr::from_ref(page) as usize)
+}
+
+/// Gives chunks back for new pages. Nobody refers to them.
+pub(crate) fn give_chunks(free: &[u32]) {
+    if let Some(chunks) = &mut table().newest.lock().chunks {
+        chunks.give(free);
+    }
+}
+
+/// Keeps an atom for ever: for those who hold its number, but no term.
+pub fn keep(t: Term) {
+    if collection::on()
+        && t.is_atom()
+        && let Some(e) = table().entry(t.atom_index())
+    {
+        e.touch(true);
+    }
+}
+
+/// Whether an atom has a name. Each atom of a live term has one.
+pub fn is_known(t: Term) -> bool {
+    table().entry(t.atom_index()).is_some()
+}
+
+/// The atom with this name, made if it is new. It may be collected when nothing refers to it.
 pub fn try_intern(s: &str) -> Result<Term, AtomError> {
     let t = table();
     let most = t.limit.load(Ordering::Relaxed);
-    t.intern(s, None, most).map(Term::atom)
+    t.intern(s, None, most, false)
+}
+
+/// The same for an atom that stays: of code, or given to a library in C.
+pub fn try_intern_to_stay(s: &str) -> Result<Term, AtomError> {
+    let t = table();
+    let most = t.limit.load(Ordering::Relaxed);
+    t.intern(s, None, most, true)
 }
 
 /// The same for a static name, which is not copied.
 pub fn try_intern_static(s: &'static str) -> Result<Term, AtomError> {
     let t = table();
     let most = t.limit.load(Ordering::Relaxed);
-    t.intern(s, Some(s), most).map(Term::atom)
+    t.intern(s, Some(s), most, true)
 }
 
-/// The atom with this name, made if it is new.
+/// The atom with this name, made if it is new. It stays.
 ///
 /// For the runtime's own names, of which there are only so many. The limit does not hold for them:
 /// code of the runtime that first runs when the table is full gets its atoms nevertheless. Names
 /// that come from a program go to [`try_intern`].
 pub fn intern(s: &str) -> Term {
-    match table().intern(s, None, CAPACITY) {
-        Ok(i) => Term::atom(i),
+    match table().intern(s, None, CAPACITY, true) {
+        Ok(t) => t,
         Err(AtomError::TableFull) => full(),
         Err(AtomError::TooLong) => {
             crate::say!("an atom of the runtime is too long");
@@ -327,13 +581,21 @@ fn full() -> ! {
 
 /// The atom with this name, if it exists.
 pub fn existing(s: &str) -> Option<Term> {
-    table().find(s).map(Term::atom)
+    table().find(s, false)
+}
+
+/// The same for an atom that stays from then on.
+pub fn existing_to_stay(s: &str) -> Option<Term> {
+    table().find(s, true)
 }
 
 /// The name of an atom; empty if `t` is no atom.
 pub fn name(t: Term) -> &'static str {
     debug_assert!(t.is_atom());
-    table().entry(t.atom_index()).map_or("", |e| e.name)
+    table()
+        .entry(t.atom_index())
+        .and_then(Entry::name)
+        .unwrap_or("")
 }
 
 /// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8
@@ -363,7 +625,9 @@ fn hash_of_name(name: &str) -> u32 {
 #[inline]
 pub fn name_hash(t: Term) -> u32 {
     debug_assert!(t.is_atom());
-    table().entry(t.atom_index()).map_or(0, |e| e.hash)
+    table()
+        .entry(t.atom_index())
+        .map_or(0, |e| e.hash.load(Ordering::Relaxed))
 }
 
 /// The order of two atoms as terms: by their names' characters.
@@ -375,8 +639,9 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
         // Bytes of UTF-8 compare as the characters do.
         (Some(x), Some(y)) => x
             .ord
-            .cmp(&y.ord)
-            .then_with(|| x.name.as_bytes().cmp(y.name.as_bytes())),
+            .load(Ordering::Relaxed)
+            .cmp(&y.ord.load(Ordering::Relaxed))
+            .then_with(|| x.name().cmp(&y.name())),
         _ => a.raw().cmp(&b.raw()),
     }
 }
@@ -384,7 +649,9 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
 /// The first four bytes of an atom's name, and zeros behind a shorter one. The order of two atoms
 /// is that of these numbers if they differ.
 pub(crate) fn first_bytes(a: Term) -> u32 {
-    table().entry(a.atom_index()).map_or(0, |e| e.ord)
+    table()
+        .entry(a.atom_index())
+        .map_or(0, |e| e.ord.load(Ordering::Relaxed))
 }
 
 /// Number of atoms that come before all others because Rust code names them, regardless of when the
@@ -401,13 +668,13 @@ pub fn make_first<'a>(names: impl Iterator<Item = &'a str>) {
     let mut places = vec![None; PRESET as usize];
     let mut turn = 0;
     for name in names {
-        let made = intern(name).atom_index();
-        if let Some(p) = places.get_mut(made as usize) {
-            *p = Some(place_before(count(), turn));
+        let index = intern(name).atom_index();
+        if let Some(p) = places.get_mut(index as usize) {
+            *p = Some(place_before(made(), turn));
         }
         turn += 1;
     }
-    let rest = (turn..).map(|turn| place_before(count(), turn));
+    let rest = (turn..).map(|turn| place_before(made(), turn));
     let all = places.into_iter().zip(rest);
     let _ = PLACES.set(all.map(|(p, last)| p.unwrap_or(last)).collect());
 }
@@ -439,11 +706,16 @@ static NAME_BYTES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsi
 /// Number of bytes of all names of atoms, and of the table that leads to them.
 pub fn bytes() -> (usize, usize) {
     let n = count() as usize;
-    let entry = size_of::<Entry>() + size_of::<AtomicPtr<Entry>>() + size_of::<Name>() + 1;
+    let entry = size_of::<Entry>() + size_of::<Name>() + 1;
     (NAME_BYTES.load(Ordering::Relaxed), n * entry)
 }
 
-/// Number of atoms.
+/// Number that the next atom gets, or a lower one if it begins a page: that of all atoms ever made,
+/// and of numbers that were left out. Atoms with lower numbers may be dead, see [`is_known`].
+pub fn made() -> u32 {
+    table().next.load(Ordering::Relaxed)
+}
+/// Number of atoms that are alive.
 pub fn count() -> u32 {
     table().count.load(Ordering::Relaxed)
 }

@@ -9,6 +9,7 @@ pub mod alloc;
 pub mod am;
 pub mod arith;
 pub mod atom;
+pub mod atom_collection;
 pub mod background_free;
 pub mod bin;
 pub mod binary_blocks;
@@ -54,6 +55,8 @@ pub mod say;
 pub mod sent_terms;
 mod short_bytes;
 pub mod small_blocks;
+#[cfg(target_os = "linux")]
+pub(crate) mod snapshot;
 mod stress;
 pub mod sync;
 pub mod sys;

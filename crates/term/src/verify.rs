@@ -198,6 +198,12 @@ impl Targets<'_> {
     unsafe fn check(&self, at: usize, t: Term) -> Result<bool, String> {
         match t.raw() & 3 {
             TAG_LIST | TAG_BOXED => {}
+            _ if t.is_atom() && !crate::atom::is_known(t) => {
+                return Err(format!(
+                    "word {at:x} is an atom without a name: {:x}",
+                    t.raw()
+                ));
+            }
             _ => return Ok(true),
         }
         let a = t.ptr() as usize;

@@ -198,8 +198,9 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     heaps(w, &owned, &mut binaries)?;
     binaries.write(w)?;
     writeln!(w, "=atoms")?;
-    for i in (0..atom::count()).rev() {
-        writeln!(w, "{}", format_atom(Term::atom(i), Style::Write))?;
+    let all = (0..atom::made()).rev().map(Term::atom);
+    for a in all.filter(|a| atom::is_known(*a)) {
+        writeln!(w, "{}", format_atom(a, Style::Write))?;
     }
     writeln!(w, "=end")
 }

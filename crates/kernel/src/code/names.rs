@@ -192,6 +192,7 @@ impl Names<'_> {
             )
             .collect();
         let out = terms.map(|made| self.regions.copies(&made));
+        out.iter().flatten().for_each(|t| atom::keep(*t));
         // SAFETY: the region, if there is one, holds copies with counts of their own.
         unsafe { purlin_term::gc::destroy(&mut heap) };
         out
@@ -370,6 +371,8 @@ fn literals(
     // First into a heap, since a region is sized before it is filled.
     let mut heap = Heap::empty();
     let out = decoded(file, atoms, &mut heap).map(|made| regions.copies(&made));
+    // Code holds them in words of its own.
+    out.iter().flatten().for_each(|t| atom::keep(*t));
     // SAFETY: the region, if there is one, holds copies with counts of their own.
     unsafe { purlin_term::gc::destroy(&mut heap) };
     out
@@ -462,7 +465,7 @@ pub(super) fn names<'a>(
 
 /// Makes the atoms that a file names.
 pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
-    let atoms = file.atoms.iter().map(|a| atom::try_intern(a));
+    let atoms = file.atoms.iter().map(|a| atom::try_intern_to_stay(a));
     atoms.collect::<Result<_, _>>().map_err(|e| match e {
         AtomError::TooLong => LoadFailure::Atom,
         AtomError::TableFull => LoadFailure::AtomTableFull,

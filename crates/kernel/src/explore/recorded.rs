@@ -271,9 +271,9 @@ static ATOMS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// Calls `make`, which prepares modules, and keeps the names of the atoms that it makes.
 pub(super) fn keep_atoms(make: impl FnOnce()) {
-    let before = atom::count();
+    let before = atom::made();
     make();
-    let made = (before..atom::count()).map(|i| atom::name(Term::atom(i)));
+    let made = (before..atom::made()).map(|i| atom::name(Term::atom(i)));
     *ATOMS.lock().unwrap_or_else(|e| e.into_inner()) = made.collect();
 }
 

@@ -11,7 +11,7 @@ use crate::message::token::Sequence;
 use crate::remote::{Remote, Watched};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::Heap;
-use purlin_term::{NIL, Term};
+use purlin_term::{NIL, Term, atom};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -342,7 +342,11 @@ impl Monitor {
     pub fn new(target: Target, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
         let (object, name) = match target {
             Target::Local(t) => (t, NO_NAME),
-            Target::Named(t, n) => (t, n.atom_index()),
+            Target::Named(t, n) => {
+                // The number alone is kept.
+                atom::keep(n);
+                (t, n.atom_index())
+            }
             Target::Clock | Target::Gone | Target::Remote => (NIL, NO_NAME),
         };
         let what = match object {
@@ -456,6 +460,7 @@ impl Watcher {
         Watcher {
             by: if by.is_nil() { OUTSIDE } else { by.pid_data() },
             name: if name.is_atom() {
+                atom::keep(name);
                 name.atom_index()
             } else {
                 NO_NAME

@@ -190,7 +190,7 @@ impl<'a> Image<'a> {
     pub(crate) fn fits(&self, file: &BeamFile) -> bool {
         self.atoms.len() == file.atoms.len()
             && self.exports.len() == file.exports.len()
-            && self.atoms.iter().all(|&n| n < atom::count())
+            && self.atoms.iter().all(|&n| n < atom::made())
     }
     pub(crate) fn functions(&self) -> usize {
         self.functions.len()

@@ -31,7 +31,7 @@ impl Atoms {
         w.n(release);
         w.count(names.len());
         for name in names {
-            w.n(atom::try_intern(name).ok()?.atom_index());
+            w.n(atom::try_intern_to_stay(name).ok()?.atom_index());
             w.bytes(name.as_bytes());
         }
         Some(w.0)

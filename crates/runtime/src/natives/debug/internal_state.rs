@@ -18,7 +18,7 @@ use purlin_term::layout;
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
 use purlin_term::word::MIN_SMALL;
-use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, atom_collection, copy, etf, hash};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         let of_libraries = purlin_nif::selected();
         let n = [0, all, all.saturating_sub(of_libraries), of_libraries];
         return Ok(cx.tuple(&n.map(|n| Term::small(n as i64))));
+    }
+    if word(item) == "atom_collection" {
+        return Ok(atom_collection(cx));
     }
     if word(item) == "monitoring_nodes" {
         return Ok(purlin_dist::observers::list(cx));
@@ -162,10 +165,34 @@ fn process_status(pid: Term) -> Term {
 /// The atom with that index. Atoms up to that index are created if they are missing, with names
 /// that say what they are.
 fn atom_at(index: u32) -> BifResult {
-    while index >= atom::count() {
-        atom::try_intern(&format!("am{:x}", atom::count())).map_err(|_| Fail::Badarg)?;
+    while index >= atom::made() {
+        atom::try_intern(&format!("am{:x}", atom::made())).map_err(|_| Fail::Badarg)?;
     }
-    Ok(Term::atom(index))
+    let t = Term::atom(index);
+    atom::is_known(t).then_some(t).ok_or(Fail::Badarg)
+}
+
+/// The figures of the collection of atoms, in microseconds and bytes; after a cycle that begins and
+/// ends now.
+fn atom_collection(cx: &mut Cx) -> Term {
+    atom_collection::collect_now();
+    let f = atom_collection::figures();
+    let all = [
+        ("cycles", f.cycles),
+        ("failures", f.failures),
+        ("removed", f.removed),
+        ("pages", f.pages),
+        ("bytes", f.bytes),
+        ("longest_stop", f.longest_stop.as_micros() as u64),
+        ("longest_cycle", f.longest_cycle.as_micros() as u64),
+    ];
+    let mut l = NIL;
+    for (name, n) in all.into_iter().rev() {
+        let n = cx.uint(n);
+        let pair = cx.tuple(&[atom::intern(name), n]);
+        l = cx.cons(pair, l);
+    }
+    l
 }
 
 /// Bytes left of this thread's native stack.
