@@ -20,7 +20,7 @@ pub mod signals;
 pub mod table;
 
 use purlin_io::port;
-use purlin_kernel::{cx, events, options, process, report, signal};
+use purlin_kernel::{clock, cx, events, options, process, report, signal};
 use purlin_native::bif::Bif;
 use purlin_native::{bifs, exports, ids, lazy_atoms};
 

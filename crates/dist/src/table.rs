@@ -26,7 +26,7 @@ use super::report::{self, Level, Text};
 use super::send_queue::Output;
 use super::share::most_waiting;
 use super::signal::token::Token;
-use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
+use super::{clock, control, flags, ids, lazy_atoms, observers, options, signal, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefWords;
 use purlin_term::print::{Style, format_atom};
@@ -35,7 +35,7 @@ use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 lazy_atoms! {
     auto_connect = "auto_connect";
@@ -109,8 +109,8 @@ pub struct Inner {
     /// about to be ended.
     pub most: usize,
     pub too_much: bool,
-    /// When the last connection ended.
-    ended: Option<Instant>,
+    /// When the last connection ended, as the node's clock had it.
+    ended: Option<i64>,
 }
 
 /// A connection that can be sent on.
@@ -544,7 +544,7 @@ impl Node {
         n.get_size = false;
         n.received = 0;
         n.too_much = false;
-        n.ended = Some(Instant::now());
+        n.ended = Some(clock::elapsed());
         let mut out = std::mem::take(&mut n.out);
         let ties = std::mem::take(&mut n.ties);
         drop(n);
@@ -598,7 +598,9 @@ impl Inner {
     /// recently.
     pub fn is_known(&self) -> bool {
         self.state != State::Idle
-            || (self.ended).is_some_and(|at| delay().is_none_or(|d| at.elapsed() < d))
+            || (self.ended).is_some_and(|at| {
+                delay().is_none_or(|d| clock::elapsed() - at < d.as_nanos() as i64)
+            })
     }
     fn begin(&mut self) {
         if self.state == State::Idle {

@@ -20,7 +20,7 @@ pub use os::signals as os_signals;
 pub use terminal::prim_tty;
 
 use purlin_kernel::{
-    accounts, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
+    accounts, clock, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
     report, signal, timer,
 };
 use purlin_native::bif::Bif;

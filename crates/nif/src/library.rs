@@ -21,6 +21,7 @@
 use crate::abi::{NifFn, UnloadFn};
 use crate::env::{self, ErlNifEnv};
 use crate::resource::ResourceType;
+use purlin_kernel::clock;
 use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
 use purlin_kernel::threads::dirty_calls;
@@ -432,10 +433,10 @@ pub fn halting(limit: Option<std::time::Duration>) {
             unsafe { f(l.priv_data.load(Ordering::Acquire)) };
         }
     }
-    let started = std::time::Instant::now();
+    let until = limit.map(clock::after);
     let busy = |l: &Arc<Library>| l.running.load(Ordering::SeqCst) > 0;
-    while all.iter().any(busy) && limit.is_none_or(|m| started.elapsed() < m) {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    while all.iter().any(busy) && until.is_none_or(|at| clock::elapsed() < at) {
+        clock::pause(std::time::Duration::from_millis(1));
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::os::{door, retry};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
+use purlin_kernel::os::{clock, exploring};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::time::Instant;
 
 pub(super) fn check(r: libc::c_int) -> io::Result<libc::c_int> {
     if r < 0 {
@@ -141,12 +141,24 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
     }
 }
 
-/// Milliseconds until `until`, as [`poll_one`] takes them.
-pub fn ms_until(until: Option<Instant>) -> i32 {
-    until.map_or(-1, |u| {
-        let left = u.saturating_duration_since(Instant::now()).as_micros();
-        i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX)
-    })
+/// Milliseconds of real time for which a descriptor is waited for before virtual time passes.
+const REAL_MS: i32 = 2;
+
+/// Whether `fd` can be read (or written) before the node's clock comes to `until` (None: for ever).
+pub fn ready_by(fd: RawFd, write: bool, until: Option<i64>) -> bool {
+    let Some(until) = until else {
+        return poll_one(fd, write, -1);
+    };
+    let left = clock::left_until(until).as_micros().div_ceil(1000);
+    let ms = i32::try_from(left).unwrap_or(i32::MAX);
+    if !exploring::on() {
+        return poll_one(fd, write, ms);
+    }
+    let ready = poll_one(fd, write, ms.min(REAL_MS));
+    if !ready {
+        clock::skip_to(until);
+    }
+    ready
 }
 
 /// Whether the other side of `fd` has hung up. None if the descriptor cannot tell.

@@ -8,7 +8,6 @@ use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
 use std::os::fd::RawFd;
-use std::time::Instant;
 
 /// The reply of `port_control`.
 pub struct Reply {
@@ -72,7 +71,7 @@ pub trait Driver: Send {
     /// The port was closed while something is queued.
     fn flush(&mut self, _base: &mut Base) {}
     /// Writes the queue, blocking, until `until` at the latest: the runtime halts.
-    fn write_out(&mut self, _base: &mut Base, _until: Option<Instant>) {}
+    fn write_out(&mut self, _base: &mut Base, _until: Option<i64>) {}
     /// Whether the port reads from or writes to the terminal that the runtime was started on.
     fn on_terminal(&self) -> bool {
         false

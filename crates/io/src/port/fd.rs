@@ -18,7 +18,6 @@ use purlin_term::iolist::IoVec;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::time::Instant;
 
 /// Maximum number of bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -156,12 +155,12 @@ impl Output {
         Ok(())
     }
     /// Writes everything, blocking, until `until` at the latest.
-    pub(crate) fn write_all(&self, base: &Base, queue: &mut IoVec, until: Option<Instant>) {
+    pub(crate) fn write_all(&self, base: &Base, queue: &mut IoVec, until: Option<i64>) {
         while queue.bytes > 0 {
             match self.write(base, queue) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if !descriptor::poll_one(self.fd, true, descriptor::ms_until(until)) {
+                    if !descriptor::ready_by(self.fd, true, until) {
                         return;
                     }
                 }
@@ -500,7 +499,7 @@ impl Driver for Fd {
         self.queue.bytes
     }
 
-    fn write_out(&mut self, b: &mut Base, until: Option<Instant>) {
+    fn write_out(&mut self, b: &mut Base, until: Option<i64>) {
         if let Some(o) = &self.output {
             o.write_all(b, &mut self.queue, until);
         }

@@ -61,7 +61,7 @@ use crate::gather::{self, Gather};
 use crate::msacc::{self, State};
 use crate::os::descriptor;
 use crate::process::registry;
-use crate::{accounts, halt, poll, report};
+use crate::{accounts, clock, halt, poll, report};
 use purlin_kernel::budgets::{self, Charge, Counted};
 use purlin_kernel::outside::Sent;
 use purlin_kernel::waits;
@@ -75,7 +75,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum port number that a local port identifier can hold.
 const MAX_NUMBER: u32 = (1 << 28) - 1;
@@ -564,7 +564,7 @@ impl Port {
     }
 
     /// Writes the queue, until `until` at the latest. Returns whether something is left.
-    fn write_out_at_halt(&self, until: Option<Instant>) -> bool {
+    fn write_out_at_halt(&self, until: Option<i64>) -> bool {
         let mut core = self.lock();
         loop {
             let c = &mut *core;
@@ -1011,7 +1011,7 @@ pub fn try_info(port: &Port) -> Option<Info> {
 
 /// Writes the queues of all ports when the runtime halts, as far as time allows.
 pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
-    let now = Instant::now();
+    let now = clock::elapsed();
     let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
     // Writes what can be written at once, on every port, before anything is waited for.
     let left = |p: &&Arc<Port>| p.write_out_at_halt(Some(now));
@@ -1028,7 +1028,7 @@ pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
             p.terminate(&mut core);
         }
     }
-    let until = limit.map(|l| now + l);
+    let until = limit.map(clock::after);
     for p in slow {
         p.write_out_at_halt(until);
     }

@@ -15,7 +15,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Instant;
 
 /// The name by which the driver is opened.
 pub(crate) const NAME: &str = "trace_file_drv";
@@ -207,7 +206,7 @@ impl Driver for TraceFile {
             binary: false,
         })
     }
-    fn write_out(&mut self, base: &mut Base, _: Option<Instant>) {
+    fn write_out(&mut self, base: &mut Base, _: Option<i64>) {
         let r = self.flush();
         check(base, r);
     }

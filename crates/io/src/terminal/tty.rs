@@ -24,7 +24,6 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 /// First byte of the shell's output.
 mod op {
@@ -369,7 +368,7 @@ impl Driver for Tty {
     fn queued(&self) -> usize {
         self.queue.bytes
     }
-    fn write_out(&mut self, b: &mut Base, until: Option<Instant>) {
+    fn write_out(&mut self, b: &mut Base, until: Option<i64>) {
         if let Some(o) = &self.out {
             o.write_all(b, &mut self.queue, until);
         }

@@ -1,6 +1,7 @@
 //! The clocks of Erlang programs, and the rules of local time. All times that Erlang code sees come
-//! from here, and so do the deadlines of timers. (Durations that only the runtime itself uses are
-//! partly measured with the standard library's `Instant`.)
+//! from here, and so do the deadlines of timers. Whatever decides what a program sees is measured with
+//! these clocks, so virtual time decides it for the race finder. (The standard library's `Instant` is
+//! for durations that only threads of the runtime itself see: the tidy test has the list.)
 //!
 //! There are three clocks, all in nanoseconds (the runtime's native time unit):
 //! * OS system time: the wall clock as it is, which may leap.
@@ -22,6 +23,7 @@ use crate::sync::Mutex;
 use purlin_term::release::{self, SUMMER_IF_THERE_IS};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 /// Native time units in a second.
 pub const UNIT: i64 = 1_000_000_000;
@@ -75,6 +77,34 @@ pub fn elapsed() -> i64 {
     }
     let b = base();
     read(libc::CLOCK_MONOTONIC) - b.monotonic
+}
+
+/// Returns the time of timers that lies that long ahead.
+pub fn after(time: Duration) -> i64 {
+    let ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+    elapsed().saturating_add(ns)
+}
+
+/// Returns the time that is left until a time of timers.
+pub fn left_until(at: i64) -> Duration {
+    let ns = u64::try_from(at.saturating_sub(elapsed())).unwrap_or(0);
+    Duration::from_nanos(ns)
+}
+
+/// Waits that long, on the thread that calls it. Virtual time passes meanwhile, too.
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
+    if crate::os::exploring::on() {
+        crate::os::exploring::jump(after(time));
+    }
+}
+
+/// Moves virtual time to a time of timers, since nothing else can happen before. Real time passes
+/// by itself.
+pub fn skip_to(at: i64) {
+    if crate::os::exploring::on() {
+        crate::os::exploring::jump(at);
+    }
 }
 
 /// Erlang monotonic time.

@@ -36,6 +36,7 @@ mod queues_tests;
 #[cfg(test)]
 mod slot_tests;
 
+use crate::clock;
 use crate::events;
 use crate::msacc;
 use crate::poll;
@@ -642,11 +643,11 @@ pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub fn stop(limit: std::time::Duration) {
     STOPPED.store(true, Ordering::SeqCst);
-    let started = std::time::Instant::now();
+    let until = clock::after(limit);
     let me = current();
     let works = |i: usize| i + 1 != me && !QUEUES.is_idle(i);
-    while (0..count()).any(works) && started.elapsed() < limit {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    while (0..count()).any(works) && clock::elapsed() < until {
+        clock::pause(std::time::Duration::from_millis(1));
     }
 }
 

@@ -9,12 +9,13 @@
 //! publishes nothing else: the atomicity of one word is enough, and a stronger ordering costs
 //! nothing here.
 
+use crate::clock;
 use crate::outside::outside;
 use crate::sync::Mutex;
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Writes out buffered data within `limit` (`None`: no limit).
 pub(crate) type Flush = fn(limit: Option<Duration>);
@@ -103,8 +104,8 @@ pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
         .and_then(|o| o.flags.halt_flush_timeout_ms)
         .map(|ms| Duration::from_millis(ms.into()));
     let limit = limit.into_iter().chain(allowed).min();
-    let started = Instant::now();
-    let left = || limit.map(|l| l.saturating_sub(started.elapsed()));
+    let until = limit.map(clock::after);
+    let left = || until.map(clock::left_until);
     let flushes = FLUSHES.lock().clone();
     flushes.iter().for_each(|f| f(left()));
     match left() {

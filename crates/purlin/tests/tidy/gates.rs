@@ -9,7 +9,7 @@
 
 use super::text::{blank, comments};
 use super::{CRATES, LAYERS, Tree, root};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -331,6 +331,81 @@ fn outside(places: &[&str], home: &str, code: &str) -> Vec<String> {
     }
     assert!(at_home > 0, "{home} has no {code}");
     found
+}
+
+/// The files of a node that use the standard library's clocks, and why virtual time need not decide
+/// there.
+const REAL_TIME: [(&str, &str); 11] = [
+    (
+        "crates/kernel/src/threads/upkeep.rs",
+        "a thread that the race finder does not start",
+    ),
+    (
+        "crates/kernel/src/threads/watch.rs",
+        "a thread that the race finder does not start",
+    ),
+    ("crates/kernel/src/timer/mod.rs", "its tests"),
+    (
+        "crates/native/src/ids.rs",
+        "the first numbers of a run without a seed",
+    ),
+    (
+        "crates/natives/src/re.rs",
+        "off in the race finder: `reschedule::stop_timing`",
+    ),
+    (
+        "crates/runtime/src/compiled/mod.rs",
+        "times in a report of the compiler",
+    ),
+    (
+        "crates/runtime/src/compiled/report.rs",
+        "times in a report of the compiler",
+    ),
+    (
+        "crates/runtime/src/schedules.rs",
+        "the start of the race finder",
+    ),
+    (
+        "crates/runtime/src/trace/watch.rs",
+        "`purlin observe`, which asks in real time",
+    ),
+    (
+        "crates/term/src/gc/steps.rs",
+        "off in the race finder: `STEPS_ABOVE_WORDS`",
+    ),
+    ("crates/term/src/stress.rs", "the seed of a stress run"),
+];
+
+/// The node's clock (`kernel/src/os/clock.rs`) decides what a program sees, so that virtual time
+/// decides it for the race finder.
+#[test]
+fn nodes_have_one_clock() {
+    let node = [
+        "term", "native", "natives", "kernel", "interp", "ets", "io", "nif", "dist", "runtime",
+    ];
+    let places = node.map(|c| format!("crates/{c}/src"));
+    let places = places.each_ref().map(String::as_str);
+    let mut found = Vec::new();
+    let mut used = HashSet::new();
+    for (file, text) in files(&places, |f| f.ends_with(".rs") && !f.contains("/os/")) {
+        let text = blank(&text);
+        for (n, line) in text.lines().enumerate() {
+            let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            if !words.any(|w| w == "Instant" || w == "SystemTime") {
+                continue;
+            }
+            match REAL_TIME.iter().find(|row| row.0 == file) {
+                Some(row) => {
+                    used.insert(row.0);
+                }
+                None => found.push(format!("{file}:{}", n + 1)),
+            }
+        }
+    }
+    only_falls("uses of real time outside `os`", &found, 0);
+    let unused = REAL_TIME.iter().filter(|row| !used.contains(row.0));
+    let unused: Vec<String> = unused.map(|row| row.0.to_owned()).collect();
+    only_falls("files that use real time no longer", &unused, 0);
 }
 
 /// The folders of the kernel refer to lower ones only. [`LAYERS`] gives some files places of their

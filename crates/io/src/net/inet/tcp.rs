@@ -22,7 +22,7 @@ use super::sock::{self, Sock, active, protocol, state};
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
 use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
 use crate::net::packet::{self, Kind, Length, Parsed};
-use crate::os::descriptor::{ms_until, poll_one};
+use crate::os::descriptor::ready_by;
 use crate::os::sock as sys;
 use crate::poll;
 use crate::port::channel::{Channel, More};
@@ -1532,12 +1532,12 @@ impl Driver for Tcp {
         }
         self.s.select(base, Some(false), None);
     }
-    fn write_out(&mut self, base: &mut Base, until: Option<std::time::Instant>) {
+    fn write_out(&mut self, base: &mut Base, until: Option<i64>) {
         let mut queue = std::mem::take(&mut self.queue);
         let lost = self.o.linger_zero || self.sending_file.is_some();
         while queue.bytes > 0 && self.push(base, &mut queue).is_ok() && !lost {
             let Ok(fd) = self.s.fd() else { break };
-            if queue.bytes > 0 && !poll_one(fd, true, ms_until(until)) {
+            if queue.bytes > 0 && !ready_by(fd, true, until) {
                 break;
             }
         }

@@ -5,6 +5,7 @@
 //! true)`.
 
 use super::link_lists::{self, What};
+use crate::clock;
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::ids;
@@ -20,7 +21,7 @@ use purlin_term::release::{self, DEBUGGER};
 use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, atom_collection, copy, etf, hash};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
@@ -424,15 +425,15 @@ fn set_system_state(cx: &mut Cx, item: Term, value: Term) -> BifResult {
 /// signal ends the process.
 pub(super) fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
     let step = Duration::from_micros(200);
-    let until = ms.map(|n| Instant::now() + Duration::from_millis(n));
+    let until = ms.map(|n| clock::after(Duration::from_millis(n)));
     loop {
         handle::fetch(cx);
         if cx.process().has(EXIT_PENDING) {
             return false;
         }
-        match until.map(|t| t.saturating_duration_since(Instant::now())) {
+        match until.map(clock::left_until) {
             Some(Duration::ZERO) => return true,
-            left => std::thread::sleep(left.map_or(step, |l| l.min(step))),
+            left => clock::pause(left.map_or(step, |l| l.min(step))),
         }
     }
 }

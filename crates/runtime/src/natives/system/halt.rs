@@ -1,11 +1,11 @@
 //! `erlang:halt/2`, on which the other arities are built.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, halt, lazy_atoms, port};
+use crate::{bifs, clock, halt, lazy_atoms, port};
 use purlin_term::release::{self, HALT_FLUSH_TIMEOUT};
 use purlin_term::{Term, am, arith};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 lazy_atoms! {
     a_abort = "abort"; a_flush_timeout = "flush_timeout";
@@ -63,8 +63,9 @@ const SENDERS_TIME: Duration = Duration::from_secs(5);
 /// Whether processes are in the middle of output. While this asks, they hand the rest to their
 /// ports.
 fn waits_for_senders() -> bool {
-    static SINCE: OnceLock<Instant> = OnceLock::new();
-    !port::request_all_rests() && SINCE.get_or_init(Instant::now).elapsed() < SENDERS_TIME
+    static UNTIL: OnceLock<i64> = OnceLock::new();
+    let until = || *UNTIL.get_or_init(|| clock::after(SENDERS_TIME));
+    !port::request_all_rests() && clock::elapsed() < until()
 }
 
 fn halt_2(cx: &mut Cx, [status, list]: [Term; 2]) -> BifResult {
