@@ -19,6 +19,7 @@ use purlin_term::fence;
 use purlin_term::frag::Fragment;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::packed;
+use purlin_term::payer;
 use purlin_term::region::{is_counted_ptr, region_of};
 use purlin_term::region_set::RegionSet;
 use purlin_term::word::header_arity;
@@ -200,6 +201,13 @@ impl Owned {
         let o = Self::with(words, form, outside, |at, words| {
             // SAFETY: as many words as were just counted.
             let off_heap = unsafe { packed::fill(t, at, words, &kept) };
+            if payer::current() != 0 {
+                // The table pays for them.
+                for r in off_heap.regions.iter() {
+                    let (payer, bytes) = r.bill();
+                    payer.hand_to(0, bytes);
+                }
+            }
             Some(match form {
                 Form::Shared => Outside {
                     shared: Box::into_raw(Box::new(Shared {

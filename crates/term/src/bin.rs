@@ -11,6 +11,7 @@
 use crate::binary_blocks;
 use crate::counts;
 use crate::fence;
+use crate::payer::Payer;
 use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
@@ -19,6 +20,8 @@ use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 #[repr(C)]
 pub struct RcBin {
     pub refc: AtomicU64,
+    /// The budget that pays for the block.
+    pub payer: Payer,
     /// Number of bytes that fit.
     pub capacity: usize,
     /// Number of bytes in use, for writable binaries.
@@ -72,6 +75,7 @@ impl RcBin {
         unsafe {
             let l = Self::layout((*p).capacity);
             count_freed((*p).capacity);
+            (*p).payer.refund(l.size());
             binary_blocks::deallocate(p as *mut u8, l);
         }
     }
@@ -92,6 +96,7 @@ impl RcBin {
             }
             p.write(RcBin {
                 refc: AtomicU64::new(1),
+                payer: Payer::of_new(l.size()),
                 capacity,
                 used: AtomicUsize::new(capacity),
             });
@@ -183,6 +188,7 @@ impl RcBin {
                 return None;
             }
             (*q).capacity = capacity;
+            (*q).payer.resize(there, size);
             counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
             Some(q)
         }
@@ -203,6 +209,10 @@ impl RcBin {
             Self::free(p);
             Some(q)
         }
+    }
+    /// Number of bytes that its payer is billed for.
+    pub fn billed_bytes(&self) -> usize {
+        Self::layout(self.capacity).size()
     }
     /// Counts one more holder.
     ///

@@ -41,6 +41,7 @@ pub mod parts;
 pub mod plants;
 pub mod prefetch;
 pub mod prefix;
+pub mod payer;
 pub mod pressure;
 pub mod preview;
 pub mod print;

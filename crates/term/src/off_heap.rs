@@ -184,31 +184,27 @@ pub fn off_heap_bytes(list: &OffHeap) -> usize {
     n
 }
 
-/// Bytes of refc binaries on a list, each divided by the number of its holders: the part that this
-/// list is responsible for. Only the first `most` objects are looked at; of the others, the bytes
-/// that [`OffHeap::bytes`] has count whole.
-pub fn part_of_binaries(list: &OffHeap, most: usize) -> usize {
-    let (mut part, mut seen) = (0, 0);
+/// Calls `f` with the block of each of the first `most` refc binaries on a list and the number of
+/// its holders. Returns the bytes of the others, which [`OffHeap::bytes`] has.
+pub fn each_binary(list: &OffHeap, most: usize, mut f: impl FnMut(&RcBin, usize)) -> usize {
+    let mut seen = 0;
     let mut p = list.first;
     for _ in 0..most {
         if p.is_null() {
-            return part;
+            return 0;
         }
         // SAFETY: objects on the list are well formed; word 1 of a refc binary is its size, word 3
         // the block, of which the list owns a count.
         unsafe {
             if matches!(header_subtag((*p).raw()), Subtag::RefcBin) {
-                let bytes = (*p.add(1)).raw() as usize;
-                let holders = (*((*p.add(3)).raw() as *const RcBin))
-                    .refc
-                    .load(Ordering::Relaxed);
-                seen += bytes;
-                part += bytes / (holders as usize).max(1);
+                seen += (*p.add(1)).raw() as usize;
+                let block = &*((*p.add(3)).raw() as *const RcBin);
+                f(block, block.refc.load(Ordering::Acquire) as usize);
             }
             p = (*p.add(NEXT)).raw() as *mut Term;
         }
     }
-    part + list.bytes.saturating_sub(seen)
+    list.bytes.saturating_sub(seen)
 }
 
 /// Releases what all objects of a list own, and empties it.

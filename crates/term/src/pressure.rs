@@ -73,6 +73,10 @@ pub fn begin_allowances() {
 pub fn set_allowance(bytes: isize) {
     ALLOWANCE.set(bytes);
 }
+/// Lowers the allowance of the process that this thread runs to `bytes`, if it is higher.
+pub fn lower_allowance(bytes: isize) {
+    ALLOWANCE.set(ALLOWANCE.get().min(bytes));
+}
 /// Whether a block of `bytes` is more than the process that this thread runs may make.
 #[inline]
 pub fn refuses(bytes: usize) -> bool {

@@ -22,6 +22,7 @@ use crate::alloc::Alloc;
 use crate::background_free;
 use crate::fence;
 use crate::off_heap::OffHeap;
+use crate::payer::Payer;
 use crate::refcount::RefCount;
 use crate::sync::Mutex;
 use crate::sys::Growing;
@@ -61,6 +62,8 @@ pub struct Region {
     /// known. The contents of a region do not change, so no collection needs to find that out
     /// again.
     large: AtomicUsize,
+    /// The budget that pays for it, if it is counted.
+    payer: Payer,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
 }
@@ -575,6 +578,7 @@ impl Builder {
         if is_counted_ptr(self.region.base) {
             COUNTED_BYTES.fetch_add(n, Ordering::Relaxed);
             COUNTED_COUNT.fetch_add(1, Ordering::Relaxed);
+            self.region.payer = Payer::of_new(touched(self.used));
         }
         let r: &'static Region = Box::leak(self.region);
         if crate::stress::stress() {
@@ -669,6 +673,7 @@ impl Region {
             code: AtomicBool::new(false),
             lengths: Lengths::default(),
             large: AtomicUsize::new(0),
+            payer: Payer::nobody(),
             off_heap: OffHeap::default(),
         })
     }
@@ -720,12 +725,17 @@ impl Region {
             if is_counted_ptr(b.base) {
                 COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);
                 COUNTED_COUNT.fetch_sub(1, Ordering::Relaxed);
+                b.payer.refund(touched(b.words));
             }
             if fence::is_region_fenced(b.first_chunk as usize) {
                 fence::region_freed(b.first_chunk as usize);
             }
             give_back(b.first_chunk, b.chunks, true);
         }
+    }
+    /// The budget that pays for it, and the bytes that it pays for.
+    pub fn bill(&self) -> (&Payer, usize) {
+        (&self.payer, touched(self.words))
     }
     /// Whether its terms count as literals in the sizes of terms. Not called for uncounted regions.
     pub fn is_literal(&self) -> bool {

@@ -31,6 +31,7 @@ use crate::process::table::CELL_BYTES;
 use crate::process::{Process, table};
 use crate::sync::{Mutex, RwLock, fence};
 use purlin_term::frag::OwnedTerm;
+use purlin_term::payer::{self, Ledger, Payer};
 use purlin_term::{NIL, Term, pressure};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -324,6 +325,11 @@ pub fn on() -> bool {
 /// Turns budgets on: from now on, seats are looked at.
 pub fn turn_on() {
     pressure::begin_allowances();
+    payer::billed_by(Ledger {
+        charge: bill,
+        refund: unbill,
+        change: rebill,
+    });
     ON.store(true, Ordering::SeqCst);
 }
 
@@ -544,6 +550,8 @@ pub struct Seat {
     /// Bytes charged for it, and what they were when its budget was last below its limit.
     bytes: AtomicI64,
     calm: AtomicI64,
+    /// Bytes outside of its heap that it has made since then, without those that it has freed.
+    made: AtomicI64,
     /// Number of messages in transit to it.
     pub transit: AtomicI32,
     /// Number of messages in its mailbox.
@@ -706,21 +714,31 @@ pub fn memory_left(index: u32) -> isize {
         .unwrap_or(isize::MAX)
 }
 
-/// Records the size of a process. Returns whether it has grown since its budget was last below its
-/// memory limit, and the excess of that limit, if there is one.
-pub fn weigh(s: &Seat, bytes: i64) -> (bool, Option<Excess>) {
+/// Notes what the process that this thread runs has made outside of its heap. Returns the bytes
+/// since its budget was last below its limit.
+fn settle_net(s: &Seat) -> i64 {
+    let net = payer::take_net() as i64;
+    s.made.fetch_add(net, Ordering::Relaxed) + net
+}
+
+/// Records the size of the process that this thread runs. Returns the bytes that it has made
+/// outside of its heap, and whether it has grown, since its budget was last below its memory limit,
+/// and the excess of that limit, if there is one.
+pub fn weigh(s: &Seat, bytes: i64) -> (i64, bool, Option<Excess>) {
     let index = s.budget();
     let before = s.bytes.swap(bytes, Ordering::Relaxed);
     if bytes != before {
         count(index, ROOT, Counted::Memory, bytes - before);
     }
+    let made = settle_net(s);
     let excess = excess(index);
     if excess.is_none() {
         s.calm.store(bytes, Ordering::Relaxed);
-        return (false, None);
+        s.made.store(0, Ordering::Relaxed);
+        return (0, false, None);
     }
     let calm = s.calm.load(Ordering::Relaxed);
-    (bytes > calm + calm / 64, excess)
+    (made, bytes > calm + calm / 64 || made > 0, excess)
 }
 
 /// Counts that a process was ended for a memory limit.
@@ -754,6 +772,7 @@ pub fn leave_seat(cell: u32) {
     s.transit.store(0, Ordering::Relaxed);
     s.queued.store(0, Ordering::Relaxed);
     s.calm.store(0, Ordering::Relaxed);
+    s.made.store(0, Ordering::Relaxed);
     s.awaits.store(0, Ordering::Relaxed);
     s.awaits_key.store(0, Ordering::Relaxed);
     s.waiting.store(0, Ordering::Relaxed);
@@ -787,6 +806,7 @@ pub fn join(p: *const Process, to: u32) -> bool {
     }
     count(to, from, Counted::Memory, s.bytes.load(Ordering::Relaxed));
     s.budget.store(to, Ordering::Relaxed);
+    settle_net(s);
     set_payer(to);
     if from != ROOT {
         let_go(from);
@@ -978,8 +998,6 @@ pub fn was_named(pid: Term, name: Term) {
 }
 
 thread_local! {
-    /// The budget that pays for what this thread makes: that of the process that it runs.
-    static PAYER: Cell<u32> = const { Cell::new(ROOT) };
     /// Processor time of this thread when it began to run a process with a budget; 0 for none.
     static BEGUN: Cell<i64> = const { Cell::new(0) };
 }
@@ -1004,22 +1022,57 @@ pub fn ends() {
         let begun = BEGUN.replace(0);
         if begun != 0 {
             let used = clock::thread_time() - begun;
-            upwards(PAYER.get(), ROOT).for_each(|b| b.cpu.charge(used));
+            upwards(payer::current(), ROOT).for_each(|b| b.cpu.charge(used));
         }
         set_payer(ROOT);
     }
 }
 
+/// Bills a block outside of heaps. See [`Ledger`].
+fn bill(index: u32, bytes: usize) -> bool {
+    if !hold(index) {
+        return false;
+    }
+    rebill(index, bytes as isize);
+    true
+}
+
+fn unbill(index: u32, bytes: usize) {
+    count(index, ROOT, Counted::Memory, -(bytes as i64));
+    let_go(index);
+}
+
+fn rebill(index: u32, by: isize) {
+    count(index, ROOT, Counted::Memory, by as i64);
+    if index == payer::current() {
+        pressure::lower_allowance(memory_left(index));
+    }
+}
+
+/// The part of a block that a process of a budget pays for beside those who are billed for it:
+/// nothing if the budget is billed itself, and an equal part otherwise. The only holder is billed
+/// from now on.
+pub fn part_of(index: u32, payer: &Payer, bytes: usize, holders: usize) -> usize {
+    if is_within(payer.budget(), index) && payer.budget() != ROOT {
+        return 0;
+    }
+    if holders <= 1 && !is_within(index, payer.budget()) || holders <= 1 && payer.budget() == ROOT {
+        payer.hand_to(index, bytes);
+        return 0;
+    }
+    bytes / holders.max(1)
+}
+
 /// Has this thread make things on the account of a budget.
 fn set_payer(budget: u32) {
-    PAYER.set(budget);
+    payer::set_current(budget);
     pressure::set_allowance(memory_left(budget));
 }
 
 /// Charges a new atom to the budget of the process that this thread runs. Returns false if there
 /// may be no more. Atoms stay, so they are never given back.
 pub fn charge_atom() -> bool {
-    let b = PAYER.get();
+    let b = payer::current();
     b == ROOT || charge(b, ROOT, Counted::Atoms, 1)
 }
 

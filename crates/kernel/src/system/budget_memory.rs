@@ -18,7 +18,7 @@ use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
 use purlin_term::frag::Fragment;
-use purlin_term::off_heap::{self, OffHeap};
+use purlin_term::off_heap;
 use purlin_term::{Alloc, NIL, Term, pressure};
 
 lazy_atoms! {
@@ -32,26 +32,40 @@ const LARGEST_PART: i64 = 64;
 const STEPS: i64 = 160;
 /// Number of the largest processes that a report names.
 const NAMED: usize = 5;
-/// Maximum number of objects of an off-heap list whose holders are counted; the rest counts whole.
+/// Maximum number of objects of an off-heap list whose holders are counted.
 const MOST_COUNTED: usize = 256;
 
-/// The size of the process in the context, in bytes.
-fn size(cx: &mut Cx) -> i64 {
+/// The size of a process in bytes.
+struct Size {
+    /// The bytes that it pays for itself.
+    own: usize,
+    /// Its part of the blocks outside of its heap, whoever pays for them.
+    held: usize,
+}
+
+/// The size of the process in the context, of budget `index`.
+fn size(cx: &mut Cx, index: u32) -> Size {
     let h = &cx.heap;
     // Unused room takes no memory.
     let words = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
-    let part = |o: &OffHeap| {
-        let regions: usize = o
-            .regions
-            .iter()
-            .map(|r| r.words * 8 / r.holders.count().max(1) as usize)
-            .sum();
-        off_heap::part_of_binaries(o, MOST_COUNTED) + regions
-    };
-    let shared = part(&h.off_heap) + part(&h.old_off_heap);
+    let mut s = Size { own: 0, held: 0 };
+    for o in [&h.off_heap, &h.old_off_heap] {
+        for r in o.regions.iter() {
+            let (payer, bytes) = r.bill();
+            let holders = r.holders.count() as usize;
+            s.own += budgets::part_of(index, payer, bytes, holders);
+            s.held += bytes / holders.max(1);
+        }
+        s.held += off_heap::each_binary(o, MOST_COUNTED, |b, holders| {
+            let bytes = b.billed_bytes();
+            s.own += budgets::part_of(index, &b.payer, bytes, holders);
+            s.held += bytes / holders.max(1);
+        });
+    }
     let p = cx.process();
-    let own = p.ext().map_or(0, |e| e.bytes());
-    (CELL_BYTES + words * 8 + shared + p.queued_words() * 8 + own) as i64
+    let ext = p.ext().map_or(0, |e| e.bytes());
+    s.own += CELL_BYTES + words * 8 + p.queued_words() * 8 + ext;
+    s
 }
 
 /// Minimum size in bytes of a process or table that is held responsible for an excess.
@@ -75,10 +89,12 @@ fn weigh(cx: &mut Cx) -> Option<Excess> {
     if s.budget() == ROOT {
         return None;
     }
-    let bytes = size(cx);
-    let (grown, excess) = budgets::weigh(s, bytes);
+    let size = size(cx, s.budget());
+    let own = size.own as i64;
+    let (made, grown, excess) = budgets::weigh(s, own);
     pressure::set_allowance(budgets::memory_left(s.budget()));
-    excess.filter(|e| grown && bytes >= least(e) && !process::is_system(cx.self_pid()))
+    let charged_with = made.max(own + size.held as i64);
+    excess.filter(|e| grown && charged_with >= least(e) && !process::is_system(cx.self_pid()))
 }
 
 /// Ends the process in the context, which has collected, if the limit is still exceeded.

@@ -9,6 +9,7 @@ use super::shard::{Shard, Ticket, timer_bytes};
 use super::{Woken, is_held, mark, ms_left, notify, now_tick};
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::payer::Billed;
 use purlin_term::plants::{self, Plant};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +67,8 @@ struct Timer {
     started: u64,
     /// The scheduler that started it; see [`is_held`].
     by: super::Mark,
+    /// The bill of its memory.
+    _billed: Billed,
 }
 
 static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -166,11 +169,13 @@ pub fn start(fired: Fired, deadline: u64) {
         }));
         return;
     }
+    let bytes = timer_bytes::<Timer>() + fired.message.words() * 8;
     let timer = Timer {
         fired,
         deadline,
         started: STARTED.fetch_add(1, Ordering::Relaxed),
         by: mark(),
+        _billed: Billed::new(bytes),
     };
     s.start(key, owner, deadline, timer);
     notify(deadline);

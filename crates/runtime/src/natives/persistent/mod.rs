@@ -29,6 +29,7 @@ use purlin_kernel::later;
 use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
+use purlin_term::payer;
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, compare, etf, hash, map};
@@ -324,11 +325,15 @@ fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
         (t, 0)
     } else if words < ARENA_WORDS / 4 && !counted {
         w.arena.reserve(words);
+        payer::bill_for_good(words * 8);
         let from = w.arena.at as usize;
         (g.copy(t, &mut w.arena), from)
     } else {
         let mut b = match keep {
-            Keep::Always => Builder::new(words),
+            Keep::Always => {
+                payer::bill_for_good(words * 8);
+                Builder::new(words)
+            }
             _ => Builder::counted(words),
         };
         let t = g.copy(t, &mut b);
@@ -413,6 +418,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
     }
     let k = publish(w, &cx.heap, key, Keep::Always);
     let v = publish(w, &cx.heap, value, Keep::IfSmall);
+    payer::bill_for_good(size_of::<Entry>());
     let e: &'static Entry = Box::leak(Box::new(Entry {
         key: k.term,
         hash: hash::internal(k.term),
