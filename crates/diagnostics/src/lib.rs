@@ -1,5 +1,5 @@
-//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, metrics, and the answers to
-//! `purlin explain` and `purlin observe`.
+//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, metrics, the record of the
+//! last minute, and the answers to `purlin explain` and `purlin observe`.
 //!
 //! # Invariant
 //! Diagnostics read, and change nothing in the program. The runtime knows this crate only as
@@ -12,12 +12,13 @@ pub mod http;
 pub mod json;
 mod metrics;
 mod observe;
+pub mod recorder;
 
 use purlin_ets as ets;
 use purlin_io::port;
 use purlin_kernel::{
     accounts, clock, code, cx, halt, message, msacc, options, osenv, process, report, sched,
-    signal, timer, waits,
+    signal, sync, timer, waits,
 };
 use purlin_runtime::diagnostics::{Diagnostics, Text};
 use purlin_runtime::{compiled, natives, trace};
@@ -36,6 +37,7 @@ impl Diagnostics for All {
     fn start(&self, options: &options::EmulatorOptions) {
         observe::start();
         explain::start(&options.flags.purlin);
+        recorder::start(options);
         metrics::start(options).unwrap_or_else(|why| {
             purlin_term::say!("purlin: {why}");
             std::process::exit(1)

@@ -21,7 +21,7 @@ pub mod system;
 pub mod threads;
 pub mod timer;
 
-pub use accounting::{accounts, budgets, msacc, profile, waits};
+pub use accounting::{accounts, budgets, msacc, profile, recorder, waits};
 pub use message::keys;
 pub use os::{affinity, clock, filename, osenv, posix};
 pub use process::{remote, tracer};

@@ -86,6 +86,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
             (*info).si_addr() as usize
         };
         tell(SIGNALS[place].1, address);
+        record(SIGNALS[place].1);
     }
     if sent {
         // The previous handler may wait for such an instruction.
@@ -99,6 +100,15 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
     // SAFETY: the action was stored when this handler was installed, and does not change.
     unsafe { libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut()) };
     // The failing instruction runs again, and the signal has its previous effect.
+}
+
+/// Adds the failure to the record of the last minute.
+fn record(signal: &'static str) {
+    let Some(u) = under_way() else { return };
+    // SAFETY: as in `tell`.
+    let pid = unsafe { u.cx.as_mut() }.map(|cx| cx.self_pid());
+    let function = format!("{}:{}/{}", u.module, u.function, u.arity);
+    purlin_kernel::recorder::fault(signal, pid, function, &u.path.to_string());
 }
 
 fn tell(signal: &str, address: usize) {

@@ -305,6 +305,19 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
+    main(
+        "Frecord",
+        "WORDS",
+        "Purlin: the record of the last minute: off, quiet, terms, MIB (1-128; 4), /FOLDER",
+        |p, v| {
+            let known = p.flags.purlin.record.add(v);
+            known.then_some(()).ok_or_else(|| {
+                format!(
+                    "bad words for the record {v}: off, quiet, terms, MIB or /FOLDER is expected"
+                )
+            })
+        },
+    ),
     // Before the row whose name is a prefix of its own.
     main(
         "Fjitmem",

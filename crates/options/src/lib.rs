@@ -424,6 +424,44 @@ impl fmt::Display for MetricsPlace {
     }
 }
 
+/// Settings of the record of the last minute (`+Frecord`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFlag {
+    /// Nothing is recorded.
+    pub off: bool,
+    /// The start does not report that the last run ended without a halt.
+    pub quiet: bool,
+    /// Exit reasons are recorded as they are.
+    pub terms: bool,
+    /// Size of the file in MiB.
+    pub mib: Option<u32>,
+    /// The folder of the file, by its absolute path.
+    pub folder: Option<PathBuf>,
+}
+
+impl RecordFlag {
+    /// Maximum size in MiB.
+    pub const MOST_MIB: u32 = 128;
+
+    /// Adds the words of a value: `off`, `quiet`, `terms`, a size in MiB or an absolute path,
+    /// separated by commas. Returns false, and changes nothing, if one of them is none of these.
+    pub fn add(&mut self, words: &str) -> bool {
+        let mut all = self.clone();
+        for word in words.split(',') {
+            match (word, word.parse()) {
+                ("off", _) => all.off = true,
+                ("quiet", _) => all.quiet = true,
+                ("terms", _) => all.terms = true,
+                (_, Ok(mib)) if (1..=Self::MOST_MIB).contains(&mib) => all.mib = Some(mib),
+                (path, Err(_)) if path.starts_with('/') => all.folder = Some(path.into()),
+                _ => return false,
+            }
+        }
+        *self = all;
+        true
+    }
+}
+
 /// Purlin's own settings (`+F…`); `None` means the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurlinFlags {
@@ -448,6 +486,8 @@ pub struct PurlinFlags {
     pub no_explain: bool,
     /// `+Fmetrics`: where metrics are served.
     pub metrics: Option<MetricsPlace>,
+    /// `+Frecord`: the record of the last minute.
+    pub record: RecordFlag,
     /// `+Fjit`: which functions get machine code.
     pub machine_code: Option<MachineCode>,
     /// `+Fjitmem`: maximum size of machine code in MiB.

@@ -178,6 +178,14 @@ fn flags_reach_their_fields() {
             "metrics: Some(Tcp(127.0.0.1:9568))",
         ),
         ("+Fmetrics [::1]:0", "metrics: Some(Tcp([::1]:0))"),
+        (
+            "+Frecord quiet,16",
+            "record: RecordFlag { off: false, quiet: true, terms: false, mib: Some(16), folder: None }",
+        ),
+        (
+            "+Frecord off +Frecord terms,/run/r",
+            "record: RecordFlag { off: true, quiet: false, terms: true, mib: None, folder: Some(\"/run/r\") }",
+        ),
         ("+Fmetrics /run/m", "metrics: Some(Unix(\"/run/m\"))"),
         ("-env ERL_CRASH_DUMP /dump", "file: Some(\"/dump\")"),
         ("-env ERL_CRASH_DUMP_SECONDS -1", "seconds: Some(-1)"),

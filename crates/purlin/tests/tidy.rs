@@ -377,6 +377,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "json",
             "explain",
             "metrics",
+            "recorder",
             "observe",
             "crash_dump",
             "break_handler",

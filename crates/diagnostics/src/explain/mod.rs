@@ -16,6 +16,7 @@ mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub mod private;
+mod recorder;
 pub(crate) mod resident;
 mod retention;
 pub mod socket;
@@ -63,6 +64,7 @@ const fn topic(
 }
 
 pub(crate) use copies::word;
+pub(crate) use recorder::{Recorder, set as set_recorder};
 
 pub static TOPICS: &[Topic] = &[
     topic(
@@ -111,6 +113,11 @@ pub static TOPICS: &[Topic] = &[
         "budgets",
         "the limits of budgets, what is used of them, and by which processes",
         budgets::budgets,
+    ),
+    topic(
+        "recorder",
+        "where the last minute is recorded, or why it is not",
+        recorder::recorder,
     ),
     topic(
         "profile",

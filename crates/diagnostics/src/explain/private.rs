@@ -147,6 +147,38 @@ impl Private {
         Ok(())
     }
 
+    /// The path of an entry as people name it.
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens an entry. Links are not followed, and nothing waits for the other end of a pipe.
+    fn open_with(&self, file: &str, how: libc::c_int) -> io::Result<File> {
+        let file = name(OsStr::new(file))?;
+        let how = how | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        let mode: libc::c_uint = 0o600;
+        // SAFETY: an open descriptor and a terminated string.
+        let fd = unsafe { libc::openat(self.folder.as_raw_fd(), file.as_ptr(), how, mode) };
+        let fd = checked(fd)?;
+        // SAFETY: a descriptor that nothing else owns.
+        Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Opens a file to read it.
+    pub fn open(&self, file: &str) -> io::Result<File> {
+        self.open_with(file, libc::O_RDONLY)
+    }
+
+    /// Opens a file to change it.
+    pub fn open_to_write(&self, file: &str) -> io::Result<File> {
+        self.open_with(file, libc::O_RDWR)
+    }
+
+    /// Creates a file that only the user can read. There must be none of that name.
+    pub fn create(&self, file: &str) -> io::Result<File> {
+        self.open_with(file, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+    }
+
     pub fn remove(&self, file: &str) -> io::Result<()> {
         let file = name(OsStr::new(file))?;
         // SAFETY: as above.

@@ -403,6 +403,7 @@ fn work(cx: &mut Cx, pc: *const u64) {
 /// Its stack is valid.
 pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
     with_table(|t| t.waits.add(kind, nanoseconds, weight));
+    super::recorder::waited(cx, kind, nanoseconds, pc);
     let least = match kind {
         Kind::Receive => MIN_RECEIVE,
         Kind::Lock => MIN_LOCK,

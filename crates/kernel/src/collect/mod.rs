@@ -115,6 +115,7 @@ impl Collect for Cx {
             Sweep::Due | Sweep::Full => self.heap.fresh_words(),
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => 0,
         };
+        let began = crate::recorder::collects(self);
         let x = self.x.as_mut_ptr();
         // SAFETY: the X registers are an array, of which `live` is a part, and `also` lies behind.
         let (regs, one) = unsafe {
@@ -160,6 +161,7 @@ impl Collect for Cx {
             // SAFETY: as above.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
+        crate::recorder::collected(self, began);
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
             crate::accounts::kept(self, words);

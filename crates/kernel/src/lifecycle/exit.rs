@@ -79,6 +79,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
         ));
     }
     outside().process_ends(cx);
+    crate::recorder::ended(cx, reason);
     if crate::os::exploring::on() {
         crate::os::exploring::process_ends(me.pid_data(), reason);
     }

@@ -154,6 +154,7 @@ pub unsafe fn spawn(
     me.initial_call = code::export(m, f, arity as u32);
     // SAFETY: the process is new, and the arguments stay for the call.
     let words = unsafe { fill(me, pc, &regs[..live], &o) };
+    crate::recorder::started(me, m, f, args);
     if o.system {
         me.flags |= SYSTEM;
     }

@@ -159,6 +159,11 @@ impl Registry {
         let mut n = self.names.write();
         n.maps.as_mut().is_some_and(|m| m.take(name, who))
     }
+    /// Returns the name of a process.
+    pub(crate) fn name_of(&self, who: u64) -> Option<u64> {
+        let n = self.names.read();
+        n.maps.as_ref()?.of.get(&who).copied()
+    }
     /// Returns the process or port that has the name.
     #[inline]
     pub(crate) fn whereis(&self, name: u64) -> Option<u64> {

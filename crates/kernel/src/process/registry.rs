@@ -68,6 +68,13 @@ pub fn whereis(name: Term) -> Option<Term> {
     Some(unsafe { Term::from_raw(w) })
 }
 
+/// Returns the name of a process.
+pub fn name_of(pid: Term) -> Option<Term> {
+    let w = REGISTRY.name_of(pid.raw())?;
+    // SAFETY: the word of an atom.
+    Some(unsafe { Term::from_raw(w) })
+}
+
 /// Returns all names.
 pub fn names() -> Vec<Term> {
     let all = REGISTRY.all().into_iter();

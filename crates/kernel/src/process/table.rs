@@ -215,6 +215,19 @@ impl Table {
         // The word may belong to the next process of the cell.
         !ends && self.find(pid) == Some(p)
     }
+    /// Returns one word for what a process does at this moment, as `process_info` names it.
+    pub fn activity(&self, pid: Term) -> Option<&'static str> {
+        let p = self.find(pid)?;
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        let s = unsafe { (*p).state.load() };
+        Some(match () {
+            () if s.is_exiting() => "exiting",
+            () if s.is_suspended() => "suspended",
+            () if s.is_running() => "running",
+            () if s.is_queued() => "ready",
+            () => "waiting",
+        })
+    }
     /// Makes the pid of an ending process lead nowhere. `other`: see [`Slots::withdraw`].
     ///
     /// # Safety

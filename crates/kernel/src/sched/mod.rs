@@ -269,6 +269,15 @@ pub fn running() -> Vec<Option<Term>> {
     COUNTS[..count()].iter().map(|c| pid_of(&c.runs)).collect()
 }
 
+/// Returns for each scheduler the process that it runs, and the number of times that it has looked
+/// for one. If both stay the same, so does the time slice.
+pub fn turns() -> Vec<(Option<Term>, usize)> {
+    let counts = COUNTS[..count()].iter().enumerate();
+    counts
+        .map(|(i, c)| (pid_of(&c.runs), QUEUES.picks(i)))
+        .collect()
+}
+
 /// Returns the process that each thread of the dirty pools runs: (processor, input and output).
 pub fn dirty_running() -> (Vec<Option<Term>>, Vec<Option<Term>>) {
     let of = |d: &Dirty| {

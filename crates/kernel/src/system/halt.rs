@@ -40,6 +40,14 @@ pub fn on_end(f: fn()) {
     RESTORES.lock().push(f);
 }
 
+/// Whether the emulator ends because the program or its user asked for it.
+static ORDERLY: AtomicBool = AtomicBool::new(false);
+
+/// Whether the emulator ends, and because the program or its user asked for it.
+pub fn is_orderly() -> bool {
+    ORDERLY.load(Ordering::Relaxed)
+}
+
 thread_local! {
     static HERE: Cell<bool> = const { Cell::new(false) };
 }
@@ -92,6 +100,7 @@ fn write_counts() {
 /// Ends the emulator with that exit status.
 pub fn halt(status: i32) -> ! {
     claim_end();
+    ORDERLY.store(true, Ordering::Relaxed);
     end(status)
 }
 
@@ -100,6 +109,7 @@ pub fn halt(status: i32) -> ! {
 /// status is `FLUSH_TIMED_OUT`.
 pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
     claim_end();
+    ORDERLY.store(true, Ordering::Relaxed);
     let allowed = crate::options::try_current()
         .and_then(|o| o.flags.halt_flush_timeout_ms)
         .map(|ms| Duration::from_millis(ms.into()));

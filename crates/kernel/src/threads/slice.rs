@@ -16,6 +16,7 @@ use crate::process::state::{Priority, Taken, Timeout, Wait};
 use crate::process::task::Task;
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
 use crate::profile;
+use crate::recorder;
 use crate::sched::{self, multi_scheduling};
 use crate::signal::handle;
 use crate::system::budget_memory;
@@ -75,6 +76,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
                 if lengths::on() {
                     lengths::count((*p).mailbox);
                 }
+                recorder::mailbox(&mut *p);
                 // It is packed, and this thread's until it is queued. A process that yields early
                 // lets others go first.
                 let words = if cx.reds <= 0 {
@@ -582,6 +584,7 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
         if lengths::on() {
             lengths::count((*p).mailbox);
         }
+        recorder::mailbox(&mut *p);
         match (*p).state.try_wait(grew) {
             Wait::Waiting => return Some(After::Gone),
             Wait::Awake => {}

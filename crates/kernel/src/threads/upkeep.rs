@@ -96,6 +96,7 @@ fn serve() {
         msacc::asleep(false);
         rest_if_stopped();
         let _state = msacc::within(State::Aux);
+        crate::recorder::goes_on();
         let begun = Instant::now();
         sched::rescue(&mut seen.picks);
         let switches = context_switches();

@@ -1,7 +1,9 @@
 //! `explain`: what a running emulator, or a program that is run for this, spends, and where.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +11,13 @@ use std::time::Duration;
 
 use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, objects_beside, socket};
 use purlin_diagnostics::json::{self, Json};
+use purlin_diagnostics::recorder::format::{self, Recording};
 use purlin_measure::Relay;
 
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
-use crate::explain::{check, profile_report, text, variables};
+use crate::explain::{check, profile_report, recording, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
 use crate::temporary::{self, Folder};
 
@@ -71,7 +74,10 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         )),
         Some("exec") => run_and_report(context, &options, "exec", rest),
         Some("show") => match rest {
-            [file] => show(&options, &read(Path::new(file))?, false),
+            [file] => match recording_of(Path::new(file))? {
+                Some(recording) => show_recording(&options, &recording),
+                None => show(&options, &read(Path::new(file))?, false),
+            },
             _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
         },
         Some("diff") => match rest {
@@ -240,6 +246,64 @@ pub fn read(file: &Path) -> Result<Json, Failure> {
     checked(json::parse(&text).map_err(|e| bad(e.to_string()))?).map_err(bad)
 }
 
+/// Reads a file if it has the record of a run. A file of another kind is left to [`read`].
+fn recording_of(file: &Path) -> Result<Option<Recording>, Failure> {
+    let shown = file.display();
+    let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
+    let cannot = |e: std::io::Error| {
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: cannot read {shown}: {}", reason(&e)),
+        )
+    };
+    // A pipe is not waited for.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(file)
+        .map_err(cannot)?;
+    let meta = opened.metadata().map_err(cannot)?;
+    if !meta.is_file() {
+        return Err(bad("not a file".into()));
+    }
+    if meta.len() == 0 {
+        return Err(bad("empty".into()));
+    }
+    let mut first = [0; 8];
+    let begin = opened.read_exact_at(&mut first, 0);
+    if begin.is_err() || !format::is_recording(&first) {
+        return Ok(None);
+    }
+    format::read(&opened).map(Some).map_err(bad)
+}
+
+fn show_recording(options: &Options, recording: &Recording) -> Result<u8, Failure> {
+    let text = match options.form {
+        Form::Text => recording::story(recording, options.top),
+        Form::Json => format!("{}\n", recording::json(recording)),
+        _ => return Err(wrong("a record of a run is shown as text or with --json")),
+    };
+    if !options.checks.is_empty() {
+        return Err(wrong("a record of a run has no measures for --fail-if"));
+    }
+    write(options, text.as_bytes())?;
+    Ok(0)
+}
+
+/// Writes to the file that the options name, or to standard output.
+fn write(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
+    let Some(file) = &options.to else {
+        return print_bytes(bytes).map(drop);
+    };
+    std::fs::write(file, bytes).map_err(|e| {
+        let file = file.display();
+        Failure::new(
+            SYSTEM,
+            format!("purlin: cannot write {file}: {}", reason(&e)),
+        )
+    })
+}
+
 /// Runs `purlin COMMAND WORDS` and shows its costs. The status is the program's, unless a check
 /// fails.
 fn run_and_report(
@@ -311,20 +375,9 @@ fn show(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
         Form::Speedscope => format!("{}\n", profile_report::speedscope(answer)).into_bytes(),
         Form::Pprof => profile_report::pprof(answer),
     };
-    match &options.to {
-        Some(file) => std::fs::write(file, text).map_err(|e| {
-            let file = file.display();
-            Failure::new(
-                SYSTEM,
-                format!("purlin: cannot write {file}: {}", reason(&e)),
-            )
-        })?,
-        None if ran && options.form == Form::Text => {
-            say(String::from_utf8_lossy(&text).trim_end());
-        }
-        None => {
-            print_bytes(&text)?;
-        }
+    match ran && options.form == Form::Text && options.to.is_none() {
+        true => say(String::from_utf8_lossy(&text).trim_end()),
+        false => write(options, &text)?,
     }
     report_failed(
         options

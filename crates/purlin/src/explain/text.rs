@@ -28,6 +28,30 @@ pub fn count(n: f64) -> String {
     text
 }
 
+/// Where the last minute is recorded.
+fn recorder(text: &mut String, answer: &Json) {
+    match word(answer, &["file"]) {
+        "" => line(
+            text,
+            format_args!("Nothing is recorded: {}", word(answer, &["why_not"])),
+        ),
+        file => {
+            line(
+                text,
+                format_args!(
+                    "The last minute is recorded in {file} ({}; {} written so far)",
+                    bytes(number(answer, &["size_bytes"])),
+                    bytes(number(answer, &["written_bytes"])),
+                ),
+            );
+            let why = word(answer, &["why_not"]);
+            if !why.is_empty() {
+                line(text, format_args!("It has stopped: {why}"));
+            }
+        }
+    }
+}
+
 /// Writes text without characters that a terminal cannot show.
 pub(super) fn line(text: &mut String, shown: impl std::fmt::Display) {
     let clean = shown.to_string().replace(|c: char| c.is_control(), "?");
@@ -51,6 +75,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "work" => time::work(&mut text, answer, top),
         "collections" => time::collections(&mut text, answer, top),
         "machine_code" => machine_code::machine_code(&mut text, answer, top),
+        "recorder" => recorder(&mut text, answer),
         "budgets" => budget_text::budgets(&mut text, answer, top),
         "mailbox" => {
             processes(&mut text, answer, top, "messages");
