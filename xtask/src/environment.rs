@@ -63,6 +63,18 @@ impl Settings {
         text.trim().parse().map_err(|_| wrong())
     }
 
+    /// Takes `SECONDS` from the arguments of a command that has no others, if it is there.
+    pub fn take_seconds(&mut self, arguments: &[String]) -> Result<(), String> {
+        match arguments {
+            [] => {}
+            [seconds] => self.set("SECONDS", seconds),
+            [_, other, ..] => {
+                return Err(format!("{other}: only the number of seconds may follow"));
+            }
+        }
+        self.number("SECONDS", 0).map(drop)
+    }
+
     pub fn path(&self, name: &str, default: impl Into<PathBuf>) -> PathBuf {
         self.get(name).map_or_else(|| default.into(), PathBuf::from)
     }
@@ -221,6 +233,22 @@ impl Dice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_a_number_and_stand_alone() {
+        let taken = |arguments: &[&str]| {
+            let mut settings = Settings {
+                values: BTreeMap::new(),
+            };
+            let arguments: Vec<String> = arguments.iter().map(|a| a.to_string()).collect();
+            settings.take_seconds(&arguments)?;
+            settings.number("SECONDS", 60)
+        };
+        assert_eq!(taken(&[]), Ok(60));
+        assert_eq!(taken(&["7"]), Ok(7));
+        assert!(taken(&["--bad"]).is_err());
+        assert!(taken(&["7", "x"]).is_err());
+    }
 
     #[test]
     fn statuses_are_those_of_a_shell() {

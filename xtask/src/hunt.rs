@@ -60,9 +60,7 @@ pub fn hunt(settings: &Settings, arguments: &[String]) -> Result<(Report, Vec<St
     if let Some(release) = settings.get("RELEASE").map(str::to_string) {
         settings = Otp::named(&settings, &release)?.settings(&settings);
     }
-    if let Some(seconds) = arguments.first() {
-        settings.set("SECONDS", seconds);
-    }
+    settings.take_seconds(arguments)?;
     let work = WorkDir::new("hunt")?;
     let hunt = Hunt::new(&settings, work.path())?;
     let first = work.folder("first")?;

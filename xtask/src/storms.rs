@@ -51,9 +51,7 @@ pub fn storm(
 ) -> Outcome {
     let started = Instant::now();
     let mut settings = settings.clone();
-    if let Some(seconds) = arguments.first() {
-        settings.set("SECONDS", seconds);
-    }
+    settings.take_seconds(arguments)?;
     let work = WorkDir::new("storms")?;
     let storms = Storms::new(&settings, &work, output)?;
     if settings.is_set("SEED") {

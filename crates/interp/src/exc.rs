@@ -35,6 +35,7 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::Ordering;
 
 /// The first entry of a stack trace.
+#[derive(Clone, Copy)]
 pub enum First<'a> {
     /// The location of the instruction.
     None,
@@ -119,7 +120,59 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     };
     // `error/1`, `exit/1`, `throw/1` and their like: the trace shows their caller, not them.
     let shows_caller = matches!(first, First::Caller);
-    let (kind, head, extra) = match first {
+    let (kind, head, extra) = first_entry(cx, first, info);
+    let mut depth = depth();
+    if shows_caller {
+        // The stub by which it was applied is not shown.
+        depth += 1;
+    }
+    let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
+    if shows_caller && pc.is_null() {
+        // Its caller is the first return address on the stack.
+        pcs.clear();
+    }
+    if let First::Call(back) = first
+        && depth > 1
+    {
+        pcs.push(back as u64);
+    }
+    // Each frame has its return address in its first slot. A walk over all slots finds them by
+    // their tag; other first slots are 0.
+    let (top, end) = (cx.heap.stop, cx.heap.hend);
+    let mut p = top;
+    while pcs.len() < depth {
+        // A function that has called itself many times has as many frames with the same address:
+        // they give one entry.
+        let again = if pcs.len() > 1 { pcs[pcs.len() - 1] } else { 0 };
+        while p < end {
+            let w = (*p).raw();
+            if is_header_word(w) && w != 0 && w != again {
+                break;
+            }
+            p = p.add(1);
+        }
+        if p >= end {
+            break;
+        }
+        let w = (*p).raw();
+        // Consecutive calls from one address give one entry. So does the address from which a
+        // native was called, together with the address where it returns. That does not hold for an
+        // instruction that fails directly after a call of the same function: its frame shows
+        // nothing, and the one below has this address.
+        let repeated = pcs.last() == Some(&w)
+            && (pcs.len() > 1 || p == top || shows_caller || native.is_some_and(is_called));
+        if frame_words(w).is_none() && !repeated {
+            pcs.push(w);
+        }
+        p = p.add(1);
+    }
+    let block = address_block(cx, &pcs);
+    cx.tuple(&[class, Term::small(kind), head, extra, block])
+}
+
+/// Returns the first entry of a trace: its kind, the entry, and information for `erl_erts_errors`.
+fn first_entry(cx: &mut Cx, first: First, info: bool) -> (i64, Term, Term) {
+    match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
             let fm = atom::intern("erl_erts_errors");
@@ -177,54 +230,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             };
             (2, cx.tuple(&[m, f, a]), extra)
         }
-    };
-    let mut depth = depth();
-    if shows_caller {
-        // The stub by which it was applied is not shown.
-        depth += 1;
     }
-    let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
-    if shows_caller && pc.is_null() {
-        // Its caller is the first return address on the stack.
-        pcs.clear();
-    }
-    if let First::Call(back) = first
-        && depth > 1
-    {
-        pcs.push(back as u64);
-    }
-    // Each frame has its return address in its first slot. A walk over all slots finds them by
-    // their tag; other first slots are 0.
-    let (top, end) = (cx.heap.stop, cx.heap.hend);
-    let mut p = top;
-    while pcs.len() < depth {
-        // A function that has called itself many times has as many frames with the same address:
-        // they give one entry.
-        let again = if pcs.len() > 1 { pcs[pcs.len() - 1] } else { 0 };
-        while p < end {
-            let w = (*p).raw();
-            if is_header_word(w) && w != 0 && w != again {
-                break;
-            }
-            p = p.add(1);
-        }
-        if p >= end {
-            break;
-        }
-        let w = (*p).raw();
-        // Consecutive calls from one address give one entry. So does the address from which a
-        // native was called, together with the address where it returns. That does not hold for an
-        // instruction that fails directly after a call of the same function: its frame shows
-        // nothing, and the one below has this address.
-        let repeated = pcs.last() == Some(&w)
-            && (pcs.len() > 1 || p == top || shows_caller || native.is_some_and(is_called));
-        if frame_words(w).is_none() && !repeated {
-            pcs.push(w);
-        }
-        p = p.add(1);
-    }
-    let block = address_block(cx, &pcs);
-    cx.tuple(&[class, Term::small(kind), head, extra, block])
 }
 
 /// Returns a bignum whose digits are code addresses. A purge of the code leaves them dangling: they

@@ -476,37 +476,18 @@ impl Parts for IoVec {
 }
 
 #[cfg(test)]
+use purlin_term::iolist::append_to;
+
+#[cfg(test)]
+#[path = "../../term/src/iolist_sample.rs"]
+mod iolist_sample;
+
+#[cfg(test)]
 mod tests {
+    use super::iolist_sample::sample;
     use super::*;
     use crate::cx::Cx;
-    use purlin_term::iolist::{SCRATCH_BYTES, append_to};
-
-    /// A deep list of bytes and of small, large and unaligned binaries, with its bytes.
-    fn sample(cx: &mut dyn Alloc) -> (Term, Vec<u8>) {
-        let mut flat = Vec::new();
-        let mut t = NIL;
-        for i in (0..200_000usize).rev() {
-            let item = match i % 7 {
-                0 => cx.binary(&[i as u8; 40]),
-                1 if i % 1000 == 1 => cx.binary(&[i as u8; 5000]),
-                2 => {
-                    let b = cx.binary(&[0xAB; 301]);
-                    cx.sub_binary(b, 4, 2400)
-                }
-                _ => Term::small((i % 256) as i64),
-            };
-            // Nesting to the left now and then makes the depth grow with the length.
-            let inner = cx.list(&[item]);
-            t = if i % 3 == 0 {
-                let l = cx.cons(inner, t);
-                cx.cons(l, NIL)
-            } else {
-                cx.cons(item, t)
-            };
-        }
-        append_to(t, &mut flat).expect("an I/O list");
-        (t, flat)
-    }
+    use purlin_term::iolist::SCRATCH_BYTES;
 
     #[test]
     fn batches_are_bounded_and_keep_every_byte_in_order() {

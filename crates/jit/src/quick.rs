@@ -135,7 +135,8 @@ struct Gen<'a, 'e, M> {
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e, M>>,
     returns: Vec<(u64, Label)>,
-    /// The instruction whose template is made. Cold parts are made later, when it is another.
+    /// The instruction whose template is being written. Cold parts are written later, when this
+    /// field names another one.
     whole: &'a Instruction<'a>,
     /// The part of it, likewise.
     part: &'a Instruction<'a>,
@@ -211,15 +212,16 @@ fn compiled<M: Machine>(f: Function, env: &Env) -> Result<Object, Refusal> {
     attempt::<M>(f, env, false)
 }
 
-fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Refusal> {
-    let info = decode_at(&f, f.start).ok_or(Refusal::Instructions)?;
+/// Decodes the instructions of a function.
+fn decoded<'a>(f: &Function<'a>) -> Result<Vec<Instruction<'a>>, Refusal> {
+    let info = decode_at(f, f.start).ok_or(Refusal::Instructions)?;
     if info.op != Op::FuncInfo || info.next != f.entry {
         return Err(Refusal::Entry);
     }
     let mut instructions = Vec::with_capacity((f.end - f.entry) as usize / 2);
     let mut at = f.entry;
     while at < f.end {
-        let i = decode_at(&f, at).ok_or(Refusal::Instructions)?;
+        let i = decode_at(f, at).ok_or(Refusal::Instructions)?;
         if i.next > f.end || instructions.len() >= MOST_INSTRUCTIONS {
             return Err(Refusal::Instructions);
         }
@@ -229,6 +231,11 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         at = i.next;
         instructions.push(i);
     }
+    Ok(instructions)
+}
+
+fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Refusal> {
+    let instructions = decoded(&f)?;
     // The parts of those that have some, one instruction's behind the other's.
     let mut all_parts = Vec::new();
     instructions.iter().for_each(|i| all_parts.extend(parts(i)));
@@ -286,17 +293,7 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
             g.a.bind(l);
         }
         g.whole = i;
-        let float = matches!(
-            i.op,
-            Op::FLoad
-                | Op::FConv
-                | Op::FStore
-                | Op::FMove
-                | Op::FAdd
-                | Op::FSub
-                | Op::FMul
-                | Op::FDiv
-        );
+        let float = is_float(i.op);
         if !float || led_to[(i.at - f.start) as usize] {
             g.floats = 0;
         }
@@ -348,6 +345,14 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         places,
         notes,
     })
+}
+
+/// Whether an op leaves the known floats as they are.
+fn is_float(op: Op) -> bool {
+    matches!(
+        op,
+        Op::FLoad | Op::FConv | Op::FStore | Op::FMove | Op::FAdd | Op::FSub | Op::FMul | Op::FDiv
+    )
 }
 
 /// Returns the target of a shortcut that skips the next instruction.

@@ -6,7 +6,7 @@ use crate::cx::{BifResult, Env, Fail};
 use purlin_term::arith::to_f64;
 use purlin_term::{Alloc, Term};
 
-/// The functions that Rust's standard library does not pass through to C unchanged.
+/// Functions of the C library. Stock calls them too, so the results are equal to the last bit.
 mod c {
     unsafe extern "C" {
         pub safe fn cos(x: f64) -> f64;

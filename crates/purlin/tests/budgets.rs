@@ -3,43 +3,10 @@
 //! The programs are the functions of `data/budgets.erl`. Stock has no budgets, so what they print
 //! is written here. Skipped with a message if there is no OTP.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+mod scratch;
 
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// `None` if there is no OTP.
-    fn new() -> Option<Scratch> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("purlin-bud-{}-{number}", std::process::id()));
-        fs::create_dir_all(&dir).expect("makes a scratch directory");
-        let scratch = Scratch(dir);
-        let version = scratch.purlin(&["version"]);
-        if !String::from_utf8_lossy(&version.stdout).contains("Erlang/OTP") {
-            println!("skipped: no OTP");
-            return None;
-        }
-        Some(scratch)
-    }
-    fn purlin(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
-        command.args(args).current_dir(&self.0).stdin(Stdio::null());
-        command.output().expect("runs")
-    }
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).expect("writes a file");
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use scratch::Scratch;
+use std::path::Path;
 
 /// Runs a function of the module, with all schedulers, with one, and under stress of the collector,
 /// and compares what it prints.

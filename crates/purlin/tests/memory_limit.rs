@@ -4,46 +4,12 @@
 //! Skipped with a message if there is no OTP. `scripts/containers.sh` does the same in a control
 //! group, beside stock.
 
+mod scratch;
+
+use scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// `None` if there is no OTP.
-    fn new() -> Option<Scratch> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("purlin-mem-{}-{number}", std::process::id()));
-        fs::create_dir_all(&dir).expect("makes a scratch directory");
-        let scratch = Scratch(dir);
-        let version = scratch.purlin(&["version"]);
-        if !String::from_utf8_lossy(&version.stdout).contains("Erlang/OTP") {
-            println!("skipped: no OTP");
-            return None;
-        }
-        Some(scratch)
-    }
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
-        command.args(args).current_dir(&self.0).stdin(Stdio::null());
-        command
-    }
-    fn purlin(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("runs")
-    }
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).expect("writes a file");
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use std::process::Stdio;
 
 /// A process that grows in one of the ways of `examples/limits` ends with a report, and the server
 /// beside it answers.

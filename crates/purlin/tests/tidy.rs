@@ -80,6 +80,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "prefetch",
             "short_bytes",
             "pressure",
+            "switch",
             "stress",
             "delays",
             "plants",

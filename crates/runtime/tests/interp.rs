@@ -4,58 +4,14 @@
 //! optimisation, must return the same terms. Needs `erlc` and `erl`; without them it says so and
 //! passes.
 
+#[path = "common/call.rs"]
+mod call;
+
+use call::call;
 use purlin_runtime::code;
-use purlin_runtime::cx::Cx;
-use purlin_runtime::interp::{self, Exit};
-use purlin_runtime::process::Process;
-use purlin_term::print::{Style, format_term};
-use purlin_term::{NIL, Term, am, atom};
+use purlin_term::{Term, am, atom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Runs `m:f()` as the only process. Returns the result or the exit reason.
-fn call(m: Term, f: Term) -> String {
-    purlin_runtime::natives::install();
-    purlin_term::region::init();
-    let mut cx: Box<Cx> = Cx::boxed(0);
-    let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: only the pid is used; the stack holds the return address of the first call; the
-    // registers hold immediates.
-    unsafe {
-        (*cell.as_mut_ptr())
-            .id
-            .store(0, purlin_term::sync::Ordering::Relaxed);
-        cx.proc = cell.as_mut_ptr();
-        purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
-        cx.heap.stop = cx.heap.hend.sub(1);
-        *(cx.heap.stop as *mut u64) = code::stubs().exit.as_ptr() as u64;
-        cx.x[0] = m;
-        cx.x[1] = f;
-        cx.x[2] = NIL;
-        let mut pc = code::stubs().apply.as_ptr();
-        loop {
-            cx.reds = 4000;
-            match interp::run(&mut cx, pc) {
-                Exit::Yield => {
-                    let live = cx.interp.live;
-                    let x = std::slice::from_raw_parts_mut(cx.x.as_mut_ptr(), live);
-                    purlin_term::gc::collect(&mut cx.heap, 0, &mut [x], false);
-                    pc = cx.interp.pc;
-                }
-                Exit::Exited if cx.interp.reason == am::NORMAL => {
-                    return format_term(cx.x[0], Style::Write, usize::MAX);
-                }
-                Exit::Exited => {
-                    return format!(
-                        "EXIT {}",
-                        format_term(cx.interp.reason, Style::Write, usize::MAX)
-                    );
-                }
-                other => return format!("{other:?}"),
-            }
-        }
-    }
-}
 
 fn compile(dir: &Path, module: &str, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{module}.erl"));

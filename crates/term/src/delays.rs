@@ -12,49 +12,16 @@
 //!
 //! While they are off, a place costs a load of a byte that nobody writes.
 
-use crate::stress::mixed;
+use crate::switch::Switch;
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Whether there are delays, as [`seed`] says: see [`on`].
-static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
-const UNKNOWN: u8 = 0;
-const OFF: u8 = 1;
-const ON: u8 = 2;
-
-/// The seed of this run; 0: there are no delays.
-fn seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| {
-        let set = std::env::var("PURLIN_DELAYS").ok();
-        set.and_then(|v| v.parse().ok()).unwrap_or(0)
-    })
-}
-
-/// Whether `PURLIN_DELAYS` is set to a number other than 0 in the environment.
-#[inline(always)]
-fn on() -> bool {
-    match STATE.load(Ordering::Relaxed) {
-        OFF => false,
-        state => state == ON || first(),
-    }
-}
-
-/// The first look at the environment.
-#[cold]
-#[inline(never)]
-fn first() -> bool {
-    let on = seed() != 0;
-    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
-    on
-}
+static SWITCH: Switch = Switch::new("PURLIN_DELAYS", |seed| seed);
 
 /// A place where a thread may be delayed.
 #[inline(always)]
 pub fn here() {
-    if on() {
+    if SWITCH.is_on() {
         draw();
     }
 }
@@ -78,17 +45,7 @@ thread_local! {
 }
 
 fn next() -> u64 {
-    static THREADS: AtomicU64 = AtomicU64::new(0);
-    let mut x = NUMBERS.get();
-    if x == 0 {
-        let n = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
-        x = mixed(seed().wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15))) | 1;
-    }
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    NUMBERS.set(x);
-    x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32
+    NUMBERS.with(|numbers| SWITCH.next(numbers))
 }
 
 #[cold]

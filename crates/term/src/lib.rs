@@ -59,6 +59,7 @@ pub mod small_blocks;
 #[cfg(target_os = "linux")]
 pub(crate) mod snapshot;
 mod stress;
+mod switch;
 pub mod sync;
 pub mod sys;
 pub mod unassigned_ids;

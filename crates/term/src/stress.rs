@@ -29,50 +29,28 @@
 //!   collection costs in proportion to what it copies, and a receive as much as [`VERIFIED_WORDS`]
 //!   in the long run.
 
+use crate::switch::{Switch, mixed};
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Whether the mode is on, as [`seed`] says: see [`stress`].
-static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
-const UNKNOWN: u8 = 0;
-const OFF: u8 = 1;
-const ON: u8 = 2;
+static SWITCH: Switch = Switch::new("PURLIN_GC_STRESS", |n| match n {
+    1 => {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |d| d.as_nanos() as u64);
+        // Short enough to type; never 0 or 1.
+        mixed(now ^ u64::from(std::process::id()) << 32) % 1_000_000_000 + 2
+    }
+    seed => seed,
+});
 
 /// The seed of this run; 0: the mode is off.
 pub fn seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| {
-        let set = std::env::var("PURLIN_GC_STRESS").ok();
-        match set.and_then(|v| v.parse::<u64>().ok()) {
-            None | Some(0) => 0,
-            Some(1) => {
-                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                let now = now.map_or(0, |d| d.as_nanos() as u64);
-                // Short enough to type; never 0 or 1.
-                mixed(now ^ u64::from(std::process::id()) << 32) % 1_000_000_000 + 2
-            }
-            Some(n) => n,
-        }
-    })
+    SWITCH.seed()
 }
 
 /// Whether `PURLIN_GC_STRESS` is set to a number other than 0 in the environment.
 #[inline(always)]
 pub fn stress() -> bool {
-    match STATE.load(Ordering::Relaxed) {
-        OFF => false,
-        state => state == ON || first(),
-    }
-}
-
-/// The first look at the environment.
-#[cold]
-#[inline(never)]
-fn first() -> bool {
-    let on = seed() != 0;
-    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
-    on
+    SWITCH.is_on()
 }
 
 /// The setting that repeats this run, for reports of faults; empty without the mode.
@@ -83,29 +61,12 @@ pub fn seed_note() -> String {
     }
 }
 
-/// A hash of `x`.
-pub(crate) fn mixed(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ x >> 31
-}
-
 thread_local! {
     static NUMBERS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn next() -> u64 {
-    static THREADS: AtomicU64 = AtomicU64::new(0);
-    let mut x = NUMBERS.get();
-    if x == 0 {
-        let n = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
-        x = mixed(seed().wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15))) | 1;
-    }
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    NUMBERS.set(x);
-    x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32
+    NUMBERS.with(|numbers| SWITCH.next(numbers))
 }
 
 /// A random number below `n`, which is not 0.

@@ -941,7 +941,7 @@ impl Explorer {
         self.process(cell).owner.counted
     }
 
-    /// Has this run deviate so.
+    /// Sets the deviations of this run.
     pub(crate) fn set_schedule(&mut self, all: &[Deviation]) {
         self.course.deviations = all.iter().map(|d| (d.point(), d.kind)).collect();
     }

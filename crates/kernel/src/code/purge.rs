@@ -46,8 +46,8 @@ fn state() -> MutexGuard<'static, Option<Purge>> {
     PURGE.lock()
 }
 
-/// Whether old code of that module is being purged: a fun of it that leads nowhere may lead to code
-/// again.
+/// Whether old code of that module is being purged. Its funs that have no code now get it back if
+/// the purge is aborted.
 pub fn under_way(module: Term) -> bool {
     UNDER_WAY.load(Ordering::Acquire) == module.atom_index() + 1
 }

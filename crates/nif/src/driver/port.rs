@@ -572,7 +572,7 @@ pub fn watched_down(num: [u32; 3]) {
     }));
 }
 
-/// Returns the port that watches by that reference.
+/// Returns the port whose driver monitors a process under that reference.
 pub fn watched_by(num: [u32; 3]) -> Option<Term> {
     let all = WATCHES.lock();
     all.as_ref()?.get(&num).map(|w| Term::port(w.0))

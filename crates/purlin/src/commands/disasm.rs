@@ -20,52 +20,9 @@ use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
-    let mut file = None;
-    let (mut generic, mut specific, mut native) = (false, false, false);
-    let mut function = None;
-    let mut processor = Processor::HOST;
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        match arg.to_str() {
-            Some("--generic") => generic = true,
-            Some("--specific") => specific = true,
-            Some("--native") => native = true,
-            Some("--machine") => {
-                processor = match rest.next().and_then(|name| name.to_str()) {
-                    Some("x86-64") => Processor::X64,
-                    Some("aarch64") => Processor::A64,
-                    _ => {
-                        let text = "purlin: --machine needs a processor: x86-64 or aarch64";
-                        return Err(Failure::new(USAGE, text));
-                    }
-                };
-            }
-            Some(option) if option.starts_with('-') => {
-                return Err(Failure::new(
-                    USAGE,
-                    format!("purlin: disasm has no option '{option}'"),
-                ));
-            }
-            Some(name) if native && file.is_some() && function.is_none() => {
-                function = Some(wanted(name)?);
-            }
-            _ if file.is_some() => {
-                return Err(Failure::new(
-                    USAGE,
-                    "purlin: disasm shows one file at a time",
-                ));
-            }
-            _ => file = Some(arg),
-        }
-    }
-    let Some(file) = file else {
-        return Err(Failure::new(
-            USAGE,
-            "purlin: disasm needs a file: purlin disasm FILE.beam",
-        ));
-    };
-    let shown = file.to_string_lossy();
-    let bytes = std::fs::read(file).map_err(|error| {
+    let request = Request::parse(args)?;
+    let shown = request.file.to_string_lossy();
+    let bytes = std::fs::read(request.file).map_err(|error| {
         Failure::new(
             NO_INPUT,
             format!("purlin: cannot read {shown}: {}", reason(&error)),
@@ -74,50 +31,17 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let damaged =
         |error: &dyn std::fmt::Display| Failure::new(NO_INPUT, format!("purlin: {shown}: {error}"));
     let mut text = String::new();
-    if generic || !(specific || native) {
+    if request.generic || !(request.specific || request.native) {
         text = BeamFile::parse(&bytes)
             .and_then(|module| disasm_generic(&module))
             .map_err(|error| damaged(&error))?;
     }
-    if specific {
+    if request.specific {
         purlin_runtime::natives::install();
         text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
     }
-    if native {
-        purlin_runtime::natives::install();
-        let is_wanted = |name: &str, arity: u32| {
-            let f = function.as_ref();
-            f.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
-        };
-        let made =
-            native_functions(&bytes, &is_wanted, processor).map_err(|error| damaged(&error))?;
-        let Some(mut module) = made else {
-            return Err(Failure::new(
-                SYSTEM,
-                "purlin: there is no machine code for this machine",
-            ));
-        };
-        let right = function
-            .as_ref()
-            .is_none_or(|f| f.module.as_ref().is_none_or(|m| *m == module.name));
-        if module.functions.is_empty() || !right {
-            return Err(Failure::new(
-                NO_INPUT,
-                format!("purlin: {shown}: there is no such function"),
-            ));
-        }
-        let _ = writeln!(text, "module {}", module.name);
-        let functions = std::mem::take(&mut module.functions);
-        let symbols = std::mem::take(&mut module.symbols);
-        let known = symbols.into_iter().map(|s| (s.address, s.name));
-        let names = Names {
-            known: Rc::new(known.collect()),
-            bytecode: module.bytecode,
-            code: 0..0,
-        };
-        for f in &functions {
-            show(&mut text, f, &names, processor);
-        }
+    if request.native {
+        show_native(&mut text, &request, &bytes)?;
     }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -129,6 +53,112 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         )),
         Ok(()) => Ok(0),
     }
+}
+
+/// The arguments of the command.
+struct Request<'a> {
+    file: &'a OsString,
+    generic: bool,
+    specific: bool,
+    native: bool,
+    /// The function whose machine code is printed. None: all of them.
+    function: Option<Wanted>,
+    processor: Processor,
+}
+
+impl Request<'_> {
+    fn parse(args: &[OsString]) -> Result<Request<'_>, Failure> {
+        let mut file = None;
+        let (mut generic, mut specific, mut native) = (false, false, false);
+        let mut function = None;
+        let mut processor = Processor::HOST;
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            match arg.to_str() {
+                Some("--generic") => generic = true,
+                Some("--specific") => specific = true,
+                Some("--native") => native = true,
+                Some("--machine") => {
+                    processor = match rest.next().and_then(|name| name.to_str()) {
+                        Some("x86-64") => Processor::X64,
+                        Some("aarch64") => Processor::A64,
+                        _ => {
+                            let text = "purlin: --machine needs a processor: x86-64 or aarch64";
+                            return Err(Failure::new(USAGE, text));
+                        }
+                    };
+                }
+                Some(option) if option.starts_with('-') => {
+                    return Err(Failure::new(
+                        USAGE,
+                        format!("purlin: disasm has no option '{option}'"),
+                    ));
+                }
+                Some(name) if native && file.is_some() && function.is_none() => {
+                    function = Some(wanted(name)?);
+                }
+                _ if file.is_some() => {
+                    return Err(Failure::new(
+                        USAGE,
+                        "purlin: disasm shows one file at a time",
+                    ));
+                }
+                _ => file = Some(arg),
+            }
+        }
+        let Some(file) = file else {
+            return Err(Failure::new(
+                USAGE,
+                "purlin: disasm needs a file: purlin disasm FILE.beam",
+            ));
+        };
+        Ok(Request {
+            file,
+            generic,
+            specific,
+            native,
+            function,
+            processor,
+        })
+    }
+}
+
+/// Writes the machine code of the requested functions of a module.
+fn show_native(text: &mut String, request: &Request, bytes: &[u8]) -> Result<(), Failure> {
+    purlin_runtime::natives::install();
+    let no_input = |what: &dyn std::fmt::Display| {
+        let shown = request.file.to_string_lossy();
+        Failure::new(NO_INPUT, format!("purlin: {shown}: {what}"))
+    };
+    let function = request.function.as_ref();
+    let is_wanted = |name: &str, arity: u32| {
+        function.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
+    };
+    let made =
+        native_functions(bytes, &is_wanted, request.processor).map_err(|error| no_input(&error))?;
+    let Some(mut module) = made else {
+        return Err(Failure::new(
+            SYSTEM,
+            "purlin: there is no machine code for this machine",
+        ));
+    };
+    let right = function.is_none_or(|f| f.module.as_ref().is_none_or(|m| *m == module.name));
+    if module.functions.is_empty() || !right {
+        return Err(no_input(&"there is no such function"));
+    }
+    let _ = writeln!(text, "module {}", module.name);
+    let functions = std::mem::take(&mut module.functions);
+    let symbols = std::mem::take(&mut module.symbols);
+    let known = symbols.into_iter().map(|s| (s.address, s.name));
+    let names = Names {
+        known: Rc::new(known.collect()),
+        bytecode: module.bytecode,
+        code: 0..0,
+    };
+    for f in &functions {
+        show(text, f, &names, request.processor);
+    }
+    Ok(())
 }
 
 /// A requested function.

@@ -36,8 +36,8 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     (near.0 <= 2 && near.0 < near.1.len()).then_some(near.1)
 }
 
-/// The edit distance: how many letters have to be inserted, removed or replaced. Long names are
-/// cut.
+/// Returns the edit distance: the number of letters to insert, remove or replace. Letters of the
+/// first name after the twentieth do not count.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(20).collect();
     let mut row: Vec<usize> = (0..=a.len()).collect();
