@@ -3,7 +3,7 @@
 use crate::sync::Mutex;
 use crate::word::Term;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// One incarnation of a node. Counted by the external terms that name it; interned, so equal nodes
 /// have one address.
@@ -120,8 +120,9 @@ impl std::hash::Hash for Held {
     }
 }
 
-static THIS_NAME: AtomicU64 = AtomicU64::new(0);
-static THIS_CREATION: AtomicU64 = AtomicU64::new(0);
+/// Name and creation of this node; null before it is named. Each naming leaves such a pair for ever:
+/// others may still read it, and the collection of atoms finds the name in it.
+static THIS: AtomicPtr<(Term, u32)> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Whether this node has a name.
 pub fn is_alive() -> bool {
@@ -131,22 +132,25 @@ pub fn is_alive() -> bool {
 /// The name of this node: `nonode@nohost` until distribution is started.
 #[inline]
 pub fn this_name() -> Term {
-    match THIS_NAME.load(Ordering::Relaxed) {
-        0 => crate::am::NONODE_AT_NOHOST,
-        // SAFETY: only atoms are stored, see `set_this`.
-        w => unsafe { Term::from_raw(w) },
-    }
+    this_node().0
 }
 /// The creation of this node.
 #[inline]
 pub fn this_creation() -> u32 {
-    THIS_CREATION.load(Ordering::Relaxed) as u32
+    this_node().1
+}
+/// The name and the creation of this node at one time.
+#[inline]
+pub fn this_node() -> (Term, u32) {
+    // SAFETY: null, or a pair that stays and does not change; acquire orders what is in it, and the
+    // entry of the atom, before.
+    let named = unsafe { THIS.load(Ordering::Acquire).as_ref() };
+    named.map_or((crate::am::NONODE_AT_NOHOST, 0), |&this| this)
 }
 /// Names this node. `name` must be an atom.
 pub fn set_this(name: Term, creation: u32) {
     debug_assert!(name.is_atom());
-    THIS_NAME.store(name.raw(), Ordering::Relaxed);
-    THIS_CREATION.store(creation as u64, Ordering::Relaxed);
+    THIS.store(Box::into_raw(Box::new((name, creation))), Ordering::Release);
 }
 
 #[cfg(test)]

@@ -10,12 +10,9 @@ use smallvec::SmallVec;
 pub fn pid_parts(t: Term) -> Option<(u32, u32, Term, u32)> {
     if t.is_local_pid() {
         let d = t.pid_data();
-        return Some((
-            d & ((1 << PID_NUM_BITS) - 1),
-            d >> PID_NUM_BITS,
-            node::this_name(),
-            node::this_creation(),
-        ));
+        let (name, creation) = node::this_node();
+        let number = d & ((1 << PID_NUM_BITS) - 1);
+        return Some((number, d >> PID_NUM_BITS, name, creation));
     }
     if t.subtag()? != Subtag::ExtPid {
         return None;
@@ -27,11 +24,8 @@ pub fn pid_parts(t: Term) -> Option<(u32, u32, Term, u32)> {
 /// Number of a port, with the name and creation of its node.
 pub fn port_parts(t: Term) -> Option<(u64, Term, u32)> {
     if t.is_local_port() {
-        return Some((
-            t.pid_data() as u64,
-            node::this_name(),
-            node::this_creation(),
-        ));
+        let (name, creation) = node::this_node();
+        return Some((t.pid_data() as u64, name, creation));
     }
     if t.subtag()? != Subtag::ExtPort {
         return None;
@@ -46,11 +40,8 @@ pub fn ref_parts(t: Term) -> Option<(SmallVec<[u32; 5]>, Term, u32)> {
         RefView::External { node, nums } => (SmallVec::from_slice(nums), node.name, node.creation),
         v => {
             let n = v.local_nums()?;
-            (
-                SmallVec::from_slice(&n),
-                node::this_name(),
-                node::this_creation(),
-            )
+            let (name, creation) = node::this_node();
+            (SmallVec::from_slice(&n), name, creation)
         }
     })
 }

@@ -392,7 +392,7 @@ fn format(t: Term, style: Style, limit: usize, latin1: &mut Vec<usize>) -> Strin
 }
 
 fn channel(name: Term, creation: u32) -> u32 {
-    if name == node::this_name() && creation == node::this_creation() {
+    if (name, creation) == node::this_node() {
         0
     } else {
         name.atom_index()

@@ -19,12 +19,13 @@ pub fn unassigned_id<A: Alloc + ?Sized>(
     if number >> bits != 0 || !release::has(WIDE_IDENTIFIERS) {
         return None;
     }
-    let n = node::intern(node::this_name(), node::this_creation());
+    let (name, creation) = node::this_node();
+    let n = node::intern(name, creation);
     Some(a.external(subtag, n, number | u64::from(serial) << 32))
 }
 
 /// Whether a term is one that [`unassigned_id`] makes.
 pub fn is_unassigned_id(t: Term) -> bool {
-    let here = |n: &Node| (n.name, n.creation) == (node::this_name(), node::this_creation());
+    let here = |n: &Node| (n.name, n.creation) == node::this_node();
     t.as_external().is_some_and(|(n, _)| here(n))
 }

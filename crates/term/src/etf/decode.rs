@@ -242,7 +242,7 @@ fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
 
 /// Whether an identifier belongs to this node.
 fn is_this_node(name: Term, creation: u32) -> bool {
-    name == NIL || (name == node::this_name() && creation == node::this_creation())
+    name == NIL || (name, creation) == node::this_node()
 }
 
 impl<'b, 'o> Decoder<'b, 'o> {

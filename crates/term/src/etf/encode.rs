@@ -323,7 +323,7 @@ impl Encoder {
     }
     /// Writes the name of a node; returns the creation to be written behind it.
     fn node(&mut self, name: Term, creation: u32) -> u32 {
-        if self.opts.local && name == node::this_name() && creation == node::this_creation() {
+        if self.opts.local && (name, creation) == node::this_node() {
             self.out.push(tag::NIL);
             return 0;
         }
