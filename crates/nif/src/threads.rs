@@ -228,7 +228,8 @@ exported! {
             n => n.clamp(LEAST_STACK, MOST_STACK) as usize * 1024 * size_of::<usize>(),
         };
         let t = Box::into_raw(Box::new(Thread {
-            id: Cell::new(0),
+            // A number in some C libraries, a pointer in others.
+            id: Cell::new(0 as libc::pthread_t),
             name: Name::of(name),
             joinable: true,
         }));

@@ -67,7 +67,7 @@ impl Linker {
             return None;
         }
         let theirs = version_in(&fs::read(linker.libraries.join("libc.so.6")).ok()?)?;
-        (theirs >= version(own_version().to_bytes())?).then_some(linker)
+        (theirs >= version(own_version()?.to_bytes())?).then_some(linker)
     }
 
     /// The linker in the tree around `…/usr/lib/erlang`, unless that tree is the machine itself.
@@ -95,10 +95,15 @@ impl Linker {
     }
 }
 
-/// The version of the C library of this process.
-fn own_version() -> &'static CStr {
+/// The version of the C library of this process, if it is one that dynamic linkers of trees load.
+#[cfg(target_env = "gnu")]
+fn own_version() -> Option<&'static CStr> {
     // SAFETY: no preconditions; returns a string that stays.
-    unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }
+    Some(unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) })
+}
+#[cfg(not(target_env = "gnu"))]
+fn own_version() -> Option<&'static CStr> {
+    None
 }
 
 /// The version in a C library's file.
