@@ -11,6 +11,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// A program that is killed when this is dropped, also if the test fails.
+struct Running(Child);
+
+impl Running {
+    fn kill(&mut self) -> u32 {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        self.0.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Waits for a line of a program's output that says that it is ready. Reports of failing processes
+/// come before it.
+fn ready(mut c: Command) -> Running {
+    let child = c.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut running = Running(child.expect("starts"));
+    let lines = BufReader::new(running.0.stdout.take().expect("is piped")).lines();
+    let mut lines = lines.map(|l| l.expect("is text"));
+    assert!(lines.any(|l| l == "ready"));
+    running
+}
+
 /// A folder for a test, and the environment of its programs.
 struct Place(PathBuf);
 
@@ -56,28 +84,17 @@ impl Place {
         self.output(&args)
     }
     /// Starts a program, and waits until it says that it is ready.
-    fn start(&self, flags: &[&str], program: &str) -> Child {
+    fn start(&self, flags: &[&str], program: &str) -> Running {
         let mut args = vec!["erl"];
         args.extend(flags);
         args.extend(["-noshell", "-noinput", "-eval", program]);
-        let mut child = self
-            .purlin(&args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("starts");
-        let lines = BufReader::new(child.stdout.as_mut().expect("is piped")).lines();
-        // Reports of failing processes come before it.
-        let mut lines = lines.map(|l| l.expect("is text"));
-        assert!(lines.any(|l| l == "ready"));
-        child
+        ready(self.purlin(&args))
     }
     /// The record of a program that is killed that many milliseconds after it was ready.
     fn killed(&self, flags: &[&str], program: &str, after: u64) -> PathBuf {
         let mut child = self.start(flags, program);
         std::thread::sleep(Duration::from_millis(after));
-        child.kill().expect("is killed");
-        child.wait().expect("ends");
+        let pid = child.kill();
         let folder = match flags
             .iter()
             .find_map(|f| f.split(',').find(|w| w.starts_with('/')))
@@ -85,7 +102,7 @@ impl Place {
             Some(folder) => folder.into(),
             None => self.recorder(),
         };
-        folder.join(child.id().to_string())
+        folder.join(pid.to_string())
     }
     fn shown(&self, file: &Path, more: &[&str]) -> Output {
         let mut args = vec!["explain", "show", file.to_str().expect("is text")];
@@ -134,8 +151,9 @@ const BUSY: &str = r#"
     First ! {divide, 0},
     receive {'EXIT', First, _} -> ok end,
     {ok, _} = Start(),
-    Grow = fun G(L) -> timer:sleep(1), G([lists:seq(1, 20000) | L]) end,
-    spawn(fun() -> register(growing, self()), Grow([]) end),
+    Grow = fun G(L, 0) -> receive never -> L end;
+               G(L, N) -> timer:sleep(5), G([lists:seq(1, 20000) | L], N - 1) end,
+    spawn(fun() -> register(growing, self()), Grow([], 250) end),
     Slow = spawn(fun() -> register(flooded, self()), receive never -> ok end end),
     [Slow ! secret_message || _ <- lists:seq(1, 30000)],
     [spawn(fun() -> exit({secret_reason, N}) end) || N <- lists:seq(1, 5)],
@@ -208,20 +226,9 @@ fn the_next_start_reports_it_once_and_on_standard_error() {
     let stay = || {
         let mut args = vec!["erl", "-noshell", "-noinput", "-eval"];
         args.push(program);
-        let mut child = place
-            .purlin(&args)
-            .env("STAY", "1")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("is piped"))
-            .read_line(&mut line)
-            .expect("a line");
-        child.kill().expect("is killed");
-        child.wait().expect("ends");
-        child.id()
+        let mut c = place.purlin(&args);
+        c.env("STAY", "1");
+        ready(c).kill()
     };
     let killed = stay();
     // Another program is not concerned.
@@ -289,7 +296,7 @@ fn each_kill_leaves_a_readable_file_and_few_are_kept() {
     let program = r#"io:format("ready~n"),
         (fun L() -> spawn(fun() -> exit(lists:seq(1, 10)) end), L() end)()."#;
     fs::create_dir_all(place.0.join(".cache")).expect("is made");
-    for n in 0..20 {
+    for n in 0..18 {
         let file = place.killed(&[], program, 7 * n);
         let story = place.story(&file);
         assert!(story.starts_with(&format!(
@@ -303,7 +310,7 @@ fn each_kill_leaves_a_readable_file_and_few_are_kept() {
     symlink("/etc/passwd", place.recorder().join("2")).expect("is made");
     let mut living = place.start(&[], program);
     let enough = Instant::now() + Duration::from_secs(10);
-    let kept = |n: &String| n.parse::<u32>().is_ok_and(|n| n > 2 && n != living.id());
+    let kept = |n: &String| n.parse::<u32>().is_ok_and(|n| n > 2 && n != living.0.id());
     let count = || place.records().iter().filter(|n| kept(n)).count();
     while count() > 16 && Instant::now() < enough {
         std::thread::sleep(Duration::from_millis(20));
@@ -311,11 +318,10 @@ fn each_kill_leaves_a_readable_file_and_few_are_kept() {
     let left = place.records();
     // The two at the top are among the sixteen latest.
     assert!((14..=16).contains(&count()), "{left:?}");
-    for name in ["1", "2", "notes", &living.id().to_string()] {
+    for name in ["1", "2", "notes", &living.0.id().to_string()] {
         assert!(left.iter().any(|n| n == name), "{name} in {left:?}");
     }
-    living.kill().expect("is killed");
-    living.wait().expect("ends");
+    living.kill();
 }
 
 #[test]
@@ -482,10 +488,10 @@ fn ends_that_nobody_asked_for_leave_the_file() {
     place.erl(&[], "init:stop().");
     let mut child = place.start(&[], r#"io:format("ready~n"), receive never -> ok end."#);
     let asked = Command::new("kill")
-        .arg(child.id().to_string())
+        .arg(child.0.id().to_string())
         .status()
         .expect("runs");
     assert!(asked.success());
-    child.wait().expect("ends");
+    child.0.wait().expect("ends");
     assert_eq!(place.records(), records);
 }

@@ -47,6 +47,8 @@ pub fn objects_beside(answer: &Path) -> PathBuf {
 /// Number of entries of a list in an answer: default and maximum.
 const TOP: usize = 10;
 const MOST: usize = 1000;
+/// The same for the stacks of each kind in a profile.
+const MOST_STACKS: usize = 20_000;
 
 /// A topic of requests.
 pub struct Topic {
@@ -169,7 +171,11 @@ fn answered(request: &str) -> Result<Json, String> {
         let value = word.strip_prefix("top=").and_then(|n| n.parse().ok());
         top = value.ok_or_else(|| format!("'{word}' is not understood"))?;
     }
-    Ok(told(topic, top.clamp(1, MOST)))
+    let most = match name {
+        "profile" => MOST_STACKS,
+        _ => MOST,
+    };
+    Ok(told(topic, top.clamp(1, most)))
 }
 
 fn told(topic: &Topic, top: usize) -> Json {

@@ -1,8 +1,8 @@
 //! `explain`: what a running emulator, or a program that is run for this, spends, and where.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use purlin_measure::Relay;
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
-use crate::explain::{check, profile_report, recording, text, variables};
+use crate::explain::profiles::Profile;
+use crate::explain::{check, profile_report, profiles, recording, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
 use crate::temporary::{self, Folder};
 
@@ -26,8 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Maximum size of a file of answers, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Maximum number of entries of each kind in a profile.
+/// Maximum number of entries of each kind in a profile, and in those of which differences are made.
 const MOST_STACKS: usize = 1000;
+const WINDOW_STACKS: usize = 20_000;
 
 const USE: &str =
     "purlin explain PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE";
@@ -53,6 +55,8 @@ struct Options {
     top: usize,
     to: Option<PathBuf>,
     checks: Vec<Check>,
+    /// The time of a profile.
+    window: Option<Duration>,
 }
 
 fn wrong(text: impl std::fmt::Display) -> Failure {
@@ -81,7 +85,11 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
         },
         Some("diff") => match rest {
-            [a, b] => differences(&options, &read(Path::new(a))?, &read(Path::new(b))?),
+            [a, b] => match (profile_of(Path::new(a))?, profile_of(Path::new(b))?) {
+                (Some(a), Some(b)) => profile_differences(&options, &a, &b),
+                (None, None) => differences(&options, &read(Path::new(a))?, &read(Path::new(b))?),
+                _ => Err(wrong("explain diff needs two profiles, or two answers")),
+            },
             _ => Err(wrong(
                 "explain diff needs two files: purlin explain diff BEFORE AFTER",
             )),
@@ -93,11 +101,14 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
                 return Err(wrong(format!("explain does not know '{what}': {USE}")));
             };
             let topic = match rest {
-                [] if options.form.is_profile() => "profile",
+                [] if options.form.is_profile() || options.window.is_some() => "profile",
                 [] => "memory",
                 [topic] => known_topic(topic)?,
                 _ => return Err(wrong("explain takes one topic at a time")),
             };
+            if let Some(window) = options.window {
+                return profile_for(pid, topic, window, options);
+            }
             let top = match options.form.is_profile() {
                 true => MOST_STACKS,
                 false => options.top,
@@ -109,6 +120,79 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             show(&options, &answer, false)
         }
     }
+}
+
+/// Shows the profile of a window of time, for pprof unless the options name another form.
+fn profile_for(
+    pid: u32,
+    topic: &str,
+    window: Duration,
+    mut options: Options,
+) -> Result<u8, Failure> {
+    if topic != "profile" {
+        return Err(wrong("--for is for the topic profile"));
+    }
+    let request = format!("profile top={WINDOW_STACKS}");
+    let ask = || {
+        let answer = checked(answer_of(pid, &request)?);
+        answer.map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))
+    };
+    let before = ask()?;
+    std::thread::sleep(window);
+    let profile = profiles::between(&before, &ask()?);
+    if options.form == Form::Text {
+        options.form = Form::Pprof;
+    }
+    if options.to.is_none() && options.form == Form::Pprof && std::io::stdout().is_terminal() {
+        return Err(wrong(
+            "a profile for pprof is no text: name a file by --to FILE",
+        ));
+    }
+    show(&options, &profile, false)
+}
+
+/// Reads a file if it is compressed, as profiles for pprof are. Another is left to [`read`].
+fn profile_of(file: &Path) -> Result<Option<Profile>, Failure> {
+    let shown = file.display();
+    let cannot = |e: std::io::Error| {
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: cannot read {shown}: {}", reason(&e)),
+        )
+    };
+    let opened = open(file)?;
+    let mut first = [0; 2];
+    if opened.read_exact_at(&mut first, 0).is_err() || !profiles::is_compressed(&first) {
+        return Ok(None);
+    }
+    if opened.metadata().map_err(cannot)?.len() > MOST_BYTES {
+        return Err(Failure::new(
+            NO_INPUT,
+            format!("purlin: {shown}: too large for a profile"),
+        ));
+    }
+    let profile = Profile::read(opened);
+    profile
+        .map(Some)
+        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}")))
+}
+
+fn profile_differences(
+    options: &Options,
+    before: &Profile,
+    after: &Profile,
+) -> Result<u8, Failure> {
+    let found = profiles::differences(before, after, options.top);
+    if !options.checks.is_empty() {
+        return Err(wrong("profiles have no measures for --fail-if"));
+    }
+    let text = match options.form {
+        Form::Json => format!("{}\n", profiles::json(&found)),
+        Form::Text => profiles::text(&found),
+        _ => return Err(wrong("explain diff shows text or --json")),
+    };
+    write(options, text.as_bytes())?;
+    Ok(0)
 }
 
 fn known_topic(topic: &OsStr) -> Result<&'static str, Failure> {
@@ -131,6 +215,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
         top: 10,
         to: None,
         checks: Vec::new(),
+        window: None,
     };
     let mut words: Vec<OsString> = Vec::new();
     let mut args = args.iter();
@@ -165,6 +250,15 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
                 options.top = top.ok_or_else(|| {
                     wrong(format!("--top takes a number from 1 to 1000, not '{n}'"))
                 })?;
+            }
+            "--for" => {
+                let time = value()?;
+                let window = profiles::duration(&time);
+                options.window = Some(window.ok_or_else(|| {
+                    wrong(format!(
+                        "--for takes a time like 10s or 500ms, not '{time}'"
+                    ))
+                })?);
             }
             "--to" => options.to = Some(value()?.into()),
             "--fail-if" => options.checks.push(Check::of(&value()?).map_err(wrong)?),
@@ -246,35 +340,40 @@ pub fn read(file: &Path) -> Result<Json, Failure> {
     checked(json::parse(&text).map_err(|e| bad(e.to_string()))?).map_err(bad)
 }
 
-/// Reads a file if it has the record of a run. A file of another kind is left to [`read`].
-fn recording_of(file: &Path) -> Result<Option<Recording>, Failure> {
+/// Opens a file. A pipe is not waited for.
+fn open(file: &Path) -> Result<File, Failure> {
     let shown = file.display();
-    let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
+    let bad = |why: &str| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
     let cannot = |e: std::io::Error| {
         Failure::new(
             NO_INPUT,
             format!("purlin: cannot read {shown}: {}", reason(&e)),
         )
     };
-    // A pipe is not waited for.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(file)
         .map_err(cannot)?;
     let meta = opened.metadata().map_err(cannot)?;
-    if !meta.is_file() {
-        return Err(bad("not a file".into()));
+    match meta.is_file() {
+        true if meta.len() == 0 => Err(bad("empty")),
+        true => Ok(opened),
+        false => Err(bad("not a file")),
     }
-    if meta.len() == 0 {
-        return Err(bad("empty".into()));
-    }
+}
+
+/// Reads a file if it has the record of a run. A file of another kind is left to [`read`].
+fn recording_of(file: &Path) -> Result<Option<Recording>, Failure> {
+    let opened = open(file)?;
     let mut first = [0; 8];
-    let begin = opened.read_exact_at(&mut first, 0);
-    if begin.is_err() || !format::is_recording(&first) {
+    if opened.read_exact_at(&mut first, 0).is_err() || !format::is_recording(&first) {
         return Ok(None);
     }
-    format::read(&opened).map(Some).map_err(bad)
+    let shown = file.display();
+    format::read(&opened)
+        .map(Some)
+        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}")))
 }
 
 fn show_recording(options: &Options, recording: &Recording) -> Result<u8, Failure> {

@@ -234,6 +234,11 @@ pub static COMMANDS: &[CommandRow] = &[
             option("--collapsed", "", "stacks as lines, for flame graphs"),
             option("--speedscope", "", "a profile for Speedscope"),
             option("--pprof", "", "a profile for pprof"),
+            option(
+                "--for",
+                "TIME",
+                "with profile: only that time from now, as 10s or 500ms; for pprof",
+            ),
             option("--to", "FILE", "write to this file"),
             option(
                 "--fail-if",

@@ -6,6 +6,7 @@ pub mod budget_text;
 pub mod check;
 pub mod machine_code;
 pub mod profile_report;
+pub mod profiles;
 pub mod recording;
 pub mod text;
 pub mod time;
