@@ -21,7 +21,7 @@ use super::handler::{go, op};
 use super::operands::{Label, source};
 use super::room::{collect_after, collect_for};
 use super::{exc, instr};
-use crate::collect::Also;
+use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::bit_fields::flags::SIGNED;
 use purlin_isa::bit_fields::seg;
@@ -486,6 +486,13 @@ unsafe fn first_failure(
 /// The general case of [`op_bs_create_bin`]: sizes, then room, then the bytes. May collect at its
 /// end, with `live` and the result.
 unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    // SAFETY: the contract is the same.
+    unsafe { create_with(cx, pc, false) }
+}
+
+/// As [`create`]. `collected` says whether all garbage was collected for the binary, which its
+/// process may else not make.
+unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u64 {
     let op = instr::BsCreateBin::at(pc);
     let to = op.fail();
     let (n, list) = (op.count(), op.segments());
@@ -531,6 +538,12 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 let (k, bad) = first_failure(cx, e, list, n).unwrap_or((k, bad));
                 return create_failed(cx, pc, to, number(k), *list.add(k), bad);
             }
+        }
+        if total <= MAX_BITS && !collected && pressure::refuses(total / 8) {
+            // SAFETY: as at the end of the op: before it, the same registers are live.
+            unsafe { (*cx).collect(0, op.live(), Also::NONE, Sweep::Full) };
+            // The sources may have moved.
+            return unsafe { create_with(cx, pc, true) };
         }
         if total > MAX_BITS || pressure::refuses(total / 8) {
             return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));

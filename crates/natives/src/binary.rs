@@ -17,7 +17,7 @@ use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
 use purlin_term::word::Subtag;
-use purlin_term::{Alloc, NIL, Term, am, ending, pressure};
+use purlin_term::{Alloc, NIL, Term, am, ending};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -555,10 +555,9 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     let total = b
         .len()
         .checked_mul(times)
-        .filter(|&t| {
-            !pressure::refuses(t) && may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok())
-        })
+        .filter(|&t| may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok()))
         .ok_or(Fail::SystemLimit)?;
+    iolist::admit(total)?;
     leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);
     Ok(iolist::build_binary(cx, total, |out| {

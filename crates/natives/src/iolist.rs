@@ -6,6 +6,7 @@ use crate::cx::{BifResult, Env, Fail};
 use purlin_term::bin::RcBin;
 pub use purlin_term::iolist::*;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
+use purlin_term::pressure::{self, Judged};
 use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::{Alloc, NIL, Term, ending};
 
@@ -18,6 +19,15 @@ const STEPS_PER_REDUCTION: usize = 32;
 const BITS_PER_PART: usize = 512;
 /// Number of parts that count as one reduction.
 const PARTS_PER_REDUCTION: usize = 16;
+
+/// Fails if the process may not make a block of `n` bytes.
+pub(crate) fn admit(n: usize) -> Result<(), Fail> {
+    match pressure::judge(n) {
+        Judged::Fits => Ok(()),
+        Judged::AfterCollection => Err(Fail::Again),
+        Judged::Refused => Err(Fail::SystemLimit),
+    }
+}
 
 /// Makes a binary of `n` bytes that `fill` writes, starting from zeroed bytes.
 pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
@@ -118,6 +128,7 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         return Ok(t);
     }
     let bits = measured(cx, "erlang", "iolist_to_binary", t, IoWalk::new)?;
+    admit(bits / 8)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
@@ -131,6 +142,7 @@ pub(crate) fn list_to_binary(cx: &mut Env, m: &str, name: &str, t: Term) -> BifR
         return Err(Fail::Badarg);
     }
     let bits = measured(cx, m, name, t, IoWalk::new)?;
+    admit(bits / 8)?;
     Ok(to_binary_of(cx, t, bits / 8))
 }
 
@@ -153,6 +165,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let bits = measured(cx, "erlang", "list_to_bitstring", t, IoWalk::bits)?;
+    admit(bits / 8)?;
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
         let mut w = IoWalk::bits(t);

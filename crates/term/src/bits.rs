@@ -694,6 +694,15 @@ pub fn private_append<A: Alloc + ?Sized>(
     append(a, bin, extra, unit)
 }
 
+/// Room for a writable binary of `size` bytes: twice as many, or little more where memory is scarce.
+fn room_for(size: usize) -> usize {
+    let twice = size.saturating_mul(2).max(MIN_WRITABLE);
+    match crate::pressure::refuses(twice) {
+        true => size.saturating_add(size / 16),
+        false => twice,
+    }
+}
+
 /// Gives a refc binary to which only its front refers another block, with room for `size` bytes and
 /// as many more.
 ///
@@ -705,7 +714,7 @@ unsafe fn move_to_larger(whole: Term, block: *mut RcBin, size: usize) -> *mut Rc
     // address in words 3 and 4.
     unsafe {
         let used = (*block).used.load(Ordering::Relaxed);
-        let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
+        let larger = RcBin::alloc(room_for(size));
         std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
         (*larger).used.store(used, Ordering::Relaxed);
         let w = whole.ptr() as *mut u64;

@@ -63,7 +63,13 @@ thread_local! {
     /// Bytes of large blocks that the process which this thread runs may make before it is weighed;
     /// [`NO_LIMIT`] if it has no limit of its own.
     static ALLOWANCE: Cell<isize> = const { Cell::new(NO_LIMIT) };
+    /// Whether that process has collected all of its garbage for [`judge`], or cannot here.
+    static CLEAN: Cell<bool> = const { Cell::new(true) };
+    /// Whether it is to collect all of its garbage when its time slice ends.
+    static WANTS_COLLECTION: Cell<bool> = const { Cell::new(false) };
 }
+/// Size in bytes up to which no block is refused: the process that makes it soon collects instead.
+const ALWAYS_ALLOWED: usize = 256 << 10;
 
 /// Says that processes may have allowances from now on.
 pub fn begin_allowances() {
@@ -77,13 +83,46 @@ pub fn set_allowance(bytes: isize) {
 pub fn lower_allowance(bytes: isize) {
     ALLOWANCE.set(ALLOWANCE.get().min(bytes));
 }
-/// Whether a block of `bytes` is more than the process that this thread runs may make.
+/// Whether a block of `bytes` is more than the process that this thread runs may make, unless it
+/// has garbage.
 #[inline]
 pub fn refuses(bytes: usize) -> bool {
-    any(ALLOWED) && {
+    bytes > ALWAYS_ALLOWED && any(ALLOWED) && {
         let left = ALLOWANCE.get();
         left != NO_LIMIT && isize::try_from(bytes).is_ok_and(|b| b > left.max(0))
     }
+}
+
+/// How a block may be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Judged {
+    Fits,
+    /// Perhaps, once the process has collected its garbage. It does when its time slice ends.
+    AfterCollection,
+    Refused,
+}
+
+/// Decides whether the process that this thread runs may make a block of `bytes`.
+#[inline]
+pub fn judge(bytes: usize) -> Judged {
+    match refuses(bytes) {
+        false => Judged::Fits,
+        true if CLEAN.get() => Judged::Refused,
+        true => {
+            WANTS_COLLECTION.set(true);
+            Judged::AfterCollection
+        }
+    }
+}
+/// Begins a time slice. `clean` says whether the process has collected all of its garbage, or
+/// cannot do that before the slice ends.
+pub fn begin_slice(clean: bool) {
+    CLEAN.set(clean);
+    WANTS_COLLECTION.set(false);
+}
+/// Returns whether [`judge`] has asked for a collection since the last call.
+pub fn takes_collection() -> bool {
+    WANTS_COLLECTION.take()
 }
 /// Whether a process that makes something must collect soon: the limit of memory is reached, or its
 /// allowance is used up.

@@ -17,6 +17,7 @@ use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{code, natives, osenv, port, sched};
 use dumped_terms::{Binaries, Objects};
+use purlin_kernel::budgets::{self, Counted, NO_LIMIT};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -347,7 +348,33 @@ fn general(w: &mut dyn Write) -> io::Result<()> {
         writeln!(w, "=hash_table:fun_table")?;
         writeln!(w, "objs: {}", all.len())?;
     }
-    Ok(())
+    all_budgets(w)
+}
+
+/// `=budget:NUMBER` for each budget: stock has no such sections.
+fn all_budgets(w: &mut dyn Write) -> io::Result<()> {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    budgets::each(|number, b| {
+        let name = b.try_with_name(|t| format_term(t, Style::Display, 200).to_string());
+        let _ = writeln!(text, "=budget:{number}");
+        let _ = writeln!(text, "Name: {}", name.as_deref().unwrap_or("unknown"));
+        let _ = writeln!(text, "Parent: {}", b.parent());
+        for (what, of) in Counted::ALL {
+            let [limit, used, peak, reached] = b.account(what);
+            let limit = match limit {
+                NO_LIMIT => "infinity".to_owned(),
+                n => n.to_string(),
+            };
+            let _ = writeln!(
+                text,
+                "{of}: {used} of {limit}, peak {peak}, reached {reached}"
+            );
+        }
+        let (_, nanoseconds, waited) = b.cpu();
+        let _ = writeln!(text, "cpu: {} ms, waited {waited}", nanoseconds / 1_000_000);
+    });
+    w.write_all(text.as_bytes())
 }
 
 /// All processes, as in `erlang:system_info(procs)`.

@@ -15,6 +15,7 @@ use crate::natives::system::memory::{Usage, usage};
 use crate::natives::system::system_info::cpus;
 use crate::{clock, msacc, options, port, process, sched};
 use purlin_io::socket;
+use purlin_kernel::budgets::{self, Counted, NO_LIMIT};
 use purlin_term::{atom, gc, region};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -36,6 +37,7 @@ pub fn all(format: Format, all_names: bool) -> String {
     dirty_threads(&mut e);
     unread_messages(&mut e);
     resources(&mut e);
+    budget_use(&mut e);
     machine_code(&mut e);
     e.finish()
 }
@@ -541,6 +543,60 @@ fn unread_messages(e: &mut Exposition) {
         counts[CLASSES - 1] as u64,
         None,
     );
+}
+
+/// Maximum number of budgets that have samples.
+const MOST_BUDGETS: usize = 200;
+
+/// Use and limits of budgets, by their numbers. A budget without a limit has no sample of it.
+fn budget_use(e: &mut Exposition) {
+    if !budgets::on() {
+        return;
+    }
+    let mut rows: Vec<(String, [[i64; 4]; Counted::ALL.len()], f64)> = Vec::new();
+    budgets::each(|number, b| {
+        if rows.len() < MOST_BUDGETS {
+            let counts = Counted::ALL.map(|(what, _)| b.account(what));
+            rows.push((number.to_string(), counts, b.cpu().1 as f64 / 1e9));
+        }
+    });
+    for (name, kind, help, column) in [
+        (
+            "purlin_budget_limit",
+            Type::Gauge,
+            "Limits of budgets; bytes of memory.",
+            0,
+        ),
+        (
+            "purlin_budget_used",
+            Type::Gauge,
+            "Use of budgets; bytes of memory.",
+            1,
+        ),
+        (
+            "purlin_budget_reached",
+            Type::Counter,
+            "Number of times that a limit of a budget was reached.",
+            3,
+        ),
+    ] {
+        let mut f = e.family(name, kind, help);
+        for (number, counts, _) in &rows {
+            for ((_, of), account) in Counted::ALL.iter().zip(counts) {
+                if account[column] != NO_LIMIT {
+                    f.sample(&[("budget", number), ("of", of)], account[column] as f64);
+                }
+            }
+        }
+    }
+    let mut f = e.family(
+        "purlin_budget_cpu_seconds",
+        Type::Counter,
+        "Processor time of budgets.",
+    );
+    for (number, _, seconds) in &rows {
+        f.sample(&[("budget", number)], *seconds);
+    }
 }
 
 fn resources(e: &mut Exposition) {

@@ -279,6 +279,11 @@ impl Budget {
             self.over.store(o as u8, Ordering::Relaxed);
         }
     }
+    /// Calls `f` with its name. `None` if that is being changed.
+    pub fn try_with_name<R>(&self, f: impl FnOnce(Term) -> R) -> Option<R> {
+        let name = self.name.try_lock()?;
+        Some(f(name.as_ref().map_or(NIL, |n| n.term())))
+    }
     /// Calls `f` with its name.
     pub fn with_name<R>(&self, f: impl FnOnce(Term) -> R) -> R {
         f(self.name.lock().as_ref().map_or(NIL, |n| n.term()))
@@ -465,6 +470,16 @@ pub fn bound(index: u32) -> Option<(i64, Over, u32)> {
     lowest
 }
 
+/// Calls `f` with each budget, without waiting for a lock: for dumps and metrics.
+pub fn each(mut f: impl FnMut(u32, &Budget)) {
+    let rows = ROWS.iter().skip(1).map_while(OnceLock::get);
+    for (i, b) in (1..).zip(rows) {
+        if b.key().is_some() {
+            f(i, b);
+        }
+    }
+}
+
 /// The indices of all budgets, in the order in which their rows were first used.
 pub fn all() -> Vec<u32> {
     let d = DIRECTORY.read();
@@ -550,6 +565,8 @@ pub struct Seat {
     /// Bytes charged for it, and what they were when its budget was last below its limit.
     bytes: AtomicI64,
     calm: AtomicI64,
+    /// Whether it has just collected all of its garbage for a block that its budget refused.
+    clean: AtomicBool,
     /// Bytes outside of its heap that it has made since then, without those that it has freed.
     made: AtomicI64,
     /// Number of messages in transit to it.
@@ -1002,17 +1019,37 @@ thread_local! {
     static BEGUN: Cell<i64> = const { Cell::new(0) };
 }
 
-/// A time slice of a process begins on this thread.
+/// A time slice of a process begins on this thread, on a scheduler or not. Returns whether it
+/// should be short, since the processor time of its budget is limited.
 #[inline(always)]
-pub fn begins(p: *const Process) {
-    if on() {
-        let budget = of(p);
+pub fn begins(p: *const Process, scheduler: bool) -> bool {
+    on() && begins_in_budget(p, scheduler)
+}
+
+#[inline(never)]
+fn begins_in_budget(p: *const Process, scheduler: bool) -> bool {
+    {
+        let seat = seat(table().index(p));
+        let budget = seat.map_or(ROOT, Seat::budget);
         set_payer(budget);
+        let clean = seat.is_none_or(|s| s.clean.swap(false, Ordering::Relaxed));
+        pressure::begin_slice(clean || !scheduler);
         BEGUN.set(match budget {
             ROOT => 0,
             _ => clock::thread_time(),
         });
+        budget != ROOT && upwards(budget, ROOT).any(|b| b.cpu().0 != NO_LIMIT)
     }
+}
+
+/// Whether the process that this thread runs has to collect all of its garbage now, for a block
+/// that its budget refuses otherwise.
+pub fn takes_collection(p: *const Process) -> bool {
+    let wanted = pressure::takes_collection();
+    if wanted && let Some(s) = seat(table().index(p)) {
+        s.clean.store(true, Ordering::Relaxed);
+    }
+    wanted
 }
 
 /// A time slice ends on this thread.

@@ -32,6 +32,8 @@ const LARGEST_PART: i64 = 64;
 const STEPS: i64 = 160;
 /// Number of the largest processes that a report names.
 const NAMED: usize = 5;
+/// Words up to which a block of a heap counts whole.
+const WHOLE_WORDS: usize = 4096;
 /// Maximum number of objects of an off-heap list whose holders are counted.
 const MOST_COUNTED: usize = 256;
 
@@ -46,8 +48,11 @@ struct Size {
 /// The size of the process in the context, of budget `index`.
 fn size(cx: &mut Cx, index: u32) -> Size {
     let h = &cx.heap;
-    // Unused room takes no memory.
-    let words = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
+    let block = h.used_words() + h.stack_words();
+    // Unused room of a large block takes no memory.
+    let free = h.free_words();
+    let room = if block + free <= WHOLE_WORDS { free } else { 0 };
+    let words = block + room + h.old_words() + h.frag_words;
     let mut s = Size { own: 0, held: 0 };
     for o in [&h.off_heap, &h.old_off_heap] {
         for r in o.regions.iter() {

@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering;
 
 /// Reductions in a time slice.
 pub const SLICE: i64 = sched::order::SLICE;
+/// The same for a process whose budget limits processor time: others should not wait for it.
+const LIMITED_SLICE: i64 = SLICE / 8;
 
 /// Runs a process that was taken from a run queue, on a scheduler. Returns the reductions that it
 /// used.
@@ -51,9 +53,13 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         sched::set_running_priority((*p).state.priority());
         events::begins(&mut *p);
         cx.enter(p);
-        budgets::begins(p);
+        let short = budgets::begins(p, true);
         waits::runs(cx, process::table().index(p), false);
-        let mut slice_reds = if gc::stress() { short_slice() } else { SLICE };
+        let mut slice_reds = match gc::stress() {
+            true => short_slice(),
+            false if short => LIMITED_SLICE,
+            false => SLICE,
+        };
         if profile::on() {
             slice_reds = profile::begins(slice_reds);
         }
@@ -183,7 +189,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
-            budgets::begins(p);
+            budgets::begins(p, true);
             if (*p).has(process::TIMED) {
                 waits::goes_on(cx, true);
             }
@@ -224,7 +230,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         let _ = (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
         cx.enter(p);
-        budgets::begins(p);
+        budgets::begins(p, false);
         waits::runs(cx, process::table().index(p), true);
         cx.reds = SLICE;
         cx.charged = SLICE;
@@ -638,7 +644,7 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         }
     }
     let rests = matches!(exit, Exit::Yield | Exit::Wait | Exit::WaitTimeout);
-    if rests && budgets::on() && budget_memory::is_over(cx) {
+    if rests && budgets::on() && (budgets::takes_collection(p) || budget_memory::is_over(cx)) {
         // SAFETY: as above. The live registers, and those alone, are used afterwards.
         unsafe {
             cx.collect(0, live, Also::NONE, Sweep::Full);

@@ -5,7 +5,7 @@
 const POINTS = 300;
 const VIEWS = [
   ["overview", "Overview"], ["memory", "Memory and copies"], ["processes", "Processes"], ["schedulers", "Schedulers"],
-  ["regions", "Regions"], ["tables", "Tables"], ["ports", "Ports and sockets"], ["flame", "Flame graphs"], ["trace", "Trace"],
+  ["regions", "Regions"], ["tables", "Tables"], ["ports", "Ports and sockets"], ["budgets", "Budgets"], ["flame", "Flame graphs"], ["trace", "Trace"],
 ];
 
 const $ = (id) => document.getElementById(id);
@@ -443,6 +443,26 @@ const views = {
           ["Read", (r) => bytes(r.read_bytes), { sort: "read", kind: "number" }], ["Written", (r) => bytes(r.written_bytes), { sort: "written", kind: "number" }],
           ["Queued", (r) => bytes(r.queued_bytes), { sort: "queued", kind: "number" }], ["Memory", (r) => bytes(r.memory_bytes), { sort: "memory", kind: "number" }]], a.rows, st, change),
         pager(a.found, st, change)];
+    },
+  },
+  budgets: {
+    title: "Budgets",
+    load: async (_, fresh) => ask("explain", { topic: "budgets", top: 100, again: fresh ? null : 1 }),
+    show: (a) => {
+      const below = (n, deep) => a.budgets.filter((b) => (b.parent || 0) === n).flatMap((b) => [[b, deep], ...below(b.number, deep + 1)]);
+      const known = new Set(a.budgets.map((b) => b.number));
+      const tops = a.budgets.filter((b) => !known.has(b.parent)).flatMap((b) => [[b, 0], ...below(b.number, 1)]);
+      const of = (b, what) => b.counts.find((c) => c.what === what);
+      const limited = (show, n, most) => show(n) + (most === null ? "" : " of " + show(most));
+      const column = (title, what, show) => [title, ([b]) => limited(show, of(b, what).used, of(b, what).limit), { kind: "number" }];
+      const reached = (b) => b.counts.reduce((n, c) => n + c.reached, 0) + b.cpu_waits + b.senders_waited + b.messages_dropped + b.receivers_ended;
+      return [h("p", { class: "note" }, count(a.count) + " budgets. Those below another count for it, too."),
+        table("Budgets", [["Budget", ([b, deep]) => "\u2003".repeat(deep) + b.name + (b.ended ? ", ended" : ""), { kind: "code" }],
+          column("Memory", "memory", bytes), column("Processes", "processes", count), column("Ports", "ports", count), column("Tables", "tables", count), column("Atoms", "atoms", count),
+          ["Processor time", ([b]) => b.cpu_s.toFixed(2) + " s" + (b.cpu_percent_limit === null ? "" : ", at most " + count(b.cpu_percent_limit) + "%"), { kind: "number" }],
+          ["Unread messages", ([b]) => b.messages_limit === null ? "" : "at most " + count(b.messages_limit) + ", then " + b.over_messages],
+          ["Limits reached", ([b]) => count(reached(b)), { kind: "number" }],
+          ["Largest processes", ([b]) => b.largest.slice(0, 5).flatMap((p, i) => [i ? ", " : "", pidLink(p.pid, "b" + b.number + p.pid), " " + bytes(p.memory_bytes)])]], tops)];
     },
   },
   flame: {
