@@ -120,7 +120,7 @@ fn a_share_of_a_processor() {
 }
 
 /// A process that uses ever more memory ends at the limit of its budget, whose peak is no more than
-/// a tenth above it, or a quarter with binaries. The small process beside it stays.
+/// a tenth above it. The small process beside it stays.
 fn bomb(way: &str, ends: &str) {
     prints(way, &[ends, "true true"]);
 }
@@ -140,6 +140,19 @@ fn a_mailbox_ends_at_the_limit() {
 #[test]
 fn a_table_ends_at_the_limit() {
     bomb("table", "{budget,memory}");
+}
+/// Blocks outside of heaps count wherever they are.
+#[test]
+fn binaries_and_terms_in_other_places_end_at_the_limit() {
+    for way in [
+        "binary_messages",
+        "region_messages",
+        "binary_table",
+        "timers",
+        "outside",
+    ] {
+        bomb(way, "{budget,memory}");
+    }
 }
 #[test]
 fn a_single_large_binary_is_refused() {

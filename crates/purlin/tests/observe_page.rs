@@ -336,6 +336,7 @@ fn the_page_is_clicked_through() {
         ("regions", "Holders in all"),
         ("tables", "cache"),
         ("ports", "tcp_inet"),
+        ("budgets", "0 budgets"),
     ] {
         b.click(&format!("nav a[href='#{view}']"));
         b.until(&format!("document.querySelector('main table') && document.querySelector('main').innerText.includes({words:?})"));

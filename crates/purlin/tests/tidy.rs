@@ -81,6 +81,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "short_bytes",
             "pressure",
             "switch",
+            "payer",
             "stress",
             "delays",
             "plants",

@@ -246,15 +246,18 @@ bomb(Way) ->
         io:format("~p ~p~n", [purlin:budget_info(B), process_info(P, [memory, current_stacktrace])])
     end,
     #{peak := #{memory := Peak}} = purlin:budget_info(B),
-    %% Binaries of one time slice may come on top.
-    Over = case Way of binaries -> Limit div 4; _ -> Limit div 10 end,
-    io:format("~p ~p~n", [Peak =< Limit + Over orelse Peak, is_process_alive(Small)]),
+    io:format("~p ~p~n", [Peak =< Limit + Limit div 10 orelse Peak, is_process_alive(Small)]),
     purlin:end_budget(B).
 
 grow(heap) -> heap([]);
 grow(binaries) -> binaries([]);
 grow(messages) -> messages(self());
 grow(table) -> table(ets:new(x, []), 0);
+grow(binary_messages) -> binary_messages(self());
+grow(region_messages) -> region_messages(self());
+grow(binary_table) -> binary_table(ets:new(x, []), 0);
+grow(timers) -> timers();
+grow(outside) -> outside(spawn_opt(fun idle/0, []));
 grow(large) ->
     N = 100 bsl 20,
     exit([catching(fun() -> F() end) || F <- [fun() -> binary:copy(<<0>>, N) end, fun() -> <<0:(N * 8)>> end]]);
@@ -263,6 +266,11 @@ grow(processes) -> forks().
 heap(L) -> heap([{L, make_ref()} | L]).
 binaries(L) -> binaries([binary:copy(<<1>>, 100000) | L]).
 messages(P) -> P ! lists:seq(1, 100), messages(P).
+binary_messages(P) -> P ! binary:copy(<<1>>, 100000), binary_messages(P).
+region_messages(P) -> P ! lists:seq(1, 10000), region_messages(P).
+binary_table(T, N) -> ets:insert(T, {N, binary:copy(<<1>>, 100000)}), binary_table(T, N + 1).
+timers() -> erlang:send_after(100000000, self(), lists:seq(1, 100)), timers().
+outside(P) -> P ! binary:copy(<<1>>, 100000), outside(P).
 table(T, N) -> ets:insert(T, {N, lists:seq(1, 50)}), table(T, N + 1).
 forks() ->
     case catching(fun() -> spawn(fun() -> L = lists:seq(1, 1000), idle(), L end) end) of
