@@ -475,3 +475,39 @@ Show('after', {Try(fun() -> atoms:make("made_4") end), atoms:known("made_5"), at
 Show(known, {atoms:make("ok"), atoms:known("made_1"), atoms:new("true"), atoms:length("ok")}),
 halt().
 "#;
+
+/// Makes five times as many atoms as there may be, and keeps few of them; then keeps all.
+const DEAD_ATOMS: &str = r#"
+Make = fun F(_, 0, Kept) -> Kept;
+    F(Name, N, Kept) ->
+        A = list_to_atom(Name ++ integer_to_list(N)),
+        F(Name, N - 1, case N rem 1000 of 0 -> [A | Kept]; _ -> Kept end)
+end,
+Kept = Make("few_", 300000, []),
+erlang:display({length(Kept), [atom_to_list(A) || A <- Kept] =:= ["few_" ++ integer_to_list(N * 1000) || N <- lists:seq(1, 300)]}),
+erlang:display(erlang:system_info(atom_count) =< 60000),
+All = fun F(N, As) ->
+    try list_to_atom("all_" ++ integer_to_list(N)) of A -> F(N + 1, [A | As]) catch error:Why -> {Why, As} end
+end,
+{Reason, As} = All(0, []),
+erlang:display({Reason, length(As) > 20000, length([A || A <- As, atom_to_list(A) =:= ""])}),
+halt().
+"#;
+
+#[test]
+fn dead_atoms_make_room() {
+    if !there_is_erl() {
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["erl", "+t", "60000", "+Fatoms", "collect", "-noinput"])
+        .args(["-eval", DEAD_ATOMS])
+        .env("ERL_CRASH_DUMP_SECONDS", "0")
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: String = text.split_whitespace().collect();
+    let wanted = "{300,true}true{system_limit,true,0}";
+    assert!(words.contains(wanted), "{text}\n{output:?}");
+}

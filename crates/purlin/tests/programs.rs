@@ -13,6 +13,8 @@
 //!   (`+Fregion 1`); and with both.
 //! - `@fence`: run again with freed blocks of memory out of reach (`PURLIN_FENCE=1`); and with
 //!   `@stress`, both.
+//! - `@atoms`: run again with a collection of atoms after every 1,000 new ones (`+Fatoms stress`); and
+//!   with `@stress` and `@fence`, those too.
 //! - `@seconds N`: the time limit, by default 60.
 //! - `@nif NAME`: it loads a native library. `tests/nif/NAME.c` is compiled with `cc` and OTP's
 //!   headers to `NAME.so` beside the programs. Without `cc` or the headers the program is left out.
@@ -21,9 +23,10 @@
 //!
 //! Settings:
 //! - `PROGRAMS_MODES`: the runs on Purlin, for all programs, whatever their heads say: `plain`,
-//!   `stress`, `shared`, `shared-stress`, `fence`, `fence-stress`; `always`, `always-stress`,
-//!   `always-fence` (all functions have machine code); `chaos`, `chaos-stress`, `chaos-fence`
-//!   (machine code comes and goes at random, from the seed `PROGRAMS_SEED`).
+//!   `stress`, `shared`, `shared-stress`, `fence`, `fence-stress`; `atoms`, `atoms-stress`,
+//!   `atoms-fence`; `always`, `always-stress`, `always-fence` (all functions have machine code);
+//!   `chaos`, `chaos-stress`, `chaos-fence` (machine code comes and goes at random, from the seed
+//!   `PROGRAMS_SEED`).
 //! - `PROGRAMS_STRESS=0` leaves out the stress runs.
 //! - `PROGRAMS_JOBS`: how many run at once.
 //! - `PURLIN`: another executable to test. `PURLIN=stock` compares the stock runtime with itself,
@@ -72,7 +75,8 @@ struct Mode {
     shared: bool,
     /// Put freed memory out of reach.
     fence: bool,
-    /// Collect dead atoms after every 1,000 new ones. Only if `PROGRAMS_MODES` asks for it.
+    /// Collect dead atoms after every 1,000 new ones. Only if the program's
+    /// head or `PROGRAMS_MODES` asks for it.
     atoms: bool,
     /// The functions that have machine code; see `docs/machine-code.md`.
     code: Code,
@@ -296,7 +300,7 @@ fn program(path: PathBuf) -> Program {
         modes: Mode::ALL
             .iter()
             .map(|(_, m)| *m)
-            .filter(|m| !m.atoms)
+            .filter(|m| !m.atoms || after("@atoms").is_some())
             .filter(|m| !m.stress || after("@stress").is_some())
             .filter(|m| !m.shared || after("@shared").is_some())
             .filter(|m| !m.fence || after("@fence").is_some())

@@ -12,7 +12,7 @@
 //! with the `Acquire` load in `entry`: a thread that sees the name sees the whole entry. A number
 //! only becomes known after that store. Counts and the limit are relaxed: they publish nothing.
 
-use crate::atom_collection::{self as collection, Chunks};
+use crate::atom_room::{self as collection, Chunks};
 use crate::sync::{Mutex, RwLock};
 use crate::word::Term;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -362,7 +362,7 @@ impl Table {
             return made;
         }
         // Some atoms may be dead.
-        let room = collection::on() && most != CAPACITY && collection::make_room();
+        let room = collection::on() && most != CAPACITY && collection::make_room(count, limit());
         match room.then(|| self.make(name, s, kept, most, stays)) {
             Some(Some(made)) => made,
             _ => Err(AtomError::TableFull),

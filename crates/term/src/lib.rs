@@ -10,6 +10,7 @@ pub mod am;
 pub mod arith;
 pub mod atom;
 pub mod atom_collection;
+pub(crate) mod atom_room;
 pub mod background_free;
 pub mod bin;
 pub mod binary_blocks;
