@@ -8,6 +8,9 @@
 //!
 //! The mailbox says what is appended and removed. Everything else that changes its order or its
 //! messages drops the index.
+//!
+//! A long mailbox is taken in from its first message on, a part at each search: what lies behind
+//! the part is not known yet.
 
 use super::Signal;
 use super::queue::Link;
@@ -101,13 +104,16 @@ pub(crate) struct Index {
     found: *mut Signal,
     /// Number of messages that came since something was looked for.
     unused: usize,
+    /// The link behind the last message that was taken in.
+    end: *mut *mut Link,
 }
 
 /// The answer of an index.
 pub(crate) enum Found {
     /// The link that leads to the message.
     At(*mut *mut Link),
-    Nothing,
+    /// There is none before this link, behind the last message that was taken in.
+    Before(*mut *mut Link),
     /// It does not know.
     Unknown,
 }
@@ -116,8 +122,8 @@ pub(crate) enum Found {
 const UNUSED: usize = 1 << 12;
 
 impl Index {
-    /// Returns an index of no messages for what is like `sought`.
-    pub fn new(sought: &Sought) -> Index {
+    /// Returns an index of no messages for what is like `sought`, which begins at the link `first`.
+    pub fn new(sought: &Sought, first: *mut *mut Link) -> Index {
         Index {
             header: sought.header,
             at: sought.at,
@@ -127,15 +133,17 @@ impl Index {
             odd: 0,
             found: std::ptr::null_mut(),
             unused: 0,
+            end: first,
         }
     }
-    /// Begins to count the messages that come without a use.
-    pub fn begin(&mut self) {
-        self.unused = 0;
+    /// The link that leads to the first message that it does not have.
+    pub fn end(&self) -> *mut *mut Link {
+        self.end
     }
-    /// Whether it is of use.
-    pub fn is_used(&self) -> bool {
-        self.unused < UNUSED
+    /// Counts a message that came. Returns whether the index is still of use.
+    pub fn counts_unused(&mut self) -> bool {
+        self.unused += 1;
+        self.unused <= UNUSED
     }
     /// Whether it has the keys by which that is looked for.
     pub fn is_of(&self, sought: &Sought) -> bool {
@@ -162,13 +170,18 @@ impl Index {
             None => Key::None,
         }
     }
-    /// Takes in the message behind all others, to which `link` leads.
+    /// Takes in the message to which [`Index::end`] leads.
     ///
     /// # Safety
-    /// It is a message in the mailbox, and decoded.
-    pub unsafe fn append(&mut self, s: *mut Signal, link: *mut *mut Link) {
-        // SAFETY: by the contract.
-        let key = unsafe { self.key((*s).term) };
+    /// There is one, and it is decoded.
+    pub unsafe fn append(&mut self) {
+        let link = self.end;
+        // SAFETY: by the contract, the link leads to a message that can be read.
+        let (s, key) = unsafe {
+            let s = *link as *mut Signal;
+            self.end = &mut (*s).link.next;
+            (s, self.key((*s).term))
+        };
         let mut before = std::ptr::null_mut();
         match key {
             Key::Of(k) => {
@@ -193,10 +206,19 @@ impl Index {
         };
         self.places.insert(s as usize, place);
         self.next += 1;
-        self.unused += 1;
     }
-    /// Forgets message `s`, which `link` led to and which `next` follows, or none.
-    pub fn remove(&mut self, s: *mut Signal, link: *mut *mut Link, next: *mut Signal) {
+    /// Forgets message `s` with the link `behind`. `link` led to it, and leads to `next` now, or to
+    /// none.
+    pub fn remove(
+        &mut self,
+        s: *mut Signal,
+        behind: *mut *mut Link,
+        link: *mut *mut Link,
+        next: *mut Signal,
+    ) {
+        if self.end == behind {
+            self.end = link;
+        }
         if let Some(p) = self.places.get_mut(&(next as usize)) {
             p.link = link;
         }
@@ -256,7 +278,7 @@ impl Index {
             }
             s = p.behind;
         }
-        Found::Nothing
+        Found::Before(self.end)
     }
 }
 
@@ -283,11 +305,15 @@ mod tests {
             key: key_of_word(Term::small(v as i64)),
         };
         let m = Mailbox::boxed();
+        let mut early = 0;
         // SAFETY: a mailbox that only this test uses, with messages of its own.
         unsafe {
             for round in 0..20_000 {
                 if round % 1000 == 100 {
                     (*m).make_index(&sought(0));
+                }
+                if below(8) == 0 {
+                    (*m).extend_index(below(9) as usize);
                 }
                 let n = if (*m).len() < 60 { 3 } else { 0 };
                 for _ in 0..below(n + 1) {
@@ -316,9 +342,16 @@ mod tests {
                         }
                         walked = &mut (**walked).next;
                     }
+                    let whole = (*m).is_indexed();
                     if (*m).find(&sought(wanted)) {
-                        assert_eq!((*m).save, walked);
-                        if (*walked).is_null() {
+                        // It ends at what was not taken in yet.
+                        let mut at = (*m).save;
+                        while at != walked {
+                            assert!(!whole && !(*at).is_null());
+                            at = &mut (**at).next;
+                        }
+                        early += u32::from((*m).save != walked);
+                        if !(*m).has_current() {
                             break;
                         }
                     }
@@ -335,5 +368,9 @@ mod tests {
             }
             Mailbox::destroy(m);
         }
+        assert!(
+            early > 100,
+            "few searches end before what was not taken in: {early}"
+        );
     }
 }

@@ -64,7 +64,7 @@ pub struct Mailbox {
     pub(crate) unfiltered: u8,
     /// The class in which [`lengths`] counts it.
     pub(crate) class: u8,
-    /// An index of all messages, while receives pass many of them.
+    /// An index of the messages, while receives pass many of them.
     index: Option<Box<Index>>,
     /// Number of messages that long searches have passed since there was an index or the mailbox
     /// was short. It is not 0 while there is an index.
@@ -77,6 +77,8 @@ pub struct Mailbox {
 const INDEXED_FROM: usize = 16;
 /// Number of searches through all messages that are worth an index.
 const SEARCHES: usize = 2;
+/// Number of messages from which on there is no index: one takes some 150 bytes a message.
+const MOST_INDEXED: usize = 1 << 18;
 
 /// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
@@ -187,10 +189,16 @@ impl Mailbox {
     unsafe fn index_appended(&mut self, s: *mut Signal) {
         // SAFETY: by the contract, a message in the queue.
         let plain = unsafe { (*s).as_external().is_none() };
-        match &mut self.index {
-            // SAFETY: as above; a message of this node is a term.
-            Some(index) if plain && index.is_used() => unsafe { index.append(s, self.last) },
-            _ => self.index = None,
+        let keeps = plain && self.len < MOST_INDEXED;
+        let Some(index) = self.index.as_mut() else {
+            return;
+        };
+        if !keeps || !index.counts_unused() {
+            self.index = None;
+        } else if index.end() == self.last {
+            // There are none before it that were not taken in.
+            // SAFETY: `last` leads to the message; one of this node is a term.
+            unsafe { index.append() }
         }
     }
     /// Forgets message `s`, which `at` led to, in the index; and all that was passed, if the
@@ -202,8 +210,10 @@ impl Mailbox {
             self.passed = 0;
         }
         if let Some(index) = &mut self.index {
-            // SAFETY: `at` is a link of the queue, now to the next message, or null.
-            index.remove(s, at, unsafe { *at } as *mut Signal);
+            // SAFETY: the message is the caller's. `at` is a link of the queue, now to the next
+            // message, or null.
+            let (behind, next) = unsafe { (&raw mut (*s).link.next, *at as *mut Signal) };
+            index.remove(s, behind, at, next);
         }
     }
     /// Records that a search has passed so many messages. Returns whether searches have passed so
@@ -213,41 +223,49 @@ impl Mailbox {
         self.passed += n;
         self.passed >= SEARCHES * self.len
     }
-    /// Makes an index for receives that look for what is like `sought`.
+    /// Makes an index for receives that look for what is like `sought`, of no messages yet; not if
+    /// there are too many.
     pub(crate) fn make_index(&mut self, sought: &Sought) {
         self.index = None;
-        let mut index = Box::new(Index::new(sought));
-        let mut at: *mut *mut Link = &mut self.first;
-        // SAFETY: from `first` links lead to the messages, one after another. They are terms if
-        // they are of this node.
-        unsafe {
-            while !(*at).is_null() {
-                let s = *at as *mut Signal;
-                if (*s).as_external().is_some() {
-                    return;
-                }
-                index.append(s, at);
-                at = &mut (*s).link.next;
-            }
+        if self.len < MOST_INDEXED {
+            self.index = Some(Box::new(Index::new(sought, &mut self.first)));
+            self.passed = 1;
         }
-        index.begin();
-        self.index = Some(index);
-        self.passed = 1;
+    }
+    /// Takes up to `most` further messages into the index. Returns the number of those that it took
+    /// in. All messages are decoded.
+    pub(crate) fn extend_index(&mut self, most: usize) -> usize {
+        let Some(index) = &mut self.index else {
+            return 0;
+        };
+        let mut n = 0;
+        while n < most && index.end() != self.last {
+            // SAFETY: `end` is a link of the queue, not the last one, so it leads to a message. That
+            // is decoded.
+            unsafe { index.append() }
+            n += 1;
+        }
+        n
+    }
+    /// Whether there is an index, and it has all messages.
+    #[cfg(test)]
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.index.as_ref().is_some_and(|i| i.end() == self.last)
     }
     /// Whether there is an index for that.
     pub(crate) fn has_index(&self, sought: &Sought) -> bool {
         self.index.as_ref().is_some_and(|i| i.is_of(sought))
     }
-    /// Moves on from the current message to the first one that is sought, or behind the last one.
-    /// If the index doesn't know, nothing happens, and the result is false.
+    /// Moves on from the current message to the first one that is sought, or else to the first one
+    /// that the index does not have, or behind the last one. If the index doesn't know, nothing
+    /// happens, and the result is false.
     pub(crate) fn find(&mut self, sought: &Sought) -> bool {
         // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
         let from = unsafe { *self.save } as *mut Signal;
         let index = self.index.as_mut().filter(|i| i.is_of(sought));
         let found = index.map_or(Found::Unknown, |i| i.find(sought, from));
         match found {
-            Found::At(link) => self.save = link,
-            Found::Nothing => self.save = self.last,
+            Found::At(link) | Found::Before(link) => self.save = link,
             Found::Unknown => return false,
         }
         true

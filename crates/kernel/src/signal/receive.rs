@@ -247,12 +247,10 @@ pub unsafe fn filter(
 
 /// Number of messages that are looked at one by one before an index is asked.
 const FEW: i64 = 16;
-/// Number of messages that a search passes before there is an index, and the maximum number of
-/// those in a mailbox that gets one: making it must take no longer than a slice.
+/// Number of messages that a search passes before there is an index.
 const MANY: i64 = 64;
-const MOST_INDEXED: usize = 1 << 15;
 /// Messages that are taken into an index per reduction.
-const INDEXED_PER_REDUCTION: usize = 16;
+const INDEXED_PER_REDUCTION: i64 = 8;
 
 /// As [`filter`], for a test that only messages pass that have what is `sought`: an index leads to
 /// them where there is one, and is made where the search has passed many messages.
@@ -280,6 +278,7 @@ pub unsafe fn search(
         }
         let m = (*p).mailbox;
         if (*m).has_index(&sought) {
+            let reds = extended(m, reds);
             if (*m).find(&sought) {
                 let s = *(*m).save as *const Signal;
                 return (s.as_ref().map(|s| s.term), reds);
@@ -287,26 +286,40 @@ pub unsafe fn search(
             return scan(p, reds, passes);
         }
         let (found, left) = scan(p, reds, passes);
-        (found, index_after(m, &sought, reds, left))
+        index_after(m, &sought, reds - left);
+        (found, left)
     }
 }
 
-/// Makes an index for what is sought, if a search that had `reds` reductions has passed many
-/// messages of not too many more. Returns the reductions that are left.
+/// Takes further messages into the index of a mailbox, for most of the reductions `reds`. Returns
+/// the reductions that are left.
+///
+/// # Safety
+/// `m` is the mailbox of a process that the caller owns, and its messages are decoded.
+#[inline(never)]
+unsafe fn extended(m: *mut Mailbox, reds: i64) -> i64 {
+    let most = if gc::stress() {
+        3
+    } else {
+        (reds - 1) * INDEXED_PER_REDUCTION
+    };
+    // SAFETY: by the contract.
+    let n = unsafe { (*m).extend_index(most.max(0) as usize) };
+    reds - n as i64 / INDEXED_PER_REDUCTION
+}
+
+/// Makes an index for what is sought, if a search has passed so many messages that it is worth one.
 ///
 /// # Safety
 /// `m` is the mailbox of a process that the caller owns.
 #[inline(never)]
-unsafe fn index_after(m: *mut Mailbox, sought: &Sought, reds: i64, left: i64) -> i64 {
+unsafe fn index_after(m: *mut Mailbox, sought: &Sought, passed: i64) {
     // SAFETY: by the contract.
     let m = unsafe { &mut *m };
-    let (passed, many) = (reds - left, if gc::stress() { 2 } else { MANY });
-    let worth = passed >= many && m.has_passed(passed as usize);
-    if !worth || m.len() > MOST_INDEXED || !m.is_decoded() {
-        return left;
+    let many = if gc::stress() { 2 } else { MANY };
+    if passed >= many && m.has_passed(passed as usize) {
+        m.make_index(sought);
     }
-    m.make_index(sought);
-    (left - (m.len() / INDEXED_PER_REDUCTION) as i64).max(1)
 }
 
 /// Prefetches the message behind `s` while `s` is compared, and the probable address of one a few
