@@ -22,13 +22,16 @@
 //! The test is by address, and positive: nothing moves unless it is known to belong to this heap.
 
 use crate::alloc::Alloc;
-use crate::frag::Fragment;
+use crate::frag::{Fragment, OwnedTerm};
 use crate::gc::Runs;
 use crate::off_heap::OffHeap;
 use crate::region::{self, Region};
 use crate::region_set::RegionSet;
 use crate::sent_terms::Sent;
 use crate::word::Term;
+
+/// Maximum number of words that [`Heap::take_over`] copies.
+const COPIED_WORDS: usize = 256;
 
 /// The expanded heap of a process that runs or is being collected. While a process waits, its
 /// control block holds a packed form; see `Process` in the kernel's `process`.
@@ -195,6 +198,22 @@ impl Heap {
         self.region_bytes += set.bytes();
         self.off_heap.regions.append(set);
         self.press();
+    }
+    /// Returns a term of another holder as one of this heap. A large one is not copied: its fragment
+    /// becomes one of the heap.
+    pub fn take_over(&mut self, t: OwnedTerm) -> Term {
+        if t.words() <= COPIED_WORDS {
+            return crate::copy::copy(t.term(), self);
+        }
+        let (term, mut f) = t.into_parts();
+        self.receive_regions(&mut f.off_heap.regions);
+        // SAFETY: the objects of the list are whole, and nobody else uses the fragment.
+        unsafe { self.off_heap.append(&mut f.off_heap) };
+        self.off_heap_grew();
+        self.frag_words += f.used_words();
+        self.frags.push(f);
+        self.gc_wanted = true;
+        term
     }
     /// Writes `t` to the word `at` of an object that existed before; there is no other way to do
     /// so. If the object is old, its generation holds the region of `t` from now on, as it does for

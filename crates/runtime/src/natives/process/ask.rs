@@ -18,7 +18,7 @@ use crate::signal::send;
 use purlin_kernel::events;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, Term, copy};
+use purlin_term::{Alloc, Term};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -120,7 +120,7 @@ pub(crate) fn ask_with(
             if let Some(e) = cx.process().ext() {
                 e.bif_state = None;
             }
-            Ok(copy::copy(t.term(), cx))
+            Ok(cx.heap.take_over(t))
         }
     }
 }

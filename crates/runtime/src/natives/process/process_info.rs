@@ -650,7 +650,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         // Handles signals that have arrived, as happens when another process asks.
         crate::signal::handle::fetch(cx);
         let t = answer(cx, &w);
-        return Ok(copy::copy(t.term(), cx));
+        return Ok(cx.heap.take_over(t));
     }
     if let Wanted::One(Asked { item, key: None }) = &w
         && item.key() == a_status()
