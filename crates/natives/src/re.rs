@@ -990,7 +990,8 @@ fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
     Some((w, kind))
 }
 
-/// Ranges of the groups of a match; `None` for groups that took no part.
+/// Ranges of the groups of a match; `None` for groups that took no part. It is large, so it stays
+/// in the frame of who asked for the match.
 type Groups = SmallVec<[Option<(usize, usize)>; 8]>;
 
 /// The working memory of PCRE2 in a match: match data and context.
@@ -1105,10 +1106,10 @@ extern "C" fn at_place(_: *mut c_void, watch: *mut c_void) -> c_int {
     }
 }
 
-/// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; the working
-/// memory is kept for the next match of this pattern. The watch counts for forms with callouts.
-/// `part`: the subject goes on behind these bytes, so the result is `PCRE2_ERROR_PARTIAL` if that
-/// may matter.
+/// Matches once, and writes the groups. `Err` is PCRE2's code. `short`: on a scheduler, with a limit
+/// of steps; the working memory is kept for the next match of this pattern. The watch counts for
+/// forms with callouts. `part`: the subject goes on behind these bytes, so the result is
+/// `PCRE2_ERROR_PARTIAL` if that may matter.
 fn exec(
     code: &Arc<Code>,
     subject: &[u8],
@@ -1116,7 +1117,8 @@ fn exec(
     check: bool,
     short: Option<&mut Watch>,
     part: bool,
-) -> Result<Groups, c_int> {
+    groups: &mut Groups,
+) -> Result<(), c_int> {
     thread_local! {
         static SPARE: Cell<Option<Bench>> = const { Cell::new(None) };
     }
@@ -1176,9 +1178,12 @@ fn exec(
             let v = sys::pcre2_get_ovector_pointer_8(data);
             let v = std::slice::from_raw_parts(v, 2 * rc as usize);
             // `\K` in a look-ahead can put a start after its end.
-            Ok(v.chunks_exact(2)
-                .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1])))
-                .collect())
+            groups.clear();
+            groups.extend(
+                v.chunks_exact(2)
+                    .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1]))),
+            );
+            Ok(())
         } else {
             Err(rc)
         }
@@ -1224,15 +1229,17 @@ fn exec_within(
     (at, end): (usize, usize),
     o: &mut Options,
     short: Option<&mut Watch>,
-) -> Result<Groups, c_int> {
+    groups: &mut Groups,
+) -> Result<(), c_int> {
     let offset = std::mem::replace(&mut o.offset, end);
     let mut buffer = [0; 4];
     let rest = char::from(bytes[offset])
         .encode_utf8(&mut buffer)
         .as_bytes();
     let subject = [&bytes[..end], rest, &bytes[end..]].concat();
-    let found = exec(code, &subject, o, true, short, false);
+    let found = exec(code, &subject, o, true, short, false, groups);
     o.offset = offset;
+    found?;
     let place = |p: usize| match p {
         p if p >= end + rest.len() => p - rest.len(),
         p if p >= end => offset,
@@ -1241,7 +1248,10 @@ fn exec_within(
     // A range that ends with the character, and began before it, was looked back at.
     let range =
         |(a, b): (usize, usize)| (place(a), if a < end && b == end { end } else { place(b) });
-    Ok(found?.into_iter().map(|g| g.map(range)).collect())
+    for g in groups.iter_mut().flatten() {
+        *g = range(*g);
+    }
+    Ok(())
 }
 
 /// Minimum size of subjects that are remembered as valid UTF-8, in bytes.
@@ -1388,6 +1398,7 @@ enum At {
 struct Match<'a> {
     code: &'a Arc<Code>,
     bytes: &'a [u8],
+    groups: &'a mut Groups,
     /// The character that contains the offset.
     within: Option<(usize, usize)>,
     /// PCRE2 checks that the subject is UTF-8.
@@ -1399,22 +1410,19 @@ impl Match<'_> {
     fn rest(&self, o: &Options) -> usize {
         self.bytes.len().saturating_sub(o.offset)
     }
-    // The result is large, so it isn't moved from frame to frame.
-    #[inline(always)]
     fn exec(
-        &self,
+        &mut self,
         form: &Arc<Code>,
         o: &mut Options,
         short: Option<&mut Watch>,
-    ) -> Result<Groups, c_int> {
+    ) -> Result<(), c_int> {
         match self.within {
-            Some(character) => exec_within(form, self.bytes, character, o, short),
-            None => exec(form, self.bytes, o, self.check, short, false),
+            Some(character) => exec_within(form, self.bytes, character, o, short, self.groups),
+            None => exec(form, self.bytes, o, self.check, short, false, self.groups),
         }
     }
     /// Matches on a scheduler. `None`: that would take long.
-    #[inline(always)]
-    fn here(&self, o: &mut Options) -> Option<Result<Groups, c_int>> {
+    fn here(&mut self, o: &mut Options) -> Option<Result<(), c_int>> {
         let asked = o.match_limit;
         let steps = |all: usize, bytes: usize| {
             let n = (all / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32;
@@ -1451,7 +1459,7 @@ impl Match<'_> {
     }
     /// Matches with the first part of a long subject, up to about `most`. `None` if that doesn't
     /// decide the result.
-    fn in_window(&self, o: &mut Options, most: usize, steps: u32) -> Option<Result<Groups, c_int>> {
+    fn in_window(&mut self, o: &mut Options, most: usize, steps: u32) -> Option<Result<(), c_int>> {
         let checks = self.check && self.code.utf;
         if checks || self.within.is_some() || o.run & sys::PCRE2_NOTEOL != 0 {
             return None;
@@ -1460,12 +1468,13 @@ impl Match<'_> {
         o.match_limit = Some(steps);
         let window = &self.bytes[..end];
         let watch = &mut Watch::new();
-        exec(self.code.watched()?, window, o, false, Some(watch), true)
+        let form = self.code.watched()?;
+        exec(form, window, o, false, Some(watch), true, self.groups)
             .ok()
             .map(Ok)
     }
     /// Matches on a dirty thread.
-    fn to_the_end(&self, o: &mut Options) -> Result<Groups, c_int> {
+    fn run_whole(&mut self, o: &mut Options) -> Result<(), c_int> {
         if !ending::may_come() {
             return self.exec(self.code, o, None);
         }
@@ -1581,22 +1590,14 @@ fn no_match(cx: &mut Env, e: c_int, report_errors: bool, bytes: &[u8]) -> BifRes
     }
 }
 
-/// Returns the wanted groups of a match; `None` if none are wanted.
-fn picked(found: Groups, want: Wanted) -> Option<Groups> {
-    let picked = match want {
-        Wanted::Nothing => return None,
-        Wanted::From(n) => found.into_iter().skip(n).collect(),
-        Wanted::These(v) => v
-            .iter()
-            .map(|g| match g {
-                Group::Number(n) => usize::try_from(*n)
-                    .ok()
-                    .and_then(|n| found.get(n).copied().flatten()),
-                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
-            })
-            .collect(),
-    };
-    Some(picked)
+/// Returns the range of a group of a match.
+fn range_of(found: &Groups, g: &Group) -> Option<(usize, usize)> {
+    match g {
+        Group::Number(n) => usize::try_from(*n)
+            .ok()
+            .and_then(|n| found.get(n).copied().flatten()),
+        Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
+    }
 }
 
 fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
@@ -1642,15 +1643,17 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         true => within_character(bytes, o.offset),
         false => None,
     };
-    let this = Match {
+    let mut groups = Groups::new();
+    let mut this = Match {
         code: &code,
         bytes,
+        groups: &mut groups,
         within,
         check: !known,
     };
     let found = match place {
         At::Scheduler => this.here(&mut o),
-        At::DirtyThread => Some(this.to_the_end(&mut o)),
+        At::DirtyThread => Some(this.run_whole(&mut o)),
     };
     let Some(found) = found else {
         cx.bump(SHORT_REDUCTIONS);
@@ -1658,21 +1661,19 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
     };
     // Data after the match was not looked at, unless it was checked.
     let seen = match &found {
-        Ok(g) if known || !code.utf => g.first().copied().flatten().map_or(0, |whole| whole.1),
+        Ok(()) if known || !code.utf => groups.first().copied().flatten().map_or(0, |g| g.1),
         _ => bytes.len(),
     };
     cx.bump(seen.saturating_sub(o.offset) / 64 + 10);
-    let found = match found {
-        Ok(g) => g,
-        Err(e) => return no_match(cx, e, o.report_errors, bytes),
+    if let Err(e) = found {
+        return no_match(cx, e, o.report_errors, bytes);
+    }
+    let mut term = |g| group_term(cx, kind, subject, bytes, g);
+    let terms: SmallVec<[Term; 8]> = match want {
+        Wanted::Nothing => return Ok(match_()),
+        Wanted::From(n) => groups.iter().skip(n).map(|&g| term(g)).collect(),
+        Wanted::These(v) => v.iter().map(|g| term(range_of(&groups, g))).collect(),
     };
-    let Some(picked) = picked(found, want) else {
-        return Ok(match_());
-    };
-    let terms: SmallVec<[Term; 8]> = picked
-        .into_iter()
-        .map(|g| group_term(cx, kind, subject, bytes, g))
-        .collect();
     let l = cx.list(&terms);
     Ok(cx.tuple(&[match_(), l]))
 }
