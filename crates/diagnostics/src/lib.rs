@@ -37,11 +37,11 @@ impl Diagnostics for All {
     fn start(&self, options: &options::EmulatorOptions) {
         observe::start();
         explain::start(&options.flags.purlin);
-        recorder::start(options);
         metrics::start(options).unwrap_or_else(|why| {
             purlin_term::say!("purlin: {why}");
             std::process::exit(1)
         });
+        recorder::start(options);
     }
     fn takes_variable(&self, name: &OsStr) -> bool {
         explain::takes(name)
