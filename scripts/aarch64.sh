@@ -6,8 +6,10 @@
 #   scripts/aarch64.sh [NAME...]     NAMEs choose programs by part of their names, `all` takes all; without any: a sample
 #   scripts/aarch64.sh -- erl ...    runs `purlin erl ...` there
 #
-# PROGRAMS_MODES ("plain stress"), PROGRAMS_JOBS and the others of crates/purlin/tests/programs.rs hold. PROGRAMS_SLOWER (5): by how
-# much longer than elsewhere a program may take. There is no machine code for this processor: what runs is the interpreter.
+# The operations of the processor come first where no NAME is given (scripts/aarch64_ops.sh).
+#
+# PROGRAMS_MODES ("always chaos"), PROGRAMS_JOBS and the others of crates/purlin/tests/programs.rs hold. PROGRAMS_SLOWER (5): by how
+# much longer than elsewhere a program may take.
 #
 # The kernel finds the emulator by what it is told in a mount namespace of its own (Linux 6.7), so nothing of the machine changes.
 set -eu
@@ -16,9 +18,11 @@ here=$PWD
 PATH="$HOME/.cargo/bin:$PATH"
 machine=aarch64-unknown-linux-gnu
 need=""
-for p in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user unshare:util-linux; do
+for p in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu unshare:util-linux; do
   command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
 done
+# Packages with the emulator as a static program serve as well.
+command -v qemu-aarch64 >/dev/null 2>&1 || command -v qemu-aarch64-static >/dev/null 2>&1 || need="$need qemu-user"
 [ -x /usr/libexec/qemu-binfmt/aarch64-binfmt-P ] || need="$need qemu-user-binfmt"
 if [ -n "$need" ]; then
   sudo=""
@@ -81,12 +85,15 @@ case "${*:-}" in
   all) names="" ;;
   *) names=$* ;;
 esac
-export PROGRAMS_MODES="${PROGRAMS_MODES:-plain stress}" PROGRAMS_SLOWER="${PROGRAMS_SLOWER:-5}" \
+export PROGRAMS_MODES="${PROGRAMS_MODES:-always chaos}" PROGRAMS_SLOWER="${PROGRAMS_SLOWER:-5}" \
   PROGRAMS_CC=aarch64-linux-gnu-gcc
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+ops=0
+[ -n "${*:-}" ] || sh scripts/aarch64_ops.sh all || ops=1
 # shellcheck disable=SC2086
 enter "$test" $names 2>&1 </dev/null | tee "$log" || :
 awk '/^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p = $i; if ($(i+1) ~ /^failed/) f = $i; if ($(i+1) ~ /^ignored/) s = $i } }
      END { if (!p && !f) f = 1
-           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit (f > 0) }' "$log"
+           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit (f > 0) }' "$log" || exit 1
+exit $ops

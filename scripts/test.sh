@@ -46,6 +46,8 @@ run() { # seconds, directory, command...
     run "$each" "$dir" "$program"
   done <"$work/programs"
   run "$each" . cargo test --workspace --doc --no-fail-fast
+  # Machine code of the other processor, where there is an emulator.
+  run "$each" . sh scripts/aarch64_ops.sh
   # A sample of the programs on other releases, where those can be had: ROOT_SECONDS (default 200) bounds each fetch.
   PROGRAMS_TEST=$(awk '$2 ~ /\/programs-[0-9a-f]*$/ { print $2; exit }' "$work/programs")
   export PROGRAMS_TEST
