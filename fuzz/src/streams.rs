@@ -2,6 +2,7 @@
 
 use crate::Input;
 use crate::world::World;
+use purlin_runtime::cx::Fail;
 use purlin_term::{Alloc, Term, atom};
 
 pub fn run(data: &[u8]) {
@@ -18,36 +19,7 @@ pub fn run(data: &[u8]) {
         let (op, a) = (input.byte(), input.byte());
         let n = |v: u8| Term::small(i64::from(v as i8));
         let _ = match op % 19 {
-            0 => w.native(
-                "zlib",
-                "inflateInit_nif",
-                &[stream, n(input.byte()), n(a % 4)],
-            ),
-            1 => {
-                let bits = [15, -15, 31, 47, 8, -8][a as usize % 6];
-                w.native(
-                    "zlib",
-                    "inflateInit_nif",
-                    &[stream, Term::small(bits), n(a >> 4 & 3)],
-                )
-            }
-            2 => {
-                let (bits, memory, strategy) = (n(input.byte()), n(input.byte()), n(a >> 4));
-                let args = [stream, n(a % 12), Term::small(8), bits, memory, strategy];
-                w.native("zlib", "deflateInit_nif", &args)
-            }
-            3 => {
-                let bits = [15, -15, 31, 9][a as usize % 4];
-                let args = [
-                    stream,
-                    n(a >> 2 & 7),
-                    Term::small(8),
-                    Term::small(bits),
-                    Term::small(8),
-                    Term::small(0),
-                ];
-                w.native("zlib", "deflateInit_nif", &args)
-            }
+            0..=3 => begin(&mut w, stream, op % 19, a, &mut input),
             4..=6 => {
                 let bytes = if a & 1 == 0 {
                     input.short()
@@ -118,5 +90,42 @@ pub fn run(data: &[u8]) {
             }
             _ => w.native("zlib", "close_nif", &[stream]),
         };
+    }
+}
+
+/// Initialises the stream for input or output, in one of four ways.
+fn begin(w: &mut World, stream: Term, way: u8, a: u8, input: &mut Input) -> Result<Term, Fail> {
+    let n = |v: u8| Term::small(i64::from(v as i8));
+    match way {
+        0 => w.native(
+            "zlib",
+            "inflateInit_nif",
+            &[stream, n(input.byte()), n(a % 4)],
+        ),
+        1 => {
+            let bits = [15, -15, 31, 47, 8, -8][a as usize % 6];
+            w.native(
+                "zlib",
+                "inflateInit_nif",
+                &[stream, Term::small(bits), n(a >> 4 & 3)],
+            )
+        }
+        2 => {
+            let (bits, memory, strategy) = (n(input.byte()), n(input.byte()), n(a >> 4));
+            let args = [stream, n(a % 12), Term::small(8), bits, memory, strategy];
+            w.native("zlib", "deflateInit_nif", &args)
+        }
+        _ => {
+            let bits = [15, -15, 31, 9][a as usize % 4];
+            let args = [
+                stream,
+                n(a >> 2 & 7),
+                Term::small(8),
+                Term::small(bits),
+                Term::small(8),
+                Term::small(0),
+            ];
+            w.native("zlib", "deflateInit_nif", &args)
+        }
     }
 }

@@ -289,35 +289,9 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
     let mut places = Vec::with_capacity(instructions.len());
     for i in &instructions {
         places.push((g.a.here(), i.at));
-        if let Some(l) = g.label_at(i.at) {
-            g.a.bind(l);
-        }
-        g.whole = i;
-        let float = is_float(i.op);
-        if !float || led_to[(i.at - f.start) as usize] {
-            g.floats = 0;
-        }
-        if g.floats == 0 {
-            g.by_chance();
-        }
-        // Ops with a step of their own are made whole.
         let own;
         (own, all_parts) = all_parts.split_at(parts(i).len());
-        let list = match own {
-            [] => std::slice::from_ref(i),
-            own => own,
-        };
-        g.ranges.begin(i.at);
-        if env.stressed {
-            g.check_ranges();
-        }
-        for p in list {
-            if env.annotated && list.len() > 1 {
-                g.notes.push((g.a.here(), Note::Part(p.to_string())));
-            }
-            g.template(p);
-            g.ranges.after(p, over(&f, p));
-        }
+        g.instruction(i, own, led_to[(i.at - f.start) as usize]);
     }
     // The code of a function never runs into the bytes after it.
     g.a.trap();
@@ -345,6 +319,38 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         places,
         notes,
     })
+}
+
+impl<'a, M: Machine> Gen<'a, '_, M> {
+    /// Writes the code of an instruction. `own`: its parts; an op with a step of its own has none.
+    /// `led_to`: whether a jump leads here.
+    fn instruction(&mut self, i: &'a Instruction<'a>, own: &'a [Instruction<'a>], led_to: bool) {
+        if let Some(l) = self.label_at(i.at) {
+            self.a.bind(l);
+        }
+        self.whole = i;
+        if !is_float(i.op) || led_to {
+            self.floats = 0;
+        }
+        if self.floats == 0 {
+            self.by_chance();
+        }
+        let list = match own {
+            [] => std::slice::from_ref(i),
+            own => own,
+        };
+        self.ranges.begin(i.at);
+        if self.env.stressed {
+            self.check_ranges();
+        }
+        for p in list {
+            if self.env.annotated && list.len() > 1 {
+                self.notes.push((self.a.here(), Note::Part(p.to_string())));
+            }
+            self.template(p);
+            self.ranges.after(p, over(&self.f, p));
+        }
+    }
 }
 
 /// Whether an op leaves the known floats as they are.

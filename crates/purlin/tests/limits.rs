@@ -334,8 +334,8 @@ fn too_many_atoms_are_an_exception() {
     assert!(words.contains(&wanted), "{text}\n{output:?}");
 }
 
-/// Fills the table of atoms of a node, to which another sends terms with new atoms: in the header of
-/// a message, as a reason, and in a large message, which the receiver decodes. Each time the
+/// Fills the table of atoms of a node, to which another sends terms with new atoms: in the header
+/// of a message, as a reason, and in a large message, which the receiver decodes. Each time the
 /// connection ends, and the receiving node goes on. What has no new atoms arrives.
 const ATOMS_OF_NODES: &str = r#"
 os:cmd("epmd -daemon"),

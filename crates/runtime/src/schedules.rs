@@ -102,14 +102,10 @@ fn say_begun(descriptor: &str) {
     }
 }
 
-/// Reads the request, and turns the mode on. Called before anything else of the runtime. None:
-/// there is no request.
-pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
-    let text = std::env::var(VARIABLE).ok()?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as i64);
-    let mut search = Search {
+/// Returns the search that a request without lines asks for. Its seed follows from the time, in
+/// nanoseconds.
+fn default_search(o: &EmulatorOptions, now: i64) -> Search {
+    Search {
         schedules: 1000,
         time: None,
         seed: now as u64 / 1000 % 100_000,
@@ -127,7 +123,17 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         command: Vec::new(),
         release: o.otp.release,
         made_by: String::new(),
-    };
+    }
+}
+
+/// Reads the request, and turns the mode on. Called before anything else of the runtime. None:
+/// there is no request.
+pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
+    let text = std::env::var(VARIABLE).ok()?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as i64);
+    let mut search = default_search(o, now);
     let mut replay = None;
     let mut recorded = None;
     let (mut narrates, mut live) = (false, false);

@@ -1,7 +1,8 @@
 //! The clocks of Erlang programs, and the rules of local time. All times that Erlang code sees come
-//! from here, and so do the deadlines of timers. Whatever decides what a program sees is measured with
-//! these clocks, so virtual time decides it for the race finder. (The standard library's `Instant` is
-//! for durations that only threads of the runtime itself see: the tidy test has the list.)
+//! from here, and so do the deadlines of timers. Whatever decides what a program sees is measured
+//! with these clocks, so virtual time decides it for the race finder. (The standard library's
+//! `Instant` is for durations that only threads of the runtime itself see: the tidy test has the
+//! list.)
 //!
 //! There are three clocks, all in nanoseconds (the runtime's native time unit):
 //! * OS system time: the wall clock as it is, which may leap.

@@ -144,7 +144,7 @@ fn functions_are_short() {
     }
     only_falls("functions over 100 lines", &found, LONG_FUNCTIONS);
 }
-const LONG_FUNCTIONS: usize = 16;
+const LONG_FUNCTIONS: usize = 14;
 
 /// The functions of a file whose comments and strings are blank: name, first line, last line.
 fn functions(text: &str) -> Vec<(String, usize, usize)> {
