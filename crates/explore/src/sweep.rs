@@ -1,5 +1,5 @@
-//! The sweep of system calls: for each N, the Nth call of a kind fails, once or from there on, until
-//! a run has no Nth call. SQLite is tested in this way (sqlite.org/testing.html, section 3).
+//! The sweep of system calls: for each N, the Nth call of a kind fails, once or from there on,
+//! until a run has no Nth call. SQLite is tested in this way (sqlite.org/testing.html, section 3).
 //!
 //! # Invariants
 //! * Each run makes the base's calls up to the one that fails.
@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-/// What a sweep tries.
+/// The system calls that a sweep lets fail.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     pub calls: Vec<Call>,

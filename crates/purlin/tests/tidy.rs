@@ -116,6 +116,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "print",
             "arith",
             "definition",
+            "iolist_sample",
             "iolist",
             "map",
             "region",

@@ -44,7 +44,7 @@ impl Switch {
     }
 
     /// Whether the variable is set to a number other than 0. Off, this costs a load of a byte that
-    /// nobody writes.
+    /// is never written.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         match self.state.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! Costs of a running system: copies, allocations and reductions by lines of code (`accounts.rs`),
 //! waiting times of processes (`waits.rs`), stack samples (`profile.rs`), and how threads spend
-//! their time (`msacc.rs`). Events for the record of the last minute are beside them (`recorder.rs`).
+//! their time (`msacc.rs`). Events for the record of the last minute are beside them
+//! (`recorder.rs`).
 //!
 //! # Invariant
 //! Measuring does not change what runs. Counters that are always on cost a few instructions;
