@@ -13,8 +13,8 @@
 //!   (`+Fregion 1`); and with both.
 //! - `@fence`: run again with freed blocks of memory out of reach (`PURLIN_FENCE=1`); and with
 //!   `@stress`, both.
-//! - `@atoms`: run again with a collection of atoms after every 1,000 new ones (`+Fatoms stress`); and
-//!   with `@stress` and `@fence`, those too.
+//! - `@atoms`: run again with a collection of atoms after every 1,000 new ones (`+Fatoms stress`);
+//!   and with `@stress` and `@fence`, those too.
 //! - `@seconds N`: the time limit, by default 60.
 //! - `@nif NAME`: it loads a native library. `tests/nif/NAME.c` is compiled with `cc` and OTP's
 //!   headers to `NAME.so` beside the programs. Without `cc` or the headers the program is left out.

@@ -205,7 +205,7 @@ impl Hasher for Spreading {
     }
 }
 
-/// Pointers to pages, none of which exists: memory that nobody has touched yet.
+/// Pointers to pages, none of which exists: memory that is untouched.
 fn no_pages() -> Box<[AtomicPtr<Page>]> {
     let none = Box::into_raw(vec![0usize; PAGES].into_boxed_slice());
     // SAFETY: an atomic pointer has the size and alignment of a number; zero is the null pointer.
@@ -333,7 +333,7 @@ impl Table {
         stays: bool,
     ) -> Option<Term> {
         let names: &HashSet<Name, Spread> = names;
-        // Opaque, as in `add`: a snapshot finds the word, or the cycle that is noted is a later one.
+        // Opaque, as in `add`: a snapshot finds the word, or a later cycle is noted.
         let term = black_box(Term::atom(names.get(name)?.index));
         if collection::on()
             && let Some(e) = self.entry(term.atom_index())
@@ -368,7 +368,7 @@ impl Table {
             _ => Err(AtomError::TableFull),
         }
     }
-    /// Makes an atom, if nobody else has made it meanwhile. None if there are too many.
+    /// Makes an atom, unless another thread has made it meanwhile. None if there are too many.
     fn make(
         &self,
         name: Name,
@@ -385,7 +385,7 @@ impl Table {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        // The runtime's own names, for which there is room in any case, are nobody's.
+        // The runtime's own names, for which there is room in any case, are not charged.
         if most != CAPACITY && CHARGE.get().is_some_and(|charge| !charge()) {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Some(Err(AtomError::TableFull));
@@ -452,8 +452,8 @@ pub(crate) fn place_of(i: u32) -> (Option<&'static Page>, usize) {
     (table().page(i >> PAGE_BITS), i as usize & (PAGE - 1))
 }
 
-/// Removes the atoms of a page that a snapshot at the beginning of `cycle` did not have, unless they
-/// were found since. `marked` says which it had. Returns their number.
+/// Removes the atoms of a page that a snapshot at the beginning of `cycle` did not have, unless
+/// they were found since. `marked` says which it had. Returns their number.
 pub(crate) fn sweep_page(number: u32, cycle: u32, marked: impl Fn(usize) -> bool) -> u32 {
     let t = table();
     let Some(page) = t.page(number) else { return 0 };
@@ -465,7 +465,7 @@ pub(crate) fn sweep_page(number: u32, cycle: u32, marked: impl Fn(usize) -> bool
         let Some(text) = e.name() else { continue };
         let name = Name::new(text);
         let mut names = t.shards[name.shard()].write();
-        // Whoever has found it in the meantime held the lock.
+        // A thread that has found it in the meantime held the lock.
         if e.touched.load(Ordering::Relaxed) >= cycle || !names.remove(&name) {
             continue;
         }
@@ -493,7 +493,7 @@ pub(crate) fn take_page(number: u32) -> Option<usize> {
     Some(std::ptr::from_ref(page) as usize)
 }
 
-/// Gives chunks back for new pages. Nobody refers to them.
+/// Gives chunks back for new pages. Nothing refers to them.
 pub(crate) fn give_chunks(free: &[u32]) {
     if let Some(chunks) = &mut table().newest.lock().chunks {
         chunks.give(free);

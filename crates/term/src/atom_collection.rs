@@ -10,9 +10,9 @@
 //! 1. The number of the cycle is increased. An atom that is made, or found by its name, notes the
 //!    current cycle from then on ([`crate::atom`]).
 //! 2. All threads are stopped by a signal, which saves their registers in memory. A copy of the
-//!    process is made that never runs, and the threads go on ([`crate::snapshot`]).
-//! 3. Each aligned word of the copy that is the term of an atom marks the atom. Words that lead into
-//!    the memory of names and entries mark the chunk that they lead to.
+//!    process is made that never runs, and the threads go on (`crates/term/src/snapshot.rs`).
+//! 3. Each aligned word of the copy that is the term of an atom marks the atom. Words that lead
+//!    into the memory of names and entries mark the chunk that they lead to.
 //! 4. Atoms without a mark that have not been found by their names since 1. are removed, each under
 //!    the lock of its name. They have no name from then on.
 //! 5. A page whose atoms are all dead leaves the table. Its chunk is returned in a later cycle, if
@@ -20,17 +20,17 @@
 //!
 //! # Invariants
 //! - An atom that was dead in a snapshot is dead for ever, unless it is found by its name: a word
-//!    can only be copied from where it is. Finding it notes the cycle under the lock that the removal
-//!    takes.
+//!   can only be copied from where it is. Finding it notes the cycle under the lock that the
+//!   removal takes.
 //! - A thread that is finding or making an atom holds its term as a whole word before it reads the
-//!    number of the cycle. So the snapshot has the word, or the thread notes the new cycle.
-//! - Whoever holds an atom in another form than its term keeps it for ever ([`crate::atom::keep`]):
-//!    monitors by name, code, and literals that are atoms. What holds a number beside the term needs
-//!    not: tables, exports and breakpoints have both.
+//!   number of the cycle. So the snapshot has the word, or the thread notes the new cycle.
+//! - What holds an atom in another form than its term keeps it for ever ([`crate::atom::keep`]):
+//!   monitors by name, code, and literals that are atoms. What holds a number beside the term needs
+//!   not: tables, exports and breakpoints have both.
 //! - Libraries in C get atoms that stay from the functions that make and find them. Terms that they
-//!    were passed are found wherever they are aligned.
+//!   were passed are found wherever they are aligned.
 //! - Numbers are never used again. An atom that was removed by mistake has no name
-//!    ([`crate::atom::is_known`]), and is never another one; [`crate::verify`] looks for such atoms.
+//!   ([`crate::atom::is_known`]), and is never another one; [`crate::verify`] looks for such atoms.
 //! - Memory is found if it is private and was not excluded from copies (`MADV_DONTFORK`).
 //!
 //! # Costs
@@ -62,7 +62,7 @@ pub fn start(every: Option<u32>) -> Result<(), String> {
     };
     collector.set_threshold();
     let serve = move || {
-        let mut told = false;
+        let mut reported = false;
         loop {
             room::wait();
             let begun = Instant::now();
@@ -79,9 +79,9 @@ pub fn start(every: Option<u32>) -> Result<(), String> {
                 Err(_) => f.failures += 1,
             });
             if let Err(why) = result {
-                if !told {
+                if !reported {
                     crate::say!("purlin: atoms cannot be collected: {why}");
-                    told = true;
+                    reported = true;
                 }
                 // What was asked for in the meantime waits.
                 std::thread::sleep(room::REST);
@@ -119,7 +119,7 @@ struct Cycle {
     stop: Duration,
 }
 
-/// What a snapshot refers to.
+/// Atoms and chunks that a snapshot refers to.
 #[cfg(target_os = "linux")]
 struct Marks {
     /// A bit for each atom of the pages that had a slot.
@@ -187,7 +187,7 @@ impl Collector {
         for (slot, &p) in pages.iter().enumerate() {
             removed += atom::sweep_page(p, cycle, |place| marks.has(slot, place));
         }
-        // Those that left in an earlier cycle: nobody who looked a page up before is still there.
+        // Those that left in an earlier cycle: threads that had looked a page up before are gone.
         let led_to = |n: &u32| marks.chunks[*n as usize];
         let (stay, free): (Vec<u32>, Vec<u32>) = self.left.drain(..).partition(led_to);
         self.left = stay;

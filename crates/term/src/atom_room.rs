@@ -1,6 +1,11 @@
-//! What the table of atoms has to do with their collection: whether it is on, the number of the
+//! The state of the collection of atoms that their table uses: whether it is on, the number of the
 //! cycle, when another is wanted, and the memory of pages that can be returned. The collection
 //! itself is [`crate::atom_collection`].
+//!
+//! # Orderings
+//! The number of the cycle is increased with `SeqCst`, before the threads are stopped. They see it
+//! when they go on, since the stop is a pair of `SeqCst` accesses of each thread
+//! (`crates/term/src/snapshot.rs`). All other accesses are relaxed: they publish nothing.
 
 use crate::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -98,7 +103,8 @@ fn ask() {
 
 /// Waits for a cycle, and returns whether there is room now: whether fewer than `limit` atoms are
 /// alive, as `alive` counts them. If hardly any atoms were made since the
-/// last one, another would find nothing: it begins at most once in a while, and nobody waits for it.
+/// last one, another would find nothing: it begins at most once in a while, and no thread waits for
+/// it.
 pub(crate) fn make_room(alive: impl Fn() -> u32, limit: u32) -> bool {
     let few = LEAST_IF_FULL.min(limit / 64);
     let mut state = STATE.lock();

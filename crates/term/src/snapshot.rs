@@ -8,10 +8,10 @@
 //! # Invariants
 //! - Between the first signal and the end of the stop, the stopping thread calls only the kernel: a
 //!   stopped thread may hold any lock, that of the allocator included.
-//! - A thread that does not stop in time ([`PATIENCE`]) makes the snapshot fail. So does memory that
-//!   cannot be read. A snapshot is complete or none.
+//! - A thread that does not stop in time ([`PATIENCE`]) makes the snapshot fail. So does memory
+//!   that cannot be read. A snapshot is complete or none.
 //! - The copy shares the descriptors of the process, so a closed one is closed. It sends no signal
-//!   when it ends, and nobody else waits for it (`__WCLONE`).
+//!   when it ends, and nothing else waits for it (`__WCLONE`).
 //!
 //! # Orderings
 //! All accesses of the handler and the stopping thread are `SeqCst`.
@@ -86,7 +86,7 @@ struct Copy(i32);
 impl Drop for Copy {
     fn drop(&mut self) {
         let mut status = 0;
-        // SAFETY: a child of this process that nobody else waits for.
+        // SAFETY: a child of this process that nothing else waits for.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             while libc::waitpid(self.0, &mut status, libc::__WALL) < 0
@@ -238,10 +238,10 @@ impl Snapshots {
         look: &mut dyn FnMut(&[u64]),
     ) -> Result<u64, String> {
         let path = |name: &str| format!("/proc/{}/{name}", copy.0);
-        let told = |name: &str, e: std::io::Error| format!("{}: {e}", path(name));
-        let maps = read_to_string(path("maps")).map_err(|e| told("maps", e))?;
-        let pages = File::open(path("pagemap")).map_err(|e| told("pagemap", e))?;
-        let memory = File::open(path("mem")).map_err(|e| told("mem", e))?;
+        let failed = |name: &str, e: std::io::Error| format!("{}: {e}", path(name));
+        let maps = read_to_string(path("maps")).map_err(|e| failed("maps", e))?;
+        let pages = File::open(path("pagemap")).map_err(|e| failed("pagemap", e))?;
+        let memory = File::open(path("mem")).map_err(|e| failed("mem", e))?;
         let size = page_bytes();
         let mut total = 0;
         let mut entries = vec![0u8; 8 * (BYTES / size)];
@@ -263,7 +263,7 @@ impl Snapshots {
                 let entries = &mut entries[..8 * (most / size)];
                 pages
                     .read_exact_at(entries, (at / size * 8) as u64)
-                    .map_err(|e| told("pagemap", e))?;
+                    .map_err(|e| failed("pagemap", e))?;
                 // The highest bits: in memory, or swapped.
                 let there = |e: &[u8]| e[7] & 0xC0 != 0;
                 let mut first = 0;
@@ -284,7 +284,7 @@ impl Snapshots {
                         };
                         memory
                             .read_exact_at(bytes, (at + first * size) as u64)
-                            .map_err(|e| told("mem", e))?;
+                            .map_err(|e| failed("mem", e))?;
                         look(words);
                         total += len as u64;
                     }
@@ -306,8 +306,8 @@ fn number<'a>(digits: impl Iterator<Item = &'a u8>) -> Option<i32> {
     n
 }
 
-/// Returns the range of a line of `/proc/PID/maps`, if terms may lie there: memory that can be read,
-/// belongs to this process alone, and is no constant part of a file.
+/// Returns the range of a line of `/proc/PID/maps`, if terms may lie there: memory that can be
+/// read, belongs to this process alone, and is no constant part of a file.
 fn looked_at(line: &str) -> Option<Range<usize>> {
     let mut fields = line.split_ascii_whitespace();
     let (range, rights) = (fields.next()?, fields.next()?.as_bytes());
