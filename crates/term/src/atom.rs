@@ -381,7 +381,7 @@ impl Table {
         if let Some(t) = self.found(&names, &name, stays) {
             return Some(Ok(t));
         }
-        if self.count.fetch_add(1, Ordering::Relaxed) >= most.min(CAPACITY) {
+        if self.count.fetch_add(1, Ordering::Relaxed) >= most {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -725,7 +725,7 @@ pub fn limit() -> u32 {
 }
 /// Sets the maximum number of atoms (`+t`); called before programs run.
 pub fn set_limit(n: u32) {
-    table().limit.store(n.min(CAPACITY), Ordering::Relaxed)
+    table().limit.store(n, Ordering::Relaxed)
 }
 
 #[cfg(test)]
