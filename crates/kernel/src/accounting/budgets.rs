@@ -1093,7 +1093,7 @@ pub fn part_of(index: u32, payer: &Payer, bytes: usize, holders: usize) -> usize
     if is_within(payer.budget(), index) && payer.budget() != ROOT {
         return 0;
     }
-    if holders <= 1 && !is_within(index, payer.budget()) || holders <= 1 && payer.budget() == ROOT {
+    if holders <= 1 && (payer.budget() == ROOT || !is_within(index, payer.budget())) {
         payer.hand_to(index, bytes);
         return 0;
     }
