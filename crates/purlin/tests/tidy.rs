@@ -206,6 +206,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "numbers",
             "json",
             "operation",
+            "failing",
             "deviation",
             "premises",
             "base",
