@@ -9,7 +9,7 @@ mod call;
 
 use call::call;
 use purlin_runtime::code;
-use purlin_term::{Term, am, atom};
+use purlin_term::atom;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
