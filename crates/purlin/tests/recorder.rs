@@ -304,7 +304,7 @@ fn each_kill_leaves_a_readable_file_and_few_are_kept() {
             file.file_name().expect("has one").display()
         )));
     }
-    // Files that are not records are nobody's business.
+    // Files that are not records are left alone.
     fs::write(place.recorder().join("1"), "mine").expect("is written");
     fs::write(place.recorder().join("notes"), "mine").expect("is written");
     symlink("/etc/passwd", place.recorder().join("2")).expect("is made");

@@ -3,7 +3,7 @@
 //!
 //! One thread takes the events of the kernel from their queue, adds a summary for each second in
 //! which something happens, and writes both to a ring ([`format`]) in a folder of the user
-//! ([`place`]). `purlin explain show` reads it.
+//! ([`run_files`]). `purlin explain show` reads it.
 //!
 //! The file is written, not mapped. What was written outlives the process either way. But a store
 //! to a mapping may make its thread wait for the disk, and kills the process if the disk is full.
@@ -16,9 +16,10 @@
 //! * A second takes at most a sixtieth of the file, so a minute always has room.
 
 pub mod format;
-mod place;
+mod run_files;
 mod second;
 
+use crate::accounts::Frame;
 use crate::explain::private::Private;
 use crate::explain::{self, names, set_recorder};
 use crate::json::Json;
@@ -68,18 +69,18 @@ pub fn start(options: &EmulatorOptions) {
     if flag.off || purlin_kernel::os::exploring::on() {
         return refused("it is switched off (+Frecord off)");
     }
-    let folder = match place::open(flag.folder.as_deref()) {
+    let folder = match run_files::open(flag.folder.as_deref()) {
         Ok(folder) => folder,
         Err(e) => return refused(&format!("there is no folder for it: {e}")),
     };
     let key = key();
     if !flag.quiet
-        && let Some(last) = place::last_run(&folder, &key)
+        && let Some(last) = run_files::last_run(&folder, &key)
     {
         report(&last);
     }
     let blocks = u64::from(flag.mib.unwrap_or(MIB)) * (1 << 20) / BLOCK as u64 - 1;
-    let made = place::create(&folder).and_then(|(file, name)| {
+    let made = run_files::create(&folder).and_then(|(file, name)| {
         let writer = Writer::new(file, &head(options, &key, blocks), blocks);
         if writer.is_err() {
             let _ = folder.remove(&name);
@@ -120,7 +121,7 @@ fn refused(why: &str) {
 }
 
 /// Reports the last run on standard error.
-fn report(last: &place::LastRun) {
+fn report(last: &run_files::LastRun) {
     let since = last
         .ended
         .duration_since(UNIX_EPOCH)
@@ -189,7 +190,7 @@ fn head(options: &EmulatorOptions, key: &str, blocks: u64) -> Json {
         ),
         ("blocks", blocks.into()),
         ("key", key.into()),
-        ("told", false.into()),
+        ("reported", false.into()),
     ])
 }
 
@@ -275,7 +276,7 @@ impl Recorder {
     /// Writes records until the end of the runtime, or until the file cannot be written.
     fn serve(mut self) {
         if let Some((folder, _)) = FILE.get() {
-            place::clean(folder);
+            run_files::clean(folder);
         }
         if let Err(e) = self.serve_while_written() {
             events::stop();
@@ -378,32 +379,7 @@ impl Recorder {
                 text,
                 frames,
                 heap,
-            } => {
-                self.second.ended(w.pid);
-                let normal = reason == Reason::Normal;
-                if !normal {
-                    self.failures.truncate(FAILURES - 1);
-                    self.failures.push_front(Failure {
-                        parent,
-                        initial: w.initial,
-                        time,
-                        who: who(&w),
-                    });
-                }
-                let reason = match reason {
-                    Reason::Normal => Json::from("normal"),
-                    Reason::Class(name) => atom::name(name).trim_start_matches("Elixir.").into(),
-                    Reason::Other => Json::Null,
-                };
-                let r = [
-                    ("p", who(&w)),
-                    ("reason", reason),
-                    ("text", text.into()),
-                    ("at", names::site(&frames).map_or(Json::Null, names::frame)),
-                    ("heap", heap.into()),
-                ];
-                self.add(&record(time, "end", r), !normal)
-            }
+            } => self.ended(time, &w, parent, (reason, text, frames), heap),
             Event::Collected {
                 who: w,
                 heap,
@@ -469,6 +445,41 @@ impl Recorder {
                 self.add(&record(time, "fault", r), true)
             }
         }
+    }
+
+    /// Records the end of a process: why, the text of that, and where it was raised.
+    fn ended(
+        &mut self,
+        time: i64,
+        w: &Who,
+        parent: u32,
+        (reason, text, frames): (Reason, Option<String>, Vec<Frame>),
+        heap: usize,
+    ) -> io::Result<()> {
+        self.second.ended(w.pid);
+        let normal = reason == Reason::Normal;
+        if !normal {
+            self.failures.truncate(FAILURES - 1);
+            self.failures.push_front(Failure {
+                parent,
+                initial: w.initial,
+                time,
+                who: who(w),
+            });
+        }
+        let reason = match reason {
+            Reason::Normal => Json::from("normal"),
+            Reason::Class(name) => atom::name(name).trim_start_matches("Elixir.").into(),
+            Reason::Other => Json::Null,
+        };
+        let r = [
+            ("p", who(w)),
+            ("reason", reason),
+            ("text", text.into()),
+            ("at", names::site(&frames).map_or(Json::Null, names::frame)),
+            ("heap", heap.into()),
+        ];
+        self.add(&record(time, "end", r), !normal)
     }
 
     /// Returns and forgets the last failure of a process like that one, if it was not long ago.

@@ -29,7 +29,7 @@ struct Holder {
     messages: usize,
     message_bytes: usize,
     /// Messages when its mailbox was last recorded.
-    told: usize,
+    recorded: usize,
     /// Bytes by which its heap has grown since the last summary, by line.
     growth: HashMap<String, (usize, Json)>,
 }
@@ -109,7 +109,7 @@ impl Second {
             binaries: 0,
             messages: 0,
             message_bytes: 0,
-            told: 0,
+            recorded: 0,
             growth: HashMap::new(),
         });
         h.who = *w;
@@ -141,9 +141,9 @@ impl Second {
     pub fn mailbox(&mut self, w: &Who, messages: usize, bytes: usize) -> bool {
         let h = self.holder(w);
         (h.messages, h.message_bytes) = (messages, bytes);
-        let much = messages >= 2 * h.told;
+        let much = messages >= 2 * h.recorded;
         if much {
-            h.told = messages;
+            h.recorded = messages;
         }
         much
     }
@@ -277,9 +277,9 @@ mod tests {
     fn mailboxes_are_recorded_when_they_have_doubled() {
         let mut s = Second::new();
         let w = process(1);
-        let told = [10_000, 15_000, 20_000, 39_999, 40_000];
-        let told = told.map(|n| s.mailbox(&w, n, 8 * n));
-        assert_eq!(told, [true, false, true, false, true]);
+        let recorded = [10_000, 15_000, 20_000, 39_999, 40_000];
+        let recorded = recorded.map(|n| s.mailbox(&w, n, 8 * n));
+        assert_eq!(recorded, [true, false, true, false, true]);
     }
 
     #[test]

@@ -11,6 +11,11 @@
 //! * An event has names of code and registered names, no terms of the program. The text of an exit
 //!   reason is the exception, if [`Settings::terms`] asks for it.
 //! * The queue is bounded by [`QUEUED`]; events beyond it are counted.
+//!
+//! # Orderings
+//! The queue is behind a lock. `ROUND`, `IDLE` and the counts publish nothing: a thread that sees
+//! an old value queues an event more or less, or leaves the reader asleep until the next round of
+//! upkeep. [`written`] releases what [`flush`] acquires, the writes to the file.
 
 use super::accounts::{self, Frame, Kind};
 use crate::clock;
@@ -59,7 +64,7 @@ enum Class {
 /// Maximum number of events of each class per thread and second.
 const MOST: [u8; 7] = [32, 32, 32, 64, 250, 64, 16];
 
-/// What is recorded besides the events.
+/// Settings of the record.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Settings {
     /// The text of exit reasons.
@@ -241,7 +246,7 @@ fn push(event: Event) {
 pub fn wait(limit: Option<Duration>) -> Vec<(i64, Event)> {
     let mut q = QUEUE.lock();
     let until = limit.map(|l| Instant::now() + l);
-    IDLE.store(limit.is_none(), Ordering::SeqCst);
+    IDLE.store(limit.is_none(), Ordering::Relaxed);
     while q.events.is_empty() && !q.rung {
         q.asleep = true;
         q = match until {
@@ -275,7 +280,7 @@ fn ring() {
 /// Called while programs run: a reader that has slept since they were idle goes on.
 #[inline]
 pub(crate) fn goes_on() {
-    if IDLE.load(Ordering::SeqCst) {
+    if IDLE.load(Ordering::Relaxed) {
         ring();
     }
 }

@@ -13,7 +13,7 @@ use super::{number, place, word};
 const MINUTE: f64 = 60_000.0;
 /// Share of all memory from which a process or table is named in each second, in percent.
 const MUCH: f64 = 10.0;
-/// Growth of a process in a second that is told, in bytes.
+/// Growth of a process in a second that the story has, in bytes.
 const GREW: f64 = (4 << 20) as f64;
 
 /// Tells the story: its last minute, with `top` lines of each second at most.
@@ -52,13 +52,13 @@ pub fn story(r: &Recording, top: usize) -> String {
     for record in r.records.iter().filter(|x| time(x) >= end - MINUTE) {
         match word(record, &["e"]) {
             "second" => {
-                told(&mut text, &clock, &mut second, top);
+                events(&mut text, &clock, &mut second, top);
                 summary(&mut text, &clock, record);
             }
             _ => second.push(record),
         }
     }
-    told(&mut text, &clock, &mut second, top);
+    events(&mut text, &clock, &mut second, top);
     text
 }
 
@@ -219,7 +219,7 @@ fn summary(text: &mut String, clock: &Clock, s: &Json) {
 
 /// Tells the events of a second in their order: `top` rare ones, and a third as many beginnings
 /// and ends.
-fn told(text: &mut String, clock: &Clock, second: &mut Vec<&Json>, top: usize) {
+fn events(text: &mut String, clock: &Clock, second: &mut Vec<&Json>, top: usize) {
     let usual = |e: &Json| match word(e, &["e"]) {
         "start" => true,
         "end" => word(e, &["reason"]) == "normal",

@@ -374,6 +374,10 @@ const REAL_TIME: [(&str, &str); 11] = [
         "off in the race finder: `STEPS_ABOVE_WORDS`",
     ),
     ("crates/term/src/stress.rs", "the seed of a stress run"),
+    (
+        "crates/kernel/src/accounting/recorder.rs",
+        "off in the race finder, which records everything",
+    ),
 ];
 
 /// The node's clock (`kernel/src/os/clock.rs`) decides what a program sees, so that virtual time

@@ -7,7 +7,7 @@
 //! process has its number by now.
 //!
 //! # Invariants
-//! * Files and folders belong to the user, and nobody else can read them. No link is followed.
+//! * Files and folders belong to the user, and others cannot read them. No link is followed.
 //! * Nothing is removed but files that have such a name, no lock, and a head of a record or nothing
 //!   in them. [`KEPT`] of them stay.
 
@@ -115,7 +115,7 @@ pub fn create(folder: &Private) -> io::Result<(File, String)> {
         match folder.create(&name) {
             Ok(file) if take(&file) => return Ok((file, name)),
             Ok(_) => {
-                // There are no locks here, so nobody could tell whether the run has ended.
+                // There are no locks here, so that the run has ended could not be seen.
                 let _ = folder.remove(&name);
                 return Err(io::ErrorKind::Unsupported.into());
             }
@@ -166,7 +166,7 @@ fn ended(folder: &Private, most: usize) -> Vec<Ended> {
     all
 }
 
-/// The last run of the same command, if it ended without a halt and nobody was told.
+/// The last run of the same command, if it ended without a halt and was not reported.
 pub struct LastRun {
     /// The path of its record.
     pub file: PathBuf,
@@ -182,8 +182,8 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
         let Some(head) = format::read_head(&e.file) else {
             continue;
         };
-        let told = matches!(head.get("told"), Some(Json::Bool(true)));
-        if told || head.get("key").and_then(Json::text) != Some(key) {
+        let reported = matches!(head.get("reported"), Some(Json::Bool(true)));
+        if reported || head.get("key").and_then(Json::text) != Some(key) {
             continue;
         }
         // Another start may be looking at it, too.
@@ -208,11 +208,11 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
     found
 }
 
-/// The head of a file about which somebody was told.
+/// The head of a file that was reported.
 fn noted(mut head: Json) -> Json {
     if let Json::Object(pairs) = &mut head {
-        pairs.retain(|p| p.0 != "told");
-        pairs.push(("told".into(), true.into()));
+        pairs.retain(|p| p.0 != "reported");
+        pairs.push(("reported".into(), true.into()));
     }
     head
 }
