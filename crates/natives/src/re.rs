@@ -1106,9 +1106,9 @@ extern "C" fn at_place(_: *mut c_void, watch: *mut c_void) -> c_int {
     }
 }
 
-/// Matches once, and writes the groups. `Err` is PCRE2's code. `short`: on a scheduler, with a limit
-/// of steps; the working memory is kept for the next match of this pattern. The watch counts for
-/// forms with callouts. `part`: the subject goes on behind these bytes, so the result is
+/// Matches once, and writes the groups. `Err` is PCRE2's code. `short`: on a scheduler, with a
+/// limit of steps; the working memory is kept for the next match of this pattern. The watch counts
+/// for forms with callouts. `part`: the subject goes on behind these bytes, so the result is
 /// `PCRE2_ERROR_PARTIAL` if that may matter.
 fn exec(
     code: &Arc<Code>,

@@ -240,8 +240,8 @@ impl Mailbox {
         };
         let mut n = 0;
         while n < most && index.end() != self.last {
-            // SAFETY: `end` is a link of the queue, not the last one, so it leads to a message. That
-            // is decoded.
+            // SAFETY: `end` is a link of the queue, not the last one, so it leads to a message,
+            // which is decoded.
             unsafe { index.append() }
             n += 1;
         }
