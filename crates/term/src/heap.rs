@@ -199,8 +199,8 @@ impl Heap {
         self.off_heap.regions.append(set);
         self.press();
     }
-    /// Returns a term of another holder as one of this heap. A large one is not copied: its fragment
-    /// becomes one of the heap.
+    /// Returns a term of another holder as one of this heap. A large one is not copied: its
+    /// fragment becomes one of the heap.
     pub fn take_over(&mut self, t: OwnedTerm) -> Term {
         if t.words() <= COPIED_WORDS {
             return crate::copy::copy(t.term(), self);
