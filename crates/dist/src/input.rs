@@ -630,6 +630,10 @@ fn message(
 fn is_of(t: Term, n: &Node) -> bool {
     t.is_pid() && t.as_external().is_some_and(|(of, _)| of.name == n.name)
 }
+/// Whether a process belongs to any other node, or to an earlier incarnation of this one.
+fn is_far(t: Term) -> bool {
+    RemotePid::of(t).is_some()
+}
 /// Whether a pid belongs to an earlier incarnation of this node.
 fn is_old(t: Term) -> bool {
     let name = node::this_name();
@@ -771,20 +775,20 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             Ok(())
         }
         (op::SPAWN_REQUEST, &[r, from, leader, mfa, options])
-            if leader.is_pid() && is_of(from, n) && RemoteRef::of(r).is_some() =>
+            if leader.is_pid() && is_far(from) && RemoteRef::of(r).is_some() =>
         {
             spawn_request(n, id, [r, from, leader, mfa, options], None, payload)
         }
         (op::SPAWN_REQUEST_TT, &[r, from, leader, mfa, options, token])
-            if leader.is_pid() && is_of(from, n) && RemoteRef::of(r).is_some() =>
+            if leader.is_pid() && is_far(from) && RemoteRef::of(r).is_some() =>
         {
             spawn_request(n, id, [r, from, leader, mfa, options], Some(token), payload)
         }
-        (op::SPAWN_REPLY, &[r, to, told, result]) if result.is_atom() || is_of(result, n) => {
+        (op::SPAWN_REPLY, &[r, to, told, result]) if result.is_atom() || is_far(result) => {
             spawn_reply(n, id, [r, to, told, result], None)
         }
         (op::SPAWN_REPLY_TT, &[r, to, told, result, token])
-            if result.is_atom() || is_of(result, n) =>
+            if result.is_atom() || is_far(result) =>
         {
             spawn_reply(n, id, [r, to, told, result], Some(token))
         }
@@ -998,11 +1002,9 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
 }
 
 fn unlink(n: &Arc<Node>, id: u32, from: Term, to: Term, number: Option<u64>) -> Result<(), Bad> {
+    // As in stock, which also refuses a process of an earlier incarnation of this node.
     if !to.is_local_pid() {
-        return match is_old(to) {
-            true => Ok(()),
-            false => Err(Bad::Message),
-        };
+        return Err(Bad::Message);
     }
     let key = RemotePid::of(from).ok_or(Bad::Message)?;
     let n = n.clone();
@@ -1038,11 +1040,9 @@ fn ties(cx: &mut Cx) -> Option<&mut process::remote::Remote> {
 }
 
 fn unlink_ack(id: u32, from: Term, to: Term, number: u64) -> Result<(), Bad> {
+    // As in stock, which also refuses a process of an earlier incarnation of this node.
     if !to.is_local_pid() {
-        return match is_old(to) {
-            true => Ok(()),
-            false => Err(Bad::Message),
-        };
+        return Err(Bad::Message);
     }
     let key = RemotePid::of(from).ok_or(Bad::Message)?;
     let task = move |cx: Option<&mut Cx>| {
@@ -1104,7 +1104,12 @@ fn monitor(n: &Arc<Node>, id: u32, by: Term, watched: Term, r: Term) -> Result<(
 fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     let key = RemoteRef::of(r).filter(|_| by.is_pid());
     let key = key.ok_or(Bad::Message)?;
-    let remove = move |ties: &mut process::remote::Remote| ties.watchers.remove(&key).is_some();
+    // A monitor by pid cannot be removed by a name.
+    let remove = move |ties: &mut process::remote::Remote| {
+        let by_name = watched.is_atom();
+        let goes = |w: &Watcher| !by_name || w.name == watched;
+        ties.watchers.get(&key).is_some_and(goes) && ties.watchers.remove(&key).is_some()
+    };
     let to = match watched {
         t if t.is_local_pid() => t,
         t if t.is_atom() => {
@@ -1127,13 +1132,8 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
 
 /// Handles the end of a process that this node monitors.
 fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
-    let is_far = watched.is_pid() && !watched.is_local_pid();
-    if !watched.is_atom() && !is_far || !by.is_pid() {
+    if !watched.is_atom() && !is_far(watched) || !by.is_pid() {
         return Err(Bad::Message);
-    }
-    // A report about a process of a third node is ignored.
-    if is_far && !is_of(watched, n) {
-        return Ok(());
     }
     if !by.is_local_pid() {
         return match is_old(by) {
@@ -1444,7 +1444,9 @@ fn spawn_reply(
     let name = n.name;
     let task = move |cx: Option<&mut Cx>| {
         if let Some(cx) = cx {
-            return signals::spawned(cx, key, (name, id), result.term(), token.as_ref());
+            let linked = told & LINKED != 0;
+            let result = result.term();
+            return signals::spawned(cx, key, (name, id), (result, linked), token.as_ref());
         }
         // The requesting process has ended.
         let Some(key) = RemotePid::of(result.term()) else {

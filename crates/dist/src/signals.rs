@@ -657,7 +657,7 @@ pub fn spawned(
     cx: &mut Cx,
     k: RefKey,
     (node, connection): (Term, u32),
-    result: Term,
+    (result, linked): (Term, bool),
     token: Option<&Token>,
 ) {
     let me = cx.self_pid();
@@ -690,7 +690,8 @@ pub fn spawned(
         return;
     }
     let reference = OwnedTerm::copy_of(watched.reference.term());
-    if s.link {
+    // The reply decides: the other node links before it answers, or does not.
+    if linked {
         let l = Link {
             unlinking: 0,
             connection,
