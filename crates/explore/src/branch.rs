@@ -96,13 +96,6 @@ pub(crate) enum Reached {
     End,
     /// This process is the run of a schedule, with that deviation here and these later.
     Branch(Kind, Vec<Deviation>),
-    /// This process is the run of a schedule that begins later.
-    Later(Schedule),
-}
-
-/// Whether a schedule begins with a system call that fails.
-fn begins_anywhere(s: &Schedule) -> bool {
-    matches!(s.first(), Some(d) if matches!(d.kind, Kind::Fail(_)))
 }
 
 /// A run of the base that forks schedules.
@@ -110,9 +103,6 @@ pub(crate) struct Trunk {
     report: File,
     /// The schedules that begin at each point, with their numbers.
     begin: HashMap<Point, Vec<(usize, Schedule)>>,
-    /// The schedules in which a system call fails, with their numbers. The profile does not know
-    /// where, so they are forked at the first point.
-    at_once: Vec<(usize, Schedule)>,
     running: Vec<(usize, Child)>,
     done: Vec<(usize, Outcome)>,
     jobs: usize,
@@ -129,7 +119,6 @@ impl Trunk {
         let mut t = Trunk {
             report,
             begin: HashMap::new(),
-            at_once: Vec::new(),
             running: Vec::new(),
             done: Vec::new(),
             jobs: head.next()?.parse().ok()?,
@@ -140,9 +129,7 @@ impl Trunk {
             let mut w = l.split('\t');
             let number = w.next()?.parse().ok()?;
             let schedule: Schedule = w.map(Deviation::parse).collect::<Option<_>>()?;
-            if begins_anywhere(&schedule) {
-                t.at_once.push((number, schedule));
-            } else if let Some(d) = schedule.first() {
+            if let Some(d) = schedule.first() {
                 let all = t.begin.entry(d.point()).or_default();
                 all.push((number, schedule));
             }
@@ -153,9 +140,7 @@ impl Trunk {
     /// The run is about to do the operation at that point. In a branch: the file for its report,
     /// and its schedule.
     fn reach(&mut self, runs: &Runs, point: Point) -> Option<(File, Schedule)> {
-        let mut all = std::mem::take(&mut self.at_once);
-        all.extend(self.begin.remove(&point).unwrap_or_default());
-        for (number, schedule) in all {
+        for (number, schedule) in self.begin.remove(&point)? {
             if runs.is_over() {
                 self.begin.clear();
                 return None;
@@ -265,14 +250,11 @@ impl Branches {
         let Role::Trunk(t) = &mut self.role else {
             return Reached::Nothing;
         };
-        if let Some((report, schedule)) = t.reach(&self.runs, point) {
+        if let Some((report, schedule)) = t.reach(&self.runs, point)
+            && let Some((first, rest)) = schedule.split_first()
+        {
             self.role = Role::Branch(report);
-            return match schedule.split_first() {
-                Some((first, rest)) if !begins_anywhere(&schedule) => {
-                    Reached::Branch(first.kind, rest.to_vec())
-                }
-                _ => Reached::Later(schedule),
-            };
+            return Reached::Branch(first.kind, rest.to_vec());
         }
         match t.begin.is_empty() {
             true => Reached::End,

@@ -7,8 +7,7 @@
 //!
 //! From the bottom: [`operation`] and [`deviation`] are the words, [`base`] is the profile from
 //! which [`strategy`] and [`plan`] make schedules, [`shrink`] reduces one. [`explorer`] steers one
-//! run; `branch` and `run` fork runs; `search` drives them all, and `sweep` those in which a system
-//! call fails ([`failing`]). [`story`], `report` and [`file`]
+//! run; `branch` and `run` fork runs; `search` drives them all. [`story`], `report` and [`file`]
 //! are what is left for people and for replays, with [`log`] and [`recording`] for what came from
 //! outside.
 //!
@@ -24,7 +23,6 @@ mod branch;
 mod checksum;
 pub mod deviation;
 pub mod explorer;
-pub mod failing;
 pub mod file;
 pub mod fingerprint;
 pub mod fresh_dir;
@@ -48,7 +46,6 @@ pub mod shrink;
 pub mod steps;
 pub mod story;
 pub mod strategy;
-pub mod sweep;
 
 pub use checksum::checksum;
 pub use explorer::Explorer;

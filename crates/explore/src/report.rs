@@ -285,7 +285,7 @@ impl Failure {
     }
 
     /// Describes the failure. `path`: its replay file, if that could be written.
-    pub fn text(&self, s: &Search, path: Option<&PathBuf>, had_input: bool) -> String {
+    fn text(&self, s: &Search, path: Option<&PathBuf>, had_input: bool) -> String {
         let (run, failed) = (&self.run, &self.failed);
         let mut text = String::new();
         let ended = match run.status {

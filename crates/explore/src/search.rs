@@ -27,7 +27,7 @@ use crate::request::Search;
 use crate::run::{Child, Ended, Outcome, Run, Stuck, seconds};
 use crate::shrink::Shrink;
 use crate::steps::Step;
-use crate::{Explorer, fresh_dir, recording, sweep};
+use crate::{Explorer, fresh_dir, recording};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -40,7 +40,7 @@ const MOST_ROUNDS: usize = 60;
 /// Number of listed schedules that are tried at a time in place of a sampled one.
 const SIMPLE: usize = 32;
 /// Maximum number of failures that a search reports.
-pub(crate) const MOST_FAILURES: usize = 20;
+const MOST_FAILURES: usize = 20;
 
 /// Seconds that a run of the base may take.
 const MOST_BASE: u32 = 600;
@@ -82,12 +82,12 @@ struct Shrunk {
 }
 
 impl Explorer {
-    pub(crate) fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         self.branches.runs.system.say(text);
     }
 
     /// Prints the result. A reader that has gone does not want it.
-    pub(crate) fn print(&mut self, text: &str) {
+    fn print(&mut self, text: &str) {
         let mut out = std::io::stdout().lock();
         let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         if let Err(e) = done
@@ -212,7 +212,6 @@ impl Explorer {
             None if !self.discover(MOST_BASE) => return,
             None => {}
         }
-        self.set_sweeps_of(&r.schedule);
         self.set_premises(&r.premises);
         self.branches.runs.system.set_variables(&r.variables);
         let seconds = match &r.outside {
@@ -286,10 +285,6 @@ impl Explorer {
     pub fn search(&mut self, s: &Search) {
         self.root.had_input = self.branches.runs.system.empty_input();
         self.branches.runs.system.handle_stops();
-        match s.sweep {
-            Some(_) => self.set_sweeps(),
-            None => self.set_sweeps_of(&s.first),
-        }
         self.branches.runs.deadline = s.time.and_then(|t| Instant::now().checked_add(t));
         if !self.discover(MOST_BASE) {
             return;
@@ -358,15 +353,6 @@ impl Explorer {
             premises,
             base_takes,
         };
-        if let Some(w) = &s.sweep {
-            let made = sweep::calls(&bases[if decided { 1 } else { 0 }].report);
-            let Some(status) = self.sweep(s, w, &made, &context, began, &mut tried) else {
-                return;
-            };
-            let open = !decided || tried.unrepeated > 0;
-            let status = self.strict_status(s, status.into(), open);
-            self.exit(status)
-        }
         let Some(failures) = self.try_plan(s, &mut plan, &context, &mut tried) else {
             return;
         };
@@ -418,7 +404,7 @@ impl Explorer {
 
     /// Runs these schedules, as far as possible in one run of the base. An outcome is None if the
     /// time of the search was over. None: this process is one of the runs.
-    pub(crate) fn try_all(&mut self, all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
+    fn try_all(&mut self, all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
         let mut together = Vec::new();
         for (i, s) in all.iter().enumerate() {
@@ -636,7 +622,7 @@ impl Explorer {
     /// Runs a schedule from the start and writes its story. `takes`: the time of the base. If the
     /// time of the search is over, the run has twice that, and no longer. None: this process is the
     /// run.
-    pub(crate) fn run_narrated(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
+    fn run_narrated(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
         let ends = self.branches.runs.deadline.take();
         let allowed = Instant::now() + takes * 2 + LEAST_TOLD;
         self.branches.runs.deadline = ends.map(|e| e.max(allowed));
@@ -748,8 +734,8 @@ impl Explorer {
 }
 
 /// Data that all schedules of a search share.
-pub(crate) struct Context {
-    pub ground: Ground,
-    pub premises: Premises,
-    pub base_takes: Duration,
+struct Context {
+    ground: Ground,
+    premises: Premises,
+    base_takes: Duration,
 }

@@ -106,7 +106,7 @@ fn a_damaged_file_is_told() {
         &whole[..whole.len() / 2],
         &whole.replacen("status 1", "status 2", 1),
         "",
-        "purlin schedule 6\n",
+        "purlin schedule 5\n",
     ] {
         std::fs::write(file.path(), bad).expect("written");
         let o = run(&["replay", file.path()]);
@@ -137,14 +137,14 @@ fn files_of_other_builds() {
     let o = run(&["replay", file.path()]);
     assert_eq!(o.status.code(), Some(1), "{}", text(&o));
     assert!(!text(&o).contains("made by"), "{}", text(&o));
-    let other = whole.replacen("schedule 6", "schedule 3", 1);
+    let other = whole.replacen("schedule 5", "schedule 3", 1);
     std::fs::write(file.path(), other).expect("written");
     for command in [&["replay"][..], &["schedules", "show"]] {
         let o = run(&[command, &[file.path()]].concat());
         assert_eq!(o.status.code(), Some(66), "{}", text(&o));
         let said = String::from_utf8_lossy(&o.stderr).into_owned();
         assert!(
-            said.contains("in format 3, and this Purlin reads format 6"),
+            said.contains("in format 3, and this Purlin reads format 5"),
             "{said}"
         );
         assert!(said.contains(build) && said.lines().count() == 1, "{said}");

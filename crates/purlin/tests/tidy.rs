@@ -206,7 +206,6 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "numbers",
             "json",
             "operation",
-            "failing",
             "deviation",
             "premises",
             "base",

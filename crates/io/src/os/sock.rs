@@ -3,46 +3,20 @@
 use super::descriptor::slices;
 use super::sockaddr::SockAddr;
 use super::{bytes, retry, unit};
-use purlin_kernel::os::failing::{self, Call};
 use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-
-/// Makes a call that takes something from a socket, unless it is to fail. A call that would find
-/// nothing does not count: how many there are depends on real time.
-#[inline(always)]
-fn takes<T>(call: Call, fd: RawFd, real: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
-    if failing::is_on() && is_readable(fd) {
-        failing::call(call, || Ok(()))?;
-    }
-    real()
-}
-
-/// Whether a call that reads from `fd` would not wait. Nothing is recorded.
-#[cold]
-fn is_readable(fd: RawFd) -> bool {
-    let mut p = libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one valid entry.
-    unsafe { libc::poll(&mut p, 1, 0) > 0 }
-}
 
 /// Makes a non-blocking socket.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
     // SAFETY: a plain call; the new descriptor belongs to nobody else.
-    let real = || unsafe {
+    replay_log::opens(Verb::Socket, 's', asked, || unsafe {
         let fd = libc::socket(domain, kind | flags, protocol);
         unit(fd)?;
         Ok(OwnedFd::from_raw_fd(fd))
-    };
-    replay_log::opens(Verb::Socket, 's', asked, || {
-        failing::call(Call::Socket, real)
     })
 }
 
@@ -143,7 +117,6 @@ pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
 pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: as above.
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
-    let real = || failing::call(Call::Connect, real);
     replay_log::call(Verb::Connect, Some(fd), || to(a), real)
 }
 /// Makes a socket listen, with at most `backlog` connections waiting.
@@ -162,7 +135,6 @@ pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
         unit(s)?;
         Ok((OwnedFd::from_raw_fd(s), a))
     };
-    let real = || takes(Call::Accept, fd, real);
     match replay_log::is_on() {
         false => real(),
         true => {
@@ -223,7 +195,6 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
-    let real = || takes(Call::Recv, fd, real);
     // SAFETY: as above.
     unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
@@ -256,7 +227,6 @@ pub(crate) unsafe fn recv_from(
         });
         bytes(r).map(|n| (n, a))
     };
-    let real = || takes(Call::Recv, fd, real);
     if !replay_log::is_on() {
         return real();
     }
@@ -395,7 +365,6 @@ unsafe fn recv_msg_real(
     control: &mut [u8],
     flags: i32,
 ) -> Result<(usize, Came), i32> {
-    takes(Call::Recv, fd, || Ok(()))?;
     let mut iov = libc::iovec {
         iov_base: to.cast(),
         iov_len: room,
@@ -469,7 +438,6 @@ pub(crate) fn recv_msgs(
     flags: i32,
 ) -> Result<Batch, i32> {
     let real = || recv_msgs_real(fd, count, room, control_room, flags);
-    let real = || takes(Call::Recv, fd, real);
     if !replay_log::is_on() {
         return real();
     }
@@ -661,7 +629,6 @@ unsafe fn send_msgs_real(
         })
         .collect();
     let flags = flags | libc::MSG_NOSIGNAL;
-    failing::call(Call::Send, || Ok(()))?;
     // SAFETY: the number of heads is right, and their pointers are valid for the call; the caller
     // vouches for the bytes.
     let sent = retry(|| unsafe {
@@ -681,7 +648,6 @@ pub(crate) fn send(
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
     replay_log::call(Verb::Write, Some(fd), asked, || {
-        failing::call(Call::Send, || Ok(()))?;
         // SAFETY: bytes and address are valid for the call.
         bytes(unsafe {
             match to {
@@ -741,7 +707,6 @@ pub(crate) fn send_msg(
         let flags = flags | libc::MSG_NOSIGNAL;
         retry(|| libc::sendmsg(fd, &m, flags))
     };
-    let real = || failing::call(Call::Send, real);
     replay_log::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
 }
 
@@ -761,7 +726,6 @@ pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Resul
     let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
     let begun = *at;
     let r = replay_log::call(Verb::Write, Some(fd), asked, || {
-        failing::call(Call::Send, || Ok(()))?;
         let mut to = begun;
         // SAFETY: a plain call; the offset is valid for it.
         retry(|| unsafe { libc::sendfile(fd, from, &mut to, n) })

@@ -13,7 +13,6 @@
 use super::{explorer, operations};
 use crate::code::{self, CodeHooks};
 use crate::cx::{BifResult, Cx, Env, Fail};
-use crate::os::failing;
 use crate::os::replay_log::{self, Asked, Verb};
 use crate::os::{filename, osenv};
 use crate::process::table;
@@ -70,18 +69,9 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
         // SAFETY: by the contract.
         return unsafe { (b.call)(env, args) };
     }
-    let counts = failing::is_on() && b.module == "prim_file" && is_recorded(cx, e, b, given);
     if !replay_log::is_on() || !is_recorded(cx, e, b, given) {
         // SAFETY: by the contract.
-        let call = || unsafe { (b.call)(env, args) };
-        if !counts {
-            return call();
-        }
-        let r = failing::counting(call);
-        if let Some(numbers) = r.as_ref().ok().and_then(|t| opened(*t)) {
-            knows_file(numbers);
-        }
-        return r;
+        return unsafe { (b.call)(env, args) };
     }
     let before = cx.reds;
     if let Some(answer) = replay_log::ask(Verb::Native, None, asked(b, given)) {
@@ -89,11 +79,7 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
         return replayed(cx, &answer).unwrap_or_else(|| replay_log::damaged());
     }
     // SAFETY: by the contract.
-    let call = || unsafe { (b.call)(env, args) };
-    let r = match counts {
-        true => failing::counting(call),
-        false => call(),
-    };
+    let r = unsafe { (b.call)(env, args) };
     match bytes_of(before - cx.reds, &r) {
         Some(bytes) => replay_log::note(Ok(bytes)),
         None => {

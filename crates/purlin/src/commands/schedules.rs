@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use purlin_runtime::schedules::{
-    Recorded, VARIABLE, fresh_dir, function, is_span, is_strategy, no_calls, statuses, user,
-    write_private,
+    Recorded, VARIABLE, fresh_dir, function, is_strategy, user, write_private,
 };
 
 use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
@@ -20,7 +19,7 @@ use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason, say_text};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--fail-nth CALLS [--fail-for once|ever|both] [--expect STATUSES]] [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
+[--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
 
 /// The build of Purlin that this is, as replay files have it.
 const BUILD: &str = env!("PURLIN_BUILD");
@@ -77,9 +76,6 @@ pub(super) struct Options {
     pub test: Option<String>,
     pub json: bool,
     fresh: bool,
-    /// Whether system calls fail, and an option that is for these searches alone.
-    fails: bool,
-    of_fails: Option<String>,
 }
 
 /// The word in the request of an option with a value.
@@ -96,9 +92,6 @@ fn key(option: &str) -> Option<&'static str> {
         "--from" => "from",
         "--test" => "test",
         "--delivery" => "delivery",
-        "--fail-nth" => "fail-nth",
-        "--fail-for" => "fail-for",
-        "--expect" => "expect",
         _ => return None,
     })
 }
@@ -116,8 +109,6 @@ impl Options {
             test: None,
             json: false,
             fresh: false,
-            fails: false,
-            of_fails: None,
         };
         let mut rest = args;
         let mut recorded = None;
@@ -163,12 +154,6 @@ impl Options {
         }
         if o.test.is_some() && !o.each_test {
             return Err(wrong("--test chooses among the tests of --each-test"));
-        }
-        if let Some(option) = o.of_fails.as_ref().filter(|_| !o.fails) {
-            return Err(wrong(format!("{option} is for --fail-nth")));
-        }
-        if o.fails && o.request.contains("\nfirst ") {
-            return Err(wrong("--fail-nth has no use for the schedule of a file"));
         }
         Ok((o, rest.to_vec()))
     }
@@ -243,27 +228,6 @@ impl Options {
                 return Err(wrong(format!(
                     "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
                 )));
-            }
-            "fail-nth" if let Some(names) = no_calls(&value) => {
-                return Err(wrong(format!(
-                    "--fail-nth: '{value}' is no list of calls: {names}"
-                )));
-            }
-            "fail-for" if !is_span(&value) => {
-                return Err(wrong(format!(
-                    "--fail-for: '{value}' is neither once nor ever nor both"
-                )));
-            }
-            "expect" if statuses(&value).is_none() => {
-                return Err(wrong(format!("--expect: '{value}' is no list of statuses")));
-            }
-            "fail-nth" => {
-                self.fails = true;
-                let _ = writeln!(self.request, "{key} {value}");
-            }
-            "expect" | "fail-for" => {
-                self.of_fails = Some(format!("--{key}"));
-                let _ = writeln!(self.request, "{key} {value}");
             }
             "delivery" | "from" | "strategy" => {
                 let _ = writeln!(self.request, "{key} {value}");

@@ -284,21 +284,6 @@ pub static COMMANDS: &[CommandRow] = &[
                 "start from the schedule in a file, or at a function",
             ),
             option(
-                "--fail-nth",
-                "CALLS",
-                "fail the Nth system call of these kinds, for each N, in place of other orders",
-            ),
-            option(
-                "--fail-for",
-                "SPAN",
-                "with --fail-nth: once, ever (from the Nth on) or both (both)",
-            ),
-            option(
-                "--expect",
-                "STATUSES",
-                "with --fail-nth: exit statuses beside 0 that are no failure",
-            ),
-            option(
                 "--delivery",
                 "ORDER",
                 "any: messages of different senders may arrive in any order (order)",
