@@ -335,7 +335,7 @@ fn outside(places: &[&str], home: &str, code: &str) -> Vec<String> {
 
 /// The files of a node that use the standard library's clocks, and why virtual time need not decide
 /// there.
-const REAL_TIME: [(&str, &str); 11] = [
+const REAL_TIME: [(&str, &str); 12] = [
     (
         "crates/kernel/src/threads/upkeep.rs",
         "a thread that the race finder does not start",
