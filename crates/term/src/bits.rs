@@ -694,7 +694,7 @@ pub fn private_append<A: Alloc + ?Sized>(
     append(a, bin, extra, unit)
 }
 
-/// Room for a writable binary of `size` bytes: twice as many, or little more where memory is scarce.
+/// Room for a writable binary of `size` bytes: twice as many, or little more if memory is scarce.
 fn room_for(size: usize) -> usize {
     let twice = size.saturating_mul(2).max(MIN_WRITABLE);
     match crate::pressure::refuses(twice) {

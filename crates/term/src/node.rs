@@ -120,7 +120,7 @@ impl std::hash::Hash for Held {
     }
 }
 
-/// Name and creation of this node; null before it is named. Each naming leaves such a pair for ever:
+/// Name and creation of this node; null before it is named. Each naming leaves a pair for ever:
 /// others may still read it, and the collection of atoms finds the name in it.
 static THIS: AtomicPtr<(Term, u32)> = AtomicPtr::new(std::ptr::null_mut());
 

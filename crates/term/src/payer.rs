@@ -63,7 +63,7 @@ impl Payer {
             _ => charge(budget, bytes),
         }
     }
-    /// Nobody is billed.
+    /// No budget is billed.
     pub const fn nobody() -> Payer {
         Payer(AtomicU32::new(0))
     }
@@ -72,7 +72,7 @@ impl Payer {
     pub fn budget(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
-    /// Takes the bill of a block back that nobody holds any more.
+    /// Takes the bill of a block back that no process holds any more.
     #[inline]
     pub fn refund(&self, bytes: usize) {
         let budget = self.budget();

@@ -41,7 +41,7 @@ const MOST_COUNTED: usize = 256;
 struct Size {
     /// The bytes that it pays for itself.
     own: usize,
-    /// Its part of the blocks outside of its heap, whoever pays for them.
+    /// Its part of the blocks outside of its heap, paid for by any budget.
     held: usize,
 }
 

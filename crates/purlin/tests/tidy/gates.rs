@@ -144,7 +144,7 @@ fn functions_are_short() {
     }
     only_falls("functions over 100 lines", &found, LONG_FUNCTIONS);
 }
-const LONG_FUNCTIONS: usize = 14;
+const LONG_FUNCTIONS: usize = 13;
 
 /// The functions of a file whose comments and strings are blank: name, first line, last line.
 fn functions(text: &str) -> Vec<(String, usize, usize)> {
@@ -335,7 +335,7 @@ fn outside(places: &[&str], home: &str, code: &str) -> Vec<String> {
 
 /// The files of a node that use the standard library's clocks, and why virtual time need not decide
 /// there.
-const REAL_TIME: [(&str, &str); 12] = [
+const REAL_TIME: [(&str, &str); 15] = [
     (
         "crates/kernel/src/threads/upkeep.rs",
         "a thread that the race finder does not start",
@@ -374,6 +374,18 @@ const REAL_TIME: [(&str, &str); 12] = [
         "off in the race finder: `STEPS_ABOVE_WORDS`",
     ),
     ("crates/term/src/stress.rs", "the seed of a stress run"),
+    (
+        "crates/term/src/atom_collection.rs",
+        "how long a cycle took, which no program sees",
+    ),
+    (
+        "crates/term/src/atom_room.rs",
+        "pauses between cycles, which no program sees",
+    ),
+    (
+        "crates/term/src/snapshot.rs",
+        "the patience with threads that do not stop",
+    ),
     (
         "crates/kernel/src/accounting/recorder.rs",
         "off in the race finder, which records everything",
