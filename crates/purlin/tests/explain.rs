@@ -468,7 +468,7 @@ fn bad_input_is_one_line_and_a_status() {
         (&[][..], 2, format!("explain needs to know what: {uses}")),
         (&["me"], 2, format!("explain does not know 'me': {uses}")),
         (&["0"], 2, format!("explain does not know '0': {uses}")),
-        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, latency, writes, work, collections, machine_code, budgets, profile, run".into()),
+        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, latency, writes, work, collections, machine_code, budgets, recorder, profile, run".into()),
         (&["1", "copies", "memory"], 2, "explain takes one topic at a time".into()),
         (&["--top", "0", "1"], 2, "--top takes a number from 1 to 1000, not '0'".into()),
         (&["--quick", "1"], 2, "explain has no option '--quick'".into()),

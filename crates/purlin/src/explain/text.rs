@@ -91,25 +91,27 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "run" => {
             let empty = Json::Null;
             let part = |name: &str| answer.get(name).unwrap_or(&empty).clone();
+            // The report has every topic, so most of its lists are shorter: 5 and 3 entries by default.
+            let (half, fourth) = (top.div_ceil(2), top.div_ceil(4));
             most(&mut text, answer);
             copies(&mut text, &part("copies"), top);
-            allocation(&mut text, &part("allocation"), top.min(5));
+            allocation(&mut text, &part("allocation"), half);
             let some = |p: &Json| p.get("causes").is_some_and(|c| !c.list().is_empty());
             let work = part("work");
             if some(&work) {
-                time::work(&mut text, &work, top.min(5));
+                time::work(&mut text, &work, half);
             }
             let latency = part("latency");
             if some(&latency) {
-                time::latency(&mut text, &latency, top.min(5));
+                time::latency(&mut text, &latency, half);
             }
             let writes = part("writes");
             if some(&writes) {
-                time::writes(&mut text, &writes, top.min(3));
+                time::writes(&mut text, &writes, fourth);
             }
             kinds(&mut text, &part("memory"));
             for (when, words) in [("peak", "At the peak"), ("end", "At the end")] {
-                holders(&mut text, at(answer, &["holders", when]), words, top.min(5));
+                holders(&mut text, at(answer, &["holders", when]), words, half);
             }
             started(&mut text, answer);
             parts(&mut text, &part("memory"));
