@@ -1,27 +1,44 @@
 #!/bin/sh
 # Makes a book of the pages in docs, in target/book. mdbook is installed in target/tools if the machine has none. Pages of the
-# root that docs refer to become pages of the book; links to other files of the tree lead to the tree.
+# root, and tables of results that pages refer to, become pages of the book. A link that leads nowhere is an error.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$HOME/.cargo/bin:$PATH"
 command -v mdbook >/dev/null || cargo install --quiet --locked --root target/tools mdbook
 src=target/book-src
-rm -rf "$src"
+rm -rf "$src" target/book
 mkdir -p "$src"
 cp docs/* "$src"
 for page in ARCHITECTURE CHANGELOG COMPATIBILITY CONTRIBUTING SECURITY; do
-  sed -E 's|\]\(docs/|](|g; s|\]\((tests/[^)]*)\)|](../../\1)|g' "$page.md" >"$src/$page.md"
+  cp "$page.md" "$src"
 done
-sed -E 's|\]\(\.\./([A-Z]+\.md[^)]*)\)|](\1)|g; s|\]\(\.\./(tests/[^)]*)\)|](../../\1)|g' -i "$src"/*.md
+cp tests/otp/results.md "$src/suites.md"
+cp tests/otp/natives.md "$src/natives.md"
+cp tests/applications/results.md "$src/libraries.md"
+cp tests/applications/list.txt "$src"
+sed -E -i 's#\]\((\.\./)?README\.md#](index.md#g; s#\]\((\.\./)?tests/otp/results\.md#](suites.md#g
+  s#\]\((\.\./)?tests/otp/natives\.md#](natives.md#g; s#\]\((\.\./)?tests/applications/results\.md#](libraries.md#g
+  s#\]\(docs/#](#g; s#\]\(\.\./([A-Z]+\.md)#](\1#g' "$src"/*.md
 cat >>"$src/SUMMARY.md" <<'END'
 
 # The tree
 
 - [Differences from stock](COMPATIBILITY.md)
+- [Native functions](natives.md)
+- [Results of the suites](suites.md)
+- [Results of libraries](libraries.md)
 - [Changes](CHANGELOG.md)
 - [Security](SECURITY.md)
 - [Architecture](ARCHITECTURE.md)
 - [Contributing](CONTRIBUTING.md)
 END
 mdbook build
-echo "target/book/index.html"
+status=0
+cd target/book
+for page in *.html; do
+  for link in $(grep -o 'href="[^"#:]*[".#]' "$page" | sed 's/^href="//; s/["#]$//' | sort -u); do
+    [ -z "$link" ] || [ -e "$link" ] || { echo "$page: $link doesn't exist"; status=1; }
+  done
+done
+[ "$status" != 0 ] || echo "target/book/index.html"
+exit "$status"

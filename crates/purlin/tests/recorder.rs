@@ -288,6 +288,27 @@ fn the_next_start_reports_it_once_and_on_standard_error() {
 }
 
 #[test]
+fn a_run_that_lives_is_not_reported() {
+    if !there_is_erl() {
+        return;
+    }
+    let place = Place::new("lives");
+    let program = r#"io:format("ready~n"), case os:getenv("STAY") of false -> halt(3);
+        _ -> receive never -> ok end end."#;
+    let mut c = place.purlin(&["erl", "-noshell", "-noinput", "-eval", program]);
+    c.env("STAY", "1");
+    let mut living = ready(c);
+    for _ in 0..3 {
+        let other = place.erl(&[], program);
+        assert_eq!((text(&other.stdout), text(&other.stderr)), ("ready\n", ""));
+    }
+    let pid = living.kill();
+    let next = place.erl(&[], program);
+    let line = format!("purlin: the last run (process {pid}) ended without a halt at ");
+    assert!(text(&next.stderr).starts_with(&line), "{next:?}");
+}
+
+#[test]
 fn each_kill_leaves_a_readable_file_and_few_are_kept() {
     if !there_is_erl() {
         return;

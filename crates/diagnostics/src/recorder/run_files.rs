@@ -2,9 +2,12 @@
 //!
 //! The file of a run is named after its process number: `4711`, or `4711-2` if there is one of an
 //! earlier run, or of a run in another container, with that number. A run holds a lock on its file.
-//! The system releases the lock however the run ends, and shows it in all containers. A child
-//! process does not inherit it. So a file without a lock belongs to a run that has ended, whatever
-//! process has its number by now.
+//! The system releases the lock however the run ends, and shows it in all containers. So a file
+//! without a lock belongs to a run that has ended, whatever process has its number by now.
+//!
+//! The lock belongs to the open file: a run that looks at its own file, as at those of others, sees
+//! it and does not lose it. (A lock of the process would be gone when the second descriptor is
+//! closed.) Programs that a run starts do not have the descriptor.
 //!
 //! # Invariants
 //! * Files and folders belong to the user, and others cannot read them. No link is followed.
@@ -90,17 +93,27 @@ fn lock() -> libc::flock {
     l
 }
 
-/// Takes the lock of a file, which this process then holds until it ends or closes the file.
+#[cfg(target_os = "linux")]
+const SET: libc::c_int = libc::F_OFD_SETLK;
+#[cfg(target_os = "linux")]
+const GET: libc::c_int = libc::F_OFD_GETLK;
+// Locks of the process. A run must not open its own file a second time there.
+#[cfg(not(target_os = "linux"))]
+const SET: libc::c_int = libc::F_SETLK;
+#[cfg(not(target_os = "linux"))]
+const GET: libc::c_int = libc::F_GETLK;
+
+/// Takes the lock of a file, which is held until the file is closed or the process ends.
 fn take(file: &File) -> bool {
     // SAFETY: an open descriptor, and a structure that outlives the call.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock()) == 0 }
+    unsafe { libc::fcntl(file.as_raw_fd(), SET, &lock()) == 0 }
 }
 
 /// Whether a run holds the lock of a file; true if the system does not say.
 fn is_held(file: &File) -> bool {
     let mut l = lock();
     // SAFETY: as above.
-    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut l) };
+    let asked = unsafe { libc::fcntl(file.as_raw_fd(), GET, &raw mut l) };
     asked != 0 || l.l_type != libc::F_UNLCK as libc::c_short
 }
 
@@ -230,6 +243,21 @@ pub fn clean(folder: &Private) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_run_keeps_its_lock_when_it_looks_at_its_file() {
+        let path = std::env::temp_dir().join(format!("purlin-lock-{}", std::process::id()));
+        let own = File::create(&path).expect("is made");
+        assert!(take(&own));
+        for _ in 0..2 {
+            let seen = File::open(&path).expect("is there");
+            assert!(is_held(&seen));
+        }
+        drop(own);
+        assert!(!is_held(&File::open(&path).expect("is there")));
+        std::fs::remove_file(&path).expect("is removed");
+    }
 
     #[test]
     fn names_are_process_numbers() {
