@@ -1,13 +1,13 @@
 #!/bin/sh
 # Runs every test and ends with one line of counts: N passed, N failed, N skipped.
 # CHECKED (passed, failed or skipped) is the outcome of scripts/check.sh where that ran before, and counts as one test more.
-# TEST_SECONDS bounds the whole (default 3000) and BINARY_SECONDS each test program (default 1800): what hangs is a
+# TEST_SECONDS bounds the whole (default 3300) and BINARY_SECONDS each test program (default 1800): what hangs is a
 # failure, what is left still runs, and the count is printed all the same.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 export RUST_BACKTRACE="${RUST_BACKTRACE:-0}"
-total=${TEST_SECONDS:-3000}
+total=${TEST_SECONDS:-3300}
 each=${BINARY_SECONDS:-1800}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -28,7 +28,7 @@
 //!   `chaos`, `chaos-stress`, `chaos-fence` (machine code comes and goes at random, from the seed
 //!   `PROGRAMS_SEED`).
 //! - `PROGRAMS_STRESS=0` leaves out the stress runs.
-//! - `PROGRAMS_JOBS`: how many run at once.
+//! - `PROGRAMS_JOBS`: how many run at once, by default one more than there are processors.
 //! - `PURLIN`: another executable to test. `PURLIN=stock` compares the stock runtime with itself,
 //!   which finds programs that are not deterministic.
 //! - `PURLIN_COVERAGE`: a directory where each program leaves a file of the ops and natives that it
@@ -412,9 +412,11 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
             .ok()
             .and_then(|v| v.parse::<usize>().ok())
     };
-    let jobs = number("PROGRAMS_JOBS")
-        .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
-        .unwrap_or(2);
+    // One more than there are processors: many programs wait for time to pass.
+    let jobs = number("PROGRAMS_JOBS").unwrap_or_else(|| {
+        let processors = std::thread::available_parallelism();
+        processors.map_or(2, usize::from) + 1
+    });
     let with_stress = number("PROGRAMS_STRESS").unwrap_or(1) != 0 && setup.purlin.is_some();
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0; 3]);
