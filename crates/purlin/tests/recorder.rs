@@ -494,16 +494,23 @@ fn ends_that_nobody_asked_for_leave_the_file() {
     }
     let place = Place::new("ends");
     let dump = r#"register(last, self()), erlang:halt("slogan")."#;
-    let out = place
-        .purlin(&["erl", "-noshell", "-noinput", "-eval", dump])
-        .env("ERL_CRASH_DUMP", "/dev/null")
-        .output()
-        .expect("runs");
-    assert_eq!(out.status.code(), Some(1));
+    let dumped = || {
+        place
+            .purlin(&["erl", "-noshell", "-noinput", "-eval", dump])
+            .env("ERL_CRASH_DUMP", "/dev/null")
+            .output()
+            .expect("runs")
+    };
+    assert_eq!(dumped().status.code(), Some(1));
     let records = place.records();
     assert_eq!(records.len(), 1);
     let story = place.story(&place.recorder().join(&records[0]));
     assert!(story.contains("without a halt"), "{story}");
+    // Its crash dump has told of it already.
+    let again = dumped();
+    assert!(!text(&again.stderr).contains("last run"), "{again:?}");
+    let records = place.records();
+    assert_eq!(records.len(), 2);
     // A halt of any status, and a signal that asks for one, remove it.
     place.erl(&[], "erlang:halt(7).");
     place.erl(&[], "init:stop().");

@@ -61,7 +61,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("down_twice", "storm_monitors", "twice"),
     ("heir_loses", "storm_tables", "objects lost"),
     ("port_drops", "storm_ports", ""),
-    ("cancel_lies", "storm_timers", "cancelled"),
+    ("cancel_lies", "storm_timers", ""),
     ("write_spoils", "storm_files", ""),
 ];
 

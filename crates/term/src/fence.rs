@@ -1121,7 +1121,7 @@ mod tests {
         );
         has(
             &text,
-            &["a block was written beyond its end", "binary of 125 bytes"],
+            &["a block was written beyond its end", "binary of 133 bytes"],
         );
     }
 
@@ -1137,7 +1137,7 @@ mod tests {
         });
         has(
             &text,
-            &["read of memory that was freed", "binary of 124 bytes"],
+            &["read of memory that was freed", "binary of 132 bytes"],
         );
     }
 

@@ -350,7 +350,7 @@ fn sweeps_in_steps_keep_the_structure() {
     assert_eq!(purlin_term::bin::total_bytes(), before);
 }
 
-/// Tests that change the collector's settings.
+/// For tests that change the collector's settings or make or count binaries.
 static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 
 /// A step of a process that looks at a message in place.
@@ -530,6 +530,7 @@ fn what_is_made_out_of_a_message_stays_young_until_it_is_received() {
 #[test]
 fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
     purlin_term::region::init();
+    let _alone = SETTINGS.lock();
     let mut r = Rng(7);
     let mut h = Heap::empty();
     // SAFETY: everything that is used is in `roots`.

@@ -140,14 +140,19 @@ fn report(last: &run_files::LastRun) {
     );
 }
 
-/// Removes the file of a run that halts. Any other end has the last records written.
+/// Removes the file of a run that halts. If the halt has a slogan or is an abort, the last records
+/// are written, and the next start reports nothing: the end was asked for, and has a crash dump.
 fn at_end() {
     let Some((folder, name)) = FILE.get() else {
         return;
     };
     match halt::is_orderly() {
         true => drop(folder.remove(name)),
-        false => events::flush(LAST_WORDS),
+        false => {
+            events::flush(LAST_WORDS);
+            // Without the note, the next start reports it.
+            let _ = run_files::note(folder, name);
+        }
     }
 }
 

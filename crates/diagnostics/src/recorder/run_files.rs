@@ -221,6 +221,14 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
     found
 }
 
+/// Notes in a file that there is nothing to report, or that it was reported.
+pub fn note(folder: &Private, name: &str) -> io::Result<()> {
+    match format::read_head(&folder.open(name)?) {
+        Some(head) => format::write_head(&folder.open_to_write(name)?, &noted(head)),
+        None => Ok(()),
+    }
+}
+
 /// The head of a file that was reported.
 fn noted(mut head: Json) -> Json {
     if let Json::Object(pairs) = &mut head {

@@ -91,7 +91,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "run" => {
             let empty = Json::Null;
             let part = |name: &str| answer.get(name).unwrap_or(&empty).clone();
-            // The report has every topic, so most of its lists are shorter: 5 and 3 entries by default.
+            // The report has every topic, so most of its lists are shorter.
             let (half, fourth) = (top.div_ceil(2), top.div_ceil(4));
             most(&mut text, answer);
             copies(&mut text, &part("copies"), top);

@@ -39,6 +39,9 @@ fn files(places: &[&str], accept: impl Fn(&str) -> bool) -> Vec<(String, String)
     while let Some(path) = todo.pop() {
         let name = path.strip_prefix(top()).expect("below the root");
         let name = name.display().to_string();
+        if name == "target" {
+            continue;
+        }
         if path.is_dir() {
             let entries = fs::read_dir(&path).expect("a folder").flatten();
             todo.extend(entries.map(|e| e.path()));
