@@ -506,7 +506,7 @@ fn ends_that_nobody_asked_for_leave_the_file() {
     assert_eq!(records.len(), 1);
     let story = place.story(&place.recorder().join(&records[0]));
     assert!(story.contains("without a halt"), "{story}");
-    // Its crash dump has told of it already.
+    // Its crash dump says so already.
     let again = dumped();
     assert!(!text(&again.stderr).contains("last run"), "{again:?}");
     let records = place.records();
