@@ -29,6 +29,7 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist::{Gathered, IoSlice};
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::release::{self, NODES_OF_25_LEAST};
 use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -707,7 +708,10 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             let number = to_number(number).filter(|&i| i != 0).ok_or(Bad::Message)?;
             unlink(n, id, from, to, Some(number))
         }
-        (op::UNLINK, &[from, to]) if is_of(from, n) => unlink(n, id, from, to, None),
+        // Releases that connect to nodes of 25 at least do not know the old one.
+        (op::UNLINK, &[from, to]) if is_of(from, n) && !release::has(NODES_OF_25_LEAST) => {
+            unlink(n, id, from, to, None)
+        }
         (op::UNLINK_ID_ACK, &[number, from, to]) if is_of(from, n) => {
             let number = to_number(number).ok_or(Bad::Message)?;
             unlink_ack(id, from, to, number)
