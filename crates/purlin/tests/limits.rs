@@ -6,6 +6,7 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -312,26 +313,38 @@ erlang:display([First | Rest]),
 halt().
 "#;
 
-#[test]
-fn too_many_atoms_are_an_exception() {
-    if !there_is_erl() {
-        return;
-    }
+/// Runs `purlin erl` in a folder, with room for 60,000 atoms. Its standard output must contain
+/// `wanted`, spaces and line breaks aside. The logger, which cannot load the code of its formatter,
+/// may add a line.
+fn with_few_atoms(folder: &Path, args: &[&str], wanted: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(["erl", "+t", "60000", "-noshell", "-noinput", "-eval", ATOMS])
+        .args(["erl", "+t", "60000"])
+        .args(args)
+        .current_dir(folder)
         .env("ERL_CRASH_DUMP_SECONDS", "0")
         .stdin(Stdio::null())
         .output()
         .expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let words: String = text.split_whitespace().collect();
+    assert!(words.contains(wanted), "{text}\n{output:?}");
+}
+
+#[test]
+fn too_many_atoms_are_an_exception() {
+    if !there_is_erl() {
+        return;
+    }
     let limit = "{error,system_limit}";
     let wanted = format!(
         "[{{true,system_limit}},{limit},{limit},{{error,badarg}},error,system_limit,{limit},\
          {{error,badarg}},lists,zz_known,true,ok]"
     );
-    // The logger, which cannot load the code of its formatter, may add a line of its own.
-    assert!(words.contains(&wanted), "{text}\n{output:?}");
+    with_few_atoms(
+        Path::new("."),
+        &["-noshell", "-noinput", "-eval", ATOMS],
+        &wanted,
+    );
 }
 
 /// Fills the table of atoms of a node, to which another sends terms with new atoms: in the header
@@ -379,27 +392,10 @@ fn too_many_atoms_of_another_node_end_its_connection() {
         return;
     }
     // Nodes that know nothing of each other: `global` would end the connections of all.
-    let args = [
-        "erl",
-        "+t",
-        "60000",
-        "-connect_all",
-        "false",
-        "-noinput",
-        "-eval",
-    ];
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(args)
-        .arg(ATOMS_OF_NODES)
-        .env("ERL_CRASH_DUMP_SECONDS", "0")
-        .stdin(Stdio::null())
-        .output()
-        .expect("runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let words: String = text.split_whitespace().collect();
     let wanted = "[{message,down},{reason,down},{large_message,down},{large_reason,down},\
                   {known,900}]stopped";
-    assert!(words.contains(wanted), "{text}\n{output:?}");
+    let flags = ["-connect_all", "false", "-noinput", "-eval", ATOMS_OF_NODES];
+    with_few_atoms(Path::new("."), &flags, wanted);
 }
 
 /// A library makes atoms when there are as many as `+t` allows: what exists is found, and the rest
@@ -432,27 +428,11 @@ fn too_many_atoms_of_a_library() {
         println!("skipped: no C compiler");
         return;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args([
-            "erl",
-            "+t",
-            "60000",
-            "-noshell",
-            "-noinput",
-            "-eval",
-            ATOMS_OF_A_LIBRARY,
-        ])
-        .current_dir(&folder)
-        .env("ERL_CRASH_DUMP_SECONDS", "0")
-        .stdin(Stdio::null())
-        .output()
-        .expect("runs");
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = String::from_utf8_lossy(&output.stdout);
-    let words: String = text.split_whitespace().collect();
     let wanted = "{before,{made_1,true,made_2,made_3}}{after,{badarg,false,false,badarg}}\
                   {known,{ok,true,true,ok}}";
-    assert!(words.contains(wanted), "{text}\n{output:?}");
+    let flags = ["-noshell", "-noinput", "-eval", ATOMS_OF_A_LIBRARY];
+    with_few_atoms(&folder, &flags, wanted);
+    let _ = std::fs::remove_dir_all(&folder);
 }
 
 const ATOMS_OF_A_LIBRARY: &str = r#"
@@ -499,15 +479,10 @@ fn dead_atoms_make_room() {
     if !there_is_erl() {
         return;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
-        .args(["erl", "+t", "60000", "+Fatoms", "collect", "-noinput"])
-        .args(["-eval", DEAD_ATOMS])
-        .env("ERL_CRASH_DUMP_SECONDS", "0")
-        .stdin(Stdio::null())
-        .output()
-        .expect("runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let words: String = text.split_whitespace().collect();
-    let wanted = "{300,true}true{system_limit,true,0}";
-    assert!(words.contains(wanted), "{text}\n{output:?}");
+    let flags = ["+Fatoms", "collect", "-noinput", "-eval", DEAD_ATOMS];
+    with_few_atoms(
+        Path::new("."),
+        &flags,
+        "{300,true}true{system_limit,true,0}",
+    );
 }

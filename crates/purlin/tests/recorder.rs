@@ -505,7 +505,7 @@ fn ends_that_nobody_asked_for_leave_the_file() {
     let records = place.records();
     assert_eq!(records.len(), 1);
     let story = place.story(&place.recorder().join(&records[0]));
-    assert!(story.contains("without a halt"), "{story}");
+    assert!(story.contains(" and halted with a slogan"), "{story}");
     // Its crash dump says so already.
     let again = dumped();
     assert!(!text(&again.stderr).contains("last run"), "{again:?}");

@@ -151,7 +151,7 @@ fn at_end() {
         false => {
             events::flush(LAST_WORDS);
             // Without the note, the next start reports it.
-            let _ = run_files::note(folder, name);
+            let _ = run_files::note_halt(folder, name);
         }
     }
 }

@@ -195,8 +195,11 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
         let Some(head) = format::read_head(&e.file) else {
             continue;
         };
-        let reported = matches!(head.get("reported"), Some(Json::Bool(true)));
-        if reported || head.get("key").and_then(Json::text) != Some(key) {
+        let is_noted = |what| matches!(head.get(what), Some(Json::Bool(true)));
+        if is_noted("reported")
+            || is_noted("halted")
+            || head.get("key").and_then(Json::text) != Some(key)
+        {
             continue;
         }
         // Another start may be looking at it, too.
@@ -207,7 +210,7 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
             continue;
         };
         let pid = head.get("pid").and_then(Json::number).unwrap_or(0.0) as u64;
-        if format::write_head(&file, &noted(head)).is_err() {
+        if format::write_head(&file, &noted(head, "reported")).is_err() {
             continue;
         }
         // The time of the last record stays that of the file.
@@ -221,19 +224,20 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
     found
 }
 
-/// Notes in a file that there is nothing to report, or that it was reported.
-pub fn note(folder: &Private, name: &str) -> io::Result<()> {
-    match format::read_head(&folder.open(name)?) {
-        Some(head) => format::write_head(&folder.open_to_write(name)?, &noted(head)),
+/// Notes in the file of a run that it halts with a slogan, or aborts: there is nothing to report.
+pub fn note_halt(folder: &Private, name: &str) -> io::Result<()> {
+    let file = folder.open_to_write(name)?;
+    match format::read_head(&file) {
+        Some(head) => format::write_head(&file, &noted(head, "halted")),
         None => Ok(()),
     }
 }
 
-/// The head of a file that was reported.
-fn noted(mut head: Json) -> Json {
+/// A head with a note.
+fn noted(mut head: Json, what: &str) -> Json {
     if let Json::Object(pairs) = &mut head {
-        pairs.retain(|p| p.0 != "reported");
-        pairs.push(("reported".into(), true.into()));
+        pairs.retain(|p| p.0 != what);
+        pairs.push((what.into(), true.into()));
     }
     head
 }

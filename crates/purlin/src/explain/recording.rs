@@ -24,12 +24,15 @@ pub fn story(r: &Recording, top: usize) -> String {
     line(
         &mut text,
         format_args!(
-            "Process {}, Purlin {} with OTP {}, ran for {} and ended without a halt: it was killed, or \
-             crashed.",
+            "Process {}, Purlin {} with OTP {}, ran for {} and {}.",
             number(&r.head, &["pid"]),
             word(&r.head, &["purlin"]),
             word(&r.head, &["otp"]),
             duration(end),
+            match r.head.get("halted") {
+                Some(Json::Bool(true)) => "halted with a slogan, or aborted",
+                _ => "ended without a halt: it was killed, or crashed",
+            },
         ),
     );
     line(
