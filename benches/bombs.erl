@@ -1,9 +1,11 @@
 %% Programs that exceed a budget, each beside a server that answers every millisecond. Only Purlin
 %% has budgets.
 %%
-%% `purlin erl -noshell -run bombs main [Name...]` prints, for each bomb, its end, the peak by the
-%% bill and by the resident set above what there was before, the time beyond the limit, and the
-%% server's p99 alone and beside the bomb.
+%% `purlin erl -noshell -run bombs main [loading] [Name...]` prints a table with a row for each
+%% bomb: how it ends, the peak in MiB by the bill and by the resident set above what there was
+%% before, what the bill and the resident set say at the end, the time beyond the limit, and the
+%% server's p99 alone and beside the bomb. With `loading`, modules are
+%% compiled and loaded meanwhile.
 -module(bombs).
 -export([main/0, main/1, init/1, start_child/0]).
 
@@ -12,17 +14,40 @@
 all() ->
     [fork, binary, binaries, heap, message, binary_message, region_message, table, binary_table,
      large_table, update_table, timer, atom, busy, native, port, persistent, dictionary, iolist,
-     logger, links, names, code, re, unicode, supervisor, catching, writable, outside].
+     logger, links, names, code, re, unicode, supervisor, catching, writable, outside,
+     %% As an attacker would: many ways of each kind.
+     maps, merges, map_update, bignum, bignums, integers, select, tab2list, match_spec,
+     term_to_binary, term_to_binaries, binary_to_term, requests, monitors, tasks, sub_binaries,
+     parts, matches, two, two_tables, ring, persistent_terms, persistent_maps, persistent_new,
+     port_output, port_lines, port_packets, tuples, appends, dag_message, dag_table, dag_spawn,
+     funs, counters, timers_many, timer_server, atoms_safe, sorts, strings, hibernate, aliases,
+     copied_appends, comprehensions, port_iolists, key_table, replaced, tree, term_atoms, sequences,
+     copies, ports_of_children, insert_lists].
 
 main() -> main([]).
+main(["loading" | Names]) ->
+    spawn_link(fun() -> loads(0) end),
+    main(Names);
 main(Names) ->
     logger:set_primary_config(level, none),
     Run = case Names of
         [] -> all();
         _ -> [list_to_atom(N) || N <- Names]
     end,
+    io:format("| bomb | end | bill, peak | resident, peak | bill, end | resident, end | ms beyond "
+              "| p99 alone | p99 beside | ratio | limits reached |~n"
+              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |~n"),
     [one(N) || N <- Run],
     halt().
+
+loads(N) ->
+    {ok, M, Bin} = compile:forms([{attribute, 1, module, bomb_load}, {attribute, 1, export, [{f, 0}]},
+        {function, 1, f, 0, [{clause, 1, [], [], [{integer, 1, N}]}]}], []),
+    code:purge(M),
+    {module, M} = code:load_binary(M, "bomb_load", Bin),
+    N = M:f(),
+    timer:sleep(5),
+    loads(N + 1).
 
 one(Name) ->
     erlang:garbage_collect(),
@@ -36,23 +61,22 @@ one(Name) ->
     end),
     Sampler ! {stop, self()},
     {Peak, Over} = receive {sampled, P, O} -> {P, O} end,
-    #{peak := #{memory := Billed}, reached := Reached} = Info = purlin:budget_info(B),
+    #{peak := #{memory := Billed}, reached := Reached, use := #{memory := Use}} =
+        purlin:budget_info(B),
     Held = rss() - Base,
-    #{use := #{memory := Use, processes := N, cpu_ms := Ms}} = Info,
     purlin:end_budget(B),
     gone(B, 300),
-    io:format("~-15s ~-28s billed ~7.2f rss ~7.2f held ~7.2f use ~7.2f MB over ~4w ms"
-              " p99 ~8w ~8w us max ~8w n ~w cpu ~w reached ~w~n",
-              [Name, brief(End), mb(Billed), mb(Peak - Base), mb(Held), mb(Use), Over,
-               p99(Alone), p99(Beside), lists:max(Beside), N, Ms,
-               [{K, V} || {K, V} <- maps:to_list(Reached), V > 0]]).
+    {A, Z} = {p99(Alone), p99(Beside)},
+    io:format("| ~s | ~s | ~.1f | ~.1f | ~.1f | ~.1f | ~w | ~w | ~w | ~.2f | ~s |~n",
+              [Name, brief(End), mb(Billed), mb(Peak - Base), mb(Use), mb(Held), Over, A, Z, Z / A,
+               lists:join(" ", [io_lib:format("~s ~w", [K, V]) || {K, V} <- maps:to_list(Reached), V > 0])]).
 
 gone(_, 0) -> io:format("  still there~n");
 gone(B, N) ->
     try purlin:budget_info(B) of _ -> timer:sleep(10), gone(B, N - 1)
     catch error:badarg -> ok end.
 
-brief(T) -> string:slice(io_lib:format("~0p", [T]), 0, 28).
+brief(T) -> string:slice(io_lib:format("~0p", [T]), 0, 40).
 mb(N) -> N / 1048576.
 
 limits(busy) -> #{name => busy, cpu => 10};
@@ -154,10 +178,74 @@ bomb(supervisor) ->
     idle();
 bomb(catching) -> catches([]);
 bomb(writable) -> writable(<<>>);
+bomb(maps) -> maps_(#{}, 0);
+bomb(merges) -> merges(#{a => 1}, 0);
+bomb(map_update) -> updates(maps:from_list([{I, I} || I <- lists:seq(1, 100000)]), []);
+bomb(bignum) -> bignum(1 bsl 100000);
+bomb(bignums) -> bignums(1 bsl 1000000, []);
+bomb(integers) -> exit(catching(fun() -> integer_to_binary(1 bsl 3000000) end));
+bomb(select) -> T = full_table(), selects(T);
+bomb(tab2list) -> T = full_table(), exit(catching(fun() -> length(ets:tab2list(T)) end));
+bomb(match_spec) -> T = full_table(), exit(catching(fun() ->
+    length(ets:select(T, [{{'$1', '$2'}, [], [{{'$2', '$2', '$2', '$2', '$1', '$2', '$2'}}]}])) end));
+bomb(term_to_binary) -> exit(catching(fun() -> byte_size(term_to_binary(dag(23))) end));
+bomb(term_to_binaries) -> T = lists:seq(1, 100000), term_to_binaries(T, []);
+bomb(binary_to_term) ->
+    %% A million tuples: three bytes of each become four words.
+    B = iolist_to_binary([131, 108, <<1000000:32>>, binary:copy(<<104, 1, 106>>, 1000000), 106]),
+    exit(catching(fun() -> length(binary_to_term(B)) end));
+bomb(requests) -> requests();
+bomb(monitors) -> monitors_();
+bomb(tasks) -> tasks();
+bomb(sub_binaries) -> subs([], 0);
+bomb(parts) -> parts([]);
+bomb(matches) -> matches(binary:copy(<<"a,">>, 1000000), []);
+bomb(two) -> two(fun(P) -> P ! binary:copy(<<1>>, 100000) end);
+bomb(two_tables) ->
+    T = ets:new(x, [public]),
+    two(fun(_) -> ets:insert(T, {make_ref(), binary:copy(<<1>>, 50000), lists:seq(1, 5000)}) end);
+bomb(ring) -> ring();
+bomb(persistent_terms) -> persistents(0);
+bomb(persistent_maps) -> persistent_map(#{}, 0);
+bomb(persistent_new) -> persistent_dag(15);
+bomb(port_output) -> open_port({spawn, "cat /dev/zero"}, [binary]), idle();
+bomb(port_lines) -> open_port({spawn, "yes"}, [{line, 80}]), idle();
+bomb(port_packets) ->
+    P = open_port({spawn, "cat"}, [binary, {packet, 4}]),
+    port_flood(P);
+bomb(tuples) -> tuples([]);
+bomb(appends) -> appends(lists:seq(1, 1000));
+bomb(dag_message) -> self() ! dag(22), self() ! dag(22), idle();
+bomb(dag_table) -> T = ets:new(x, []), ets:insert(T, {1, dag(22)}), ets:insert(T, {2, dag(22)}), idle();
+bomb(dag_spawn) -> D = dag(22), spawn(fun() -> put(n, length(D)), idle() end), spawn(fun() -> put(n, length(D)), idle() end), idle();
+bomb(funs) -> funs(fun() -> ok end, 0);
+bomb(counters) -> counters_([]);
+bomb(timers_many) -> [spawn(fun() -> timers(0) end) || _ <- lists:seq(1, 20)], timers(0);
+bomb(timer_server) -> timer_servers(0);
+bomb(atoms_safe) -> atoms_(0);
+bomb(sorts) -> L = [rand:uniform(1 bsl 50) || _ <- lists:seq(1, 300000)], sorts(L, []);
+bomb(strings) -> strings("a");
+bomb(hibernate) -> hibernates(0);
+bomb(aliases) -> aliases([]);
+%% Each second append copies its binary, since the first has taken the room.
+bomb(copied_appends) -> exit(tried(fun() -> copied_appends(<<>>) end));
+bomb(comprehensions) -> exit(tried(fun() -> comprehensions(<<1:80000>>) end));
+bomb(port_iolists) -> port_iolists(open_port({spawn, "sleep 60"}, [binary]), lists:duplicate(1000, <<0:8000>>));
+bomb(key_table) -> key_table(ets:new(x, [ordered_set]), 0);
+bomb(replaced) -> T = ets:new(x, []), ets:insert(T, [{I, a} || I <- lists:seq(1, 2000)]), replaced(T, 1);
+bomb(tree) -> tree(0);
+bomb(term_atoms) -> term_atoms(0);
+bomb(sequences) -> sequences(1);
+bomb(copies) -> copies(<<1>>);
+bomb(insert_lists) -> T = ets:new(x, []), exit(tried(fun() -> insert_lists(T, lists:seq(1, 100), 1) end));
+bomb(ports_of_children) -> [spawn(fun() -> child_ports([]) end) || _ <- lists:seq(1, 100)], idle();
 bomb(outside) -> outside(spawn_opt(fun idle/0, []), 0).
 
 catching(F) ->
     try F() of _ -> made catch C:R -> {C, R} end.
+
+tried(F) ->
+    try F() catch C:R -> {C, R} end.
 
 forks() ->
     catch spawn(fun() -> forks() end),
@@ -176,9 +264,12 @@ atoms(N) -> catch list_to_atom("bomb_" ++ integer_to_list(erlang:unique_integer(
 busy() -> busy().
 natives() -> lists:sort([X * 7919 rem 100003 || X <- lists:seq(1, 300000)]), crypt(), natives().
 crypt() -> erlang:phash2(lists:seq(1, 1000000)), erlang:md5(binary:copy(<<1>>, 10000000)).
+%% A socket that no process reads, whose queue may be long.
 ports() ->
-    P = open_port({spawn, "sleep 100"}, []),
-    port_flood(P).
+    {ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, No} = inet:port(L),
+    {ok, S} = gen_tcp:connect({127, 0, 0, 1}, No, [{high_watermark, 1 bsl 30}]),
+    port_flood(S).
 port_flood(P) -> catch port_command(P, binary:copy(<<1>>, 100000), [force]), port_flood(P).
 persistent(N) -> persistent_term:put({bomb, N rem 100000}, lists:seq(1, 10000)), persistent(N + 1).
 dictionary(N) -> put(N, {N, make_ref()}), dictionary(N + 1).
@@ -218,7 +309,96 @@ catches(L) ->
         _ -> put(keep, [L | get()]), catches([make_ref() | L])
     end.
 writable(B) -> writable(<<B/binary, 0:80000>>).
+copied_appends(B) -> put(first, <<B/binary, 0:800000>>), copied_appends(<<B/binary, 1:800000>>).
+comprehensions(B) -> comprehensions(<< <<X, X>> || <<X>> <= B >>).
+port_iolists(P, L) -> port_command(P, [L, L], [nosuspend]), port_iolists(P, [L, <<1>>]).
+key_table(T, N) -> ets:insert(T, {{lists:seq(N, N + 2000), N}}), key_table(T, N + 1).
+%% Ever larger terms in place of others.
+replaced(T, N) ->
+    ets:select_replace(T, [{{'$1', '_'}, [], [{{'$1', {const, lists:seq(1, N)}}}]}]),
+    replaced(T, N * 2).
+tree(N) -> catch spawn_link(fun() -> tree(N + 1) end), put(N, lists:seq(1, 1000)), tree(N + 1).
+%% A thousand atoms at a time.
+term_atoms(N) ->
+    Name = fun(I) -> B = integer_to_binary(N * 1000 + I), [119, byte_size(B) + 5, "term_" | B] end,
+    catch binary_to_term(iolist_to_binary([131, 108, <<1000:32>>, [Name(I) || I <- lists:seq(1, 1000)], 106])),
+    term_atoms(N + 1).
+sequences(N) ->
+    case tried(fun() -> lists:seq(1, N) end) of {error, E} -> exit(E); L -> sequences(2 * length(L)) end.
+%% Objects that have a large term in common.
+insert_lists(T, L, N) -> ets:insert(T, [{{N, I}, L} || I <- lists:seq(1, N)]), insert_lists(T, L, N * 2).
+copies(B) ->
+    case tried(fun() -> binary:copy(B, 3) end) of {error, E} -> exit(E); C -> copies(C) end.
+child_ports(L) -> child_ports([catch open_port({spawn, "cat"}, [binary]) || _ <- [1, 2, 3]] ++ lists:sublist(L, 100)).
 outside(P, N) -> P ! binary:copy(<<1>>, 100000), outside(P, N + 1).
+
+maps_(M, N) -> maps_(M#{N => make_ref()}, N + 1).
+merges(M, N) -> merges(maps:merge(M, maps:from_keys([{N, K} || K <- lists:seq(1, maps:size(M))], x)), N + 1).
+updates(M, L) -> updates(M#{1 => L}, [M, L]).
+bignum(N) -> case tried(fun() -> N * N end) of M when is_integer(M) -> bignum(M); E -> exit(E) end.
+bignums(N, L) -> bignums(N, [N bxor length(L) | L]).
+full_table() ->
+    T = ets:new(x, []),
+    [ets:insert(T, {I, lists:seq(1, 20)}) || I <- lists:seq(1, 40000)],
+    T.
+selects(T) -> selects(T, []).
+selects(T, L) -> selects(T, [ets:select(T, [{{'$1', '$2'}, [], ['$_']}], 1000) | L]).
+%% A list of so many lists, all of them the same, in few words.
+dag(0) -> [];
+dag(N) -> D = dag(N - 1), [D | D].
+term_to_binaries(T, L) -> term_to_binaries(T, [term_to_binary({T, length(L)}) | L]).
+requests() -> catch erlang:spawn_request(fun() -> requests() end), requests().
+monitors_() ->
+    catch spawn_monitor(fun() -> monitors_() end),
+    catch erlang:monitor(process, self(), [{alias, explicit_unalias}]),
+    catch proc_lib:spawn(fun() -> monitors_() end),
+    monitors_().
+tasks() ->
+    catch spawn_opt(fun() -> open_port({spawn, "cat"}, []), T = ets:new(x, []), table(T, 0) end,
+                    [link, {fullsweep_after, 0}, {min_heap_size, 20000}]),
+    process_flag(trap_exit, true),
+    tasks().
+subs(L, N) ->
+    B = binary:copy(<<N>>, 500000),
+    <<_:1000/binary, S:70/binary, _/binary>> = B,
+    subs([S | L], (N + 1) rem 256).
+parts(L) -> B = binary:copy(<<1>>, 1000), parts([[binary:part(B, 0, I) || I <- lists:seq(65, 999)] | L]).
+matches(B, L) -> matches(B, [binary:split(B, <<",">>, [global]) | L]).
+%% Two budgets below this one, whose processes fill each other.
+two(F) ->
+    process_flag(trap_exit, true),
+    Bs = [begin {ok, B} = purlin:budget(#{memory => ?LIMIT}), B end || _ <- [1, 2]],
+    Ps = [spawn_opt(fun() -> receive {go, O} -> floods(F, O) end end, [link, {budget, B}]) || B <- Bs],
+    [X, Y] = Ps,
+    X ! {go, Y},
+    Y ! {go, X},
+    idle().
+floods(F, P) -> F(P), floods(F, P).
+ring() ->
+    Ps = [spawn(fun() -> receive {next, P} -> ring(P) end end) || _ <- lists:seq(1, 100)],
+    [A ! {next, B} || {A, B} <- lists:zip(Ps, tl(Ps) ++ [hd(Ps)])],
+    hd(Ps) ! {m, 1},
+    idle().
+ring(P) -> receive {m, X} -> P ! {m, X}, P ! {m, {X, X}}, ring(P) end.
+persistents(N) -> persistent_term:put({bomb, N}, lists:seq(1, 1000)), persistents(N + 1).
+persistent_map(M, N) -> persistent_term:put(bomb_map, M), persistent_map(M#{N => lists:seq(1, 1000)}, N + 1).
+persistent_dag(N) -> persistent_term:put({dag, N}, dag(N)), persistent_dag(N + 1).
+tuples(L) -> case tried(fun() -> erlang:make_tuple(100000, L) end) of
+    T when element(1, T) =:= L -> tuples([T | L]);
+    E -> exit(E) end.
+appends(L) -> case tried(fun() -> L ++ L end) of {error, E} -> exit(E); M -> appends(M) end.
+funs(F, N) -> funs(fun() -> {F, N, make_ref()} end, N + 1).
+counters_(L) -> counters_([counters:new(10000, []), atomics:new(10000, []) | L]).
+timer_servers(N) -> catch timer:apply_interval(1000000, erlang, send, [self(), lists:seq(1, 100)]), timer_servers(N + 1).
+atoms_(N) ->
+    B = term_to_binary(list_to_binary(integer_to_list(N))),
+    catch binary_to_term(<<131, 119, 12, (list_to_binary(io_lib:format("~12..0w", [N])))/binary>>),
+    catch binary_to_atom(<<B/binary>>, latin1),
+    atoms_(N + 1).
+sorts(L, A) -> sorts(L, [lists:sort(L), lists:usort([length(A) | L]) | A]).
+strings(S) -> strings(string:pad(S, 2 * length(S))).
+hibernates(N) -> catch spawn(fun() -> put(x, lists:seq(1, 1000)), erlang:hibernate(?MODULE, start_child, []) end), hibernates(N + 1).
+aliases(L) -> aliases([erlang:alias() | L]).
 
 %% A supervisor whose child exceeds the limit at each start.
 init(_) -> {ok, {#{intensity => 3, period => 5},

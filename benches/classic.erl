@@ -1,4 +1,5 @@
-%% Classic programs of one process. bench/1 runs a program with its size and gives milliseconds; main/0 all of them.
+%% Classic programs of one process. bench/1 runs a program with its size and gives milliseconds;
+%% main/0 all of them.
 -module(classic).
 -export([run/2, names/0, main/0]).
 

@@ -1,6 +1,7 @@
-%% What it costs to write pages that are made of pieces of one size, by the limit below which pieces are merged: nanoseconds
-%% of processor time, of this process, for each kilobyte sent over a loopback TCP connection to a program that throws it
-%% away. Run on Purlin, whose limit can be set while it runs:
+%% What it costs to write pages that are made of pieces of one size, by the limit below which pieces
+%% are merged: nanoseconds of processor time, of this process, for each kilobyte sent over a
+%% loopback TCP connection to a program that throws it away. Run on Purlin, whose limit can be set
+%% while it runs:
 %%
 %%     purlin run benches/gather.erl
 -module(gather).

@@ -1,5 +1,6 @@
-%% What goes between nodes of one runtime on one machine: `erl -sname bench -noshell -pa DIR -run nodes main [QUICK]`. Prints a line
-%% for each figure: what, how much, of what. `scripts/bench-nodes.sh` runs it on stock and on Purlin in turn.
+%% What goes between nodes of one runtime on one machine: `erl -sname bench -noshell -pa DIR -run
+%% nodes main [QUICK]`. Prints a line for each figure: what, how much, of what.
+%% `scripts/bench-nodes.sh` runs it on stock and on Purlin in turn.
 -module(nodes).
 -export([main/0, main/1, echo/0, sink/0, wait/0]).
 

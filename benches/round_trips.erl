@@ -1,9 +1,10 @@
-%% Round trips of one byte between two processes, or a process and a program, when little else happens: wall and
-%% processor time of each, and context switches of this operating system process.
+%% Round trips of one byte between two processes, or a process and a program, when little else
+%% happens: wall and processor time of each, and context switches of this operating system process.
 %%
 %%     purlin erl -noshell -run round_trips main active 20000
 %%
-%% Prints nanoseconds of wall time, nanoseconds of processor time, and context switches in hundredths, each per round.
+%% Prints nanoseconds of wall time, nanoseconds of processor time, and context switches in
+%% hundredths, each per round.
 -module(round_trips).
 -export([main/1]).
 

@@ -1,5 +1,6 @@
-%% Connections: what an idle one costs, and how many are accepted and answered per second. The clients are processes of
-%% the same runtime, each with its own end of the connection, so an idle connection costs two sockets and one process here.
+%% Connections: what an idle one costs, and how many are accepted and answered per second. The
+%% clients are processes of the same runtime, each with its own end of the connection, so an idle
+%% connection costs two sockets and one process here.
 %%
 %%     purlin erl -noshell -run sockets main idle 10000      resident bytes of each connection (both ends)
 %%     purlin erl -noshell -run sockets main accept 20       processes that connect and close for two seconds

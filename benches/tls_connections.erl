@@ -1,5 +1,6 @@
-%% TLS connections by OTP's `ssl`, both ends in one emulator: `erl -noshell -pa DIR -run tls_connections main [CONNECTIONS]`. Prints a line for each
-%% figure: what, how much, of what. `scripts/bench-tls.sh` runs it on stock and on Purlin in turn.
+%% TLS connections by OTP's `ssl`, both ends in one emulator: `erl -noshell -pa DIR -run
+%% tls_connections main [CONNECTIONS]`. Prints a line for each figure: what, how much, of what.
+%% `scripts/bench-tls.sh` runs it on stock and on Purlin in turn.
 -module(tls_connections).
 -export([main/0, main/1]).
 
@@ -9,7 +10,8 @@ main([Connections]) ->
     [of_version(V, list_to_integer(Connections)) || V <- ['tlsv1.3', 'tlsv1.2']],
     halt().
 
-%% Opens that many connections, with a whole handshake each, and keeps them; then sends small messages over all of them.
+%% Opens that many connections, with a whole handshake each, and keeps them; then sends small
+%% messages over all of them.
 of_version(Version, N) ->
     Key = [{key, {namedCurve, secp256r1}}],
     Chain = #{root => Key, intermediates => [], peer => Key},
@@ -60,7 +62,8 @@ trips(S, N) ->
     {ok, Bytes} = ssl:recv(S, 100),
     trips(S, N - 1).
 
-%% What `f` makes of each item, by twenty processes, which keep what they have opened until all is done.
+%% What `f` makes of each item, by twenty processes, which keep what they have opened until all is
+%% done.
 by_many(F, Items) ->
     Me = self(),
     Parts = parts(Items, (length(Items) + 19) div 20),

@@ -1,6 +1,6 @@
-%% Pieces of whole applications: `erl -noshell -pa DIR -run applications main NAME` runs one and prints the processor
-%% time of the whole runtime in milliseconds, start included, a hash of its result, and the largest resident
-%% size in kilobytes. `scripts/bench-applications.sh`
+%% Pieces of whole applications: `erl -noshell -pa DIR -run applications main NAME` runs one and
+%% prints the processor time of the whole runtime in milliseconds, start included, a hash of its
+%% result, and the largest resident size in kilobytes. `scripts/bench-applications.sh`
 %% runs them on both runtimes in turn. No program of `training/` is made from these.
 -module(applications).
 -export([main/1, names/0]).
@@ -30,7 +30,8 @@ most_kb() ->
     {match, [N]} = re:run(Text, "VmHWM:\\s+([0-9]+)", [{capture, all_but_first, binary}]),
     binary_to_integer(N).
 
-%% Runs F(X) for each X in a process of its own, at most Width at a time, and returns the results in order.
+%% Runs F(X) for each X in a process of its own, at most Width at a time, and returns the results in
+%% order.
 each(F, Xs, Width) ->
     {Now, Later} = lists:split(min(Width, length(Xs)), Xs),
     each_wait([begun(F, X) || X <- Now], Later, F).

@@ -1,5 +1,5 @@
-%% Terms of 1 to 50 KiB that are sent, captured, answered or looked up again and again; and, from `once_1` on, terms that are
-%% sent once, where to find out what is sent again could cost.
+%% Terms of 1 to 50 KiB that are sent, captured, answered or looked up again and again; and, from
+%% `once_1` on, terms that are sent once, where to find out what is sent again could cost.
 -module(again).
 -export([names/0, expected/1]).
 -export([broadcast_1/0, broadcast_5/0, broadcast_50/0, callers_10/0, callers_50/0, tasks_8/0, registry/0, lookups_10/0,

@@ -1,7 +1,8 @@
 %% Times one benchmark: `erl -noshell -pa DIR -run bench main MODULE NAME REPEATS`.
-%% Prints the best time of the repetitions in microseconds; with BENCH_CPU set in the environment, the time that the
-%% runtime's threads computed, where a busy machine makes the passing time worthless. Each runs in a process of its own, so that none pays for
-%% the garbage of another, and its result is compared with the one that MODULE:expected(NAME) gives.
+%% Prints the best time of the repetitions in microseconds; with BENCH_CPU set in the environment,
+%% the time that the runtime's threads computed, where a busy machine makes the passing time
+%% worthless. Each runs in a process of its own, so that none pays for the garbage of another, and
+%% its result is compared with the one that MODULE:expected(NAME) gives.
 -module(bench).
 -export([main/1]).
 
@@ -35,8 +36,8 @@ now_us() ->
         _ -> computed_us()
     end.
 
-%% What the threads of this process have computed, as the scheduler of the system counts it. Not by statistics(runtime): on the
-%% stock runtime that is short by up to a half where threads often wait.
+%% What the threads of this process have computed, as the scheduler of the system counts it. Not by
+%% statistics(runtime): on the stock runtime that is short by up to a half where threads often wait.
 computed_us() ->
     case file:list_dir("/proc/self/task") of
         {ok, Threads} -> lists:sum([of_thread("/proc/self/task/" ++ T ++ "/schedstat") || T <- Threads]) div 1000;

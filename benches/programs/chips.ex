@@ -1,5 +1,6 @@
 defmodule :chips do
-  # Computation in loops of many small integers: a block of sound of each chip of examples/vgm, again and again.
+  # Computation in loops of many small integers: a block of sound of each chip of examples/vgm,
+  # again and again.
   import Bitwise
 
   def names, do: [:ym2151, :ym2610]

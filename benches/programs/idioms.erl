@@ -1,5 +1,6 @@
-%% Pieces of everyday code that is compiled from Elixir, written as its compiler and its library write them: texts by blocks of seven bytes and
-%% masks, clauses of ranges over a binary, structs and keyword lists, chains of results, I/O lists, dates, matrices of floats.
+%% Pieces of everyday code that is compiled from Elixir, written as its compiler and its library
+%% write them: texts by blocks of seven bytes and masks, clauses of ranges over a binary, structs
+%% and keyword lists, chains of results, I/O lists, dates, matrices of floats.
 %% See `bench.erl` for how one is run.
 -module(idioms).
 -compile([export_all, nowarn_export_all]).

@@ -1,5 +1,6 @@
-%% Native libraries: calls that do nothing, resources made and dropped, binaries passed, terms built, digests,
-%% and jiffy on a large document where it is found. Run by bench.erl; `scripts/bench.sh` compiles the library.
+%% Native libraries: calls that do nothing, resources made and dropped, binaries passed, terms
+%% built, digests, and jiffy on a large document where it is found. Run by bench.erl;
+%% `scripts/bench.sh` compiles the library.
 -module(libraries).
 -compile([export_all, nowarn_export_all]).
 -on_load(load/0).

@@ -1,5 +1,6 @@
-%% Pages of a thousand small pieces written to files, programs and sockets: the number in a name is the bytes of a piece. Each row
-%% takes until all has come: the other side is a program that ends when it has got as many bytes.
+%% Pages of a thousand small pieces written to files, programs and sockets: the number in a name is
+%% the bytes of a piece. Each row takes until all has come: the other side is a program that ends
+%% when it has got as many bytes.
 -module(pieces).
 -export([names/0, expected/1]).
 -export([file_48/0, file_205/0, file_410/0, null_205/0, null_410/0, pipe_205/0, pipe_410/0, socket_205/0, socket_410/0, small_writes/0, small_reads/0]).
@@ -73,7 +74,8 @@ to_null(Size) ->
     ok = file:close(F),
     0.
 
-%% A program that reads so many bytes, of the port or of what `From` says, and tells their number then.
+%% A program that reads so many bytes, of the port or of what `From` says, and tells their number
+%% then.
 reader(Bytes, From) ->
     N = integer_to_list(Bytes),
     Command = ["head -c ", N, From, " > /dev/null && echo ", N],

@@ -1,5 +1,6 @@
 defmodule :pipelines do
-  # What Elixir programs do most: pipelines over structs, captured functions, templates, Unicode text, parsing and compiling.
+  # What Elixir programs do most: pipelines over structs, captured functions, templates, Unicode
+  # text, parsing and compiling.
   defmodule User do
     defstruct id: 0, name: "", age: 0, tags: []
   end

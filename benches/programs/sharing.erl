@@ -1,5 +1,6 @@
-%% Large terms that go from process to process, or to tables and back. The first half is where sharing pays; the second,
-%% from `stream_100` on, is where it could cost: terms that are used once, and copies that would have been cheap.
+%% Large terms that go from process to process, or to tables and back. The first half is where
+%% sharing pays; the second, from `stream_100` on, is where it could cost: terms that are used once,
+%% and copies that would have been cheap.
 -module(sharing).
 -export([names/0, expected/1]).
 -export([three_in_sequence/0, three_tasks/0, closures/0, state_to_callers/0, ets_large_object/0, persistent_large/0,
@@ -34,8 +35,9 @@ expected(sender_dies) -> 1000;
 expected(never_read) -> 4000;
 expected(tasks_10k) -> 300.
 
-%% What differs in a list of a million integers, how often each is there, and the list in another order: one after
-%% another, and in three processes that each get the list and send their results back.
+%% What differs in a list of a million integers, how often each is there, and the list in another
+%% order: one after another, and in three processes that each get the list and send their results
+%% back.
 three_in_sequence() -> length([F() || F <- three(1000000)]).
 three_tasks() -> in_processes(three(1000000)).
 tasks_10k() -> lists:sum([in_processes(three(10000)) || _ <- lists:seq(1, 100)]).
@@ -101,7 +103,8 @@ many_receivers() ->
     [P ! {x, L} || P <- Ps],
     lists:sum([receive N -> N end || _ <- Ps]).
 
-%% A term of 20 levels, each of which refers to the next one twice: a million words if copied without care.
+%% A term of 20 levels, each of which refers to the next one twice: a million words if copied
+%% without care.
 shared_inside() ->
     T = lists:foldl(fun(_, A) -> [A | A] end, [], lists:seq(1, 20)),
     P = spawn_link(fun() -> receive {From, X} -> From ! depth(X, 0) end end),
@@ -141,8 +144,8 @@ small_from_large_heap() ->
     P ! {self(), stop},
     receive {P, N} -> _ = hd(L), N end.
 
-%% The worst case of freezing: fresh terms that are just large enough a part of the heap to be moved out of it, so that the
-%% rest is collected each time.
+%% The worst case of freezing: fresh terms that are just large enough a part of the heap to be moved
+%% out of it, so that the rest is collected each time.
 quarter_of_heap_each_time() ->
     L = numbers(500000, 1, []),
     P = spawn_link(fun() -> first_elements(0) end),

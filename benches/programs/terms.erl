@@ -1,5 +1,6 @@
-%% Comparison, order and hashes of compound terms, and what is made of them: searches in lists, keys of maps, tables by key, natives on
-%% lists, tuples and maps, large integers, the external format, and receives that pass many messages.
+%% Comparison, order and hashes of compound terms, and what is made of them: searches in lists, keys
+%% of maps, tables by key, natives on lists, tuples and maps, large integers, the external format,
+%% and receives that pass many messages.
 %% See `bench.erl` for how one is run.
 -module(terms).
 -compile([export_all, nowarn_export_all]).

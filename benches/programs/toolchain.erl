@@ -1,4 +1,5 @@
-%% What developers wait for: the compiler and the cross reference, on modules of the installed libraries.
+%% What developers wait for: the compiler and the cross reference, on modules of the installed
+%% libraries.
 -module(toolchain).
 -export([names/0, expected/1]).
 -export([compile_modules/0, lint_forms/0, print_forms/0, xref_modules/0]).

@@ -1,5 +1,6 @@
-%% Figures of schedulers and of memory that a time alone doesn't show. `erl -noshell -pa DIR -run figures main NAME`
-%% prints lines "NAME UNIT NUMBER"; scripts/schedule.sh runs them on both runtimes in turn.
+%% Figures of schedulers and of memory that a time alone doesn't show. `erl -noshell -pa DIR -run
+%% figures main NAME` prints lines "NAME UNIT NUMBER"; scripts/schedule.sh runs them on both
+%% runtimes in turn.
 -module(figures).
 -export([main/1, names/0]).
 
@@ -20,9 +21,9 @@ run(latency) ->
     [exit(P, kill) || P <- Busy],
     [{latency_median, "ms", lists:nth(250, Late) / 1000}, {latency_p99, "ms", lists:nth(495, Late) / 1000}];
 
-%% Each of 64 clients has a new process work for it, which takes about a slice, some, or more of them, and asks again at once, on one
-%% scheduler: how many others got an answer while one waited for its own. If all waited equally it would be 64. Other work of the
-%% machine doesn't change it.
+%% Each of 64 clients has a new process work for it, which takes about a slice, some, or more of
+%% them, and asks again at once, on one scheduler: how many others got an answer while one waited
+%% for its own. If all waited equally it would be 64. Other work of the machine doesn't change it.
 run(saturated) ->
     erlang:system_flag(schedulers_online, 1),
     lists:append([begin
@@ -34,8 +35,9 @@ run(saturated) ->
           {lists:concat([saturated_, Name, '_p99']), "answers", lists:nth(N * 99 div 100, All)}]
      end || {Name, From, To} <- [{slice, 3000, 5000}, {few, 8000, 16000}, {some, 40000, 70000}]]);
 
-%% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it after two seconds. The
-%% environment's COMPACTION says how many; ten thousand are more than most machines have memory for on stock.
+%% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it
+%% after two seconds. The environment's COMPACTION says how many; ten thousand are more than most
+%% machines have memory for on stock.
 run(compaction) ->
     N = list_to_integer(os:getenv("COMPACTION", "200")),
     Before = resident(),
@@ -50,9 +52,9 @@ run(compaction) ->
     [P ! stop || P <- Ps],
     [{compaction_grown, "MiB", (Grown - Before) / 1024}, {compaction_left, "MiB", (After - Before) / 1024}];
 
-%% Ten thousand such processes, which have made 100 GB of garbage: no more are started while they take more than
-%% 2 GiB, and none after that has lasted for ten seconds. How many could be started, how long that took, the peak, and what
-%% is left two seconds later.
+%% Ten thousand such processes, which have made 100 GB of garbage: no more are started while they
+%% take more than 2 GiB, and none after that has lasted for ten seconds. How many could be started,
+%% how long that took, the peak, and what is left two seconds later.
 run(compaction_10k) ->
     Before = resident(),
     Self = self(),
@@ -84,7 +86,8 @@ run(sleepers) -> sleepers(sleepers, 100000);
 %% Stock has no room for so many unless it is started with +P.
 run(sleepers_million) -> sleepers(sleepers_million, 1000000);
 
-%% Ten million messages that nobody wants: a call answered with a fresh reference, a collection, and a scan.
+%% Ten million messages that nobody wants: a call answered with a fresh reference, a collection, and
+%% a scan.
 run(ten_million) ->
     N = 10000000,
     Echo = spawn(fun echo/0),
@@ -111,8 +114,9 @@ run(long_scan) ->
 run(spawn_10k) -> spawns(spawn_10k, 10000);
 run(spawn_120k) -> spawns(spawn_120k, 120000);
 
-%% 61 pieces of integer work by workers x jobs, with a reporter and a reader of standard input beside them: how long each
-%% cell takes, the highest of the cells' peaks of resident memory, and how many times the lowest that is.
+%% 61 pieces of integer work by workers x jobs, with a reporter and a reader of standard input
+%% beside them: how long each cell takes, the highest of the cells' peaks of resident memory, and
+%% how many times the lowest that is.
 run(matrix) ->
     {Times, Peaks} = lists:unzip([begin
         set_online(W),
@@ -143,15 +147,16 @@ run(Name) ->
         false -> native(Name)
     end.
 
-%% Processes that hold a map, a list, binaries or tuples of 10 MB, 100 MB and 1 GB, calm or beside one that makes garbage. The
-%% largest are taken if HOLD_MOST says so: it is the size in MB of the largest.
+%% Processes that hold a map, a list, binaries or tuples of 10 MB, 100 MB and 1 GB, calm or beside
+%% one that makes garbage. The largest are taken if HOLD_MOST says so: it is the size in MB of the
+%% largest.
 holders() ->
     Most = list_to_integer(os:getenv("HOLD_MOST", "100")),
     [{list_to_atom(lists:concat([hold_, Kind, '_', Size, if Churn -> "_churn"; true -> "" end])), Kind, Size, Churn}
      || Kind <- [map, list, binaries, tuples], Size <- [10, 100, 1000], Size =< Most, Churn <- [false, true]].
 
-%% A request each millisecond, each with a small change of what is held: the longest wait for an answer in so many seconds (HOLD_SECONDS),
-%% and the 99th percentile.
+%% A request each millisecond, each with a small change of what is held: the longest wait for an
+%% answer in so many seconds (HOLD_SECONDS), and the 99th percentile.
 holder(Name, Kind, Size, Churn) ->
     Self = self(),
     Holder = spawn_opt(fun() -> H = held(Kind, Size * 1000000), Self ! ready, serve(Kind, H) end, []),
@@ -183,7 +188,8 @@ change(_, I, [H | T]) -> {H, [{I} | T]}.
 
 churn() -> [_ | _] = lists:seq(1, 100000), churn().
 
-%% The longest that a ticking process on the only scheduler is held up by one call of a native on ten million elements.
+%% The longest that a ticking process on the only scheduler is held up by one call of a native on
+%% ten million elements.
 native(Name) ->
     Make = proplists:get_value(Name, natives()),
     erlang:system_flag(schedulers_online, 1),
@@ -214,9 +220,9 @@ natives() ->
      {n_ets_select, fun() -> T = ets:new(t, []), [ets:insert(T, {N, N}) || N <- lists:seq(1, 1000000)],
          fun() -> length(ets:select(T, [{{'$1', '$2'}, [{'>', '$2', 999990}], ['$1']}])) end end}].
 
-%% So many processes in a receive with a timeout: resident memory of each, what process_info says of it, the ratio of
-%% both, and what is left five seconds after all have ended. What the runtime takes once for all comes with the first
-%% thousand.
+%% So many processes in a receive with a timeout: resident memory of each, what process_info says of
+%% it, the ratio of both, and what is left five seconds after all have ended. What the runtime takes
+%% once for all comes with the first thousand.
 sleepers(Name, N) ->
     stop(start(1000)),
     erlang:garbage_collect(),

@@ -1,5 +1,6 @@
-%% Spawns, links, monitors, kills, registers and sends at random from all schedulers for SECONDS, then ends everything and
-%% compares what the runtime counts with what it counted at the start: `erl -noshell -pa DIR -run stress main SECONDS`.
+%% Spawns, links, monitors, kills, registers and sends at random from all schedulers for SECONDS,
+%% then ends everything and compares what the runtime counts with what it counted at the start: `erl
+%% -noshell -pa DIR -run stress main SECONDS`.
 -module(stress).
 -export([main/1]).
 

@@ -1,9 +1,11 @@
-# Three computations over one random list, one after another and in three tasks, measured with Benchee as it comes.
+# Three computations over one random list, one after another and in three tasks, measured with
+# Benchee as it comes.
 #
 #     purlin run examples/careful/benchee.exs [SECONDS [SIZE ...]]        (of each measurement: 2; elements: 10000 1000000)
 #
-# A task gets the list by the closure that is spawned, and sends its result back. Where that copies, the tasks lose to
-# the sequence; Benchee's own formatters, which get the whole suite in tasks, lose with them.
+# A task gets the list by the closure that is spawned, and sends its result back. Where that copies,
+# the tasks lose to the sequence; Benchee's own formatters, which get the whole suite in tasks, lose
+# with them.
 # Benchee is fetched by Mix unless it is on the code path (`-pa`) already.
 unless Code.ensure_loaded?(Benchee), do: Mix.install([{:benchee, "~> 1.3"}])
 {:ok, _} = Application.ensure_all_started(:benchee)

@@ -1,5 +1,5 @@
-# What differs in a random list of integers, how often each is there, and the list in another order: one after another, or in
-# three tasks that each get the list and send their result back.
+# What differs in a random list of integers, how often each is there, and the list in another order:
+# one after another, or in three tasks that each get the list and send their result back.
 #
 #     purlin run examples/careful/tasks.exs sequence|tasks SIZE [ROUNDS]
 #

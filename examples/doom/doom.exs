@@ -1,12 +1,13 @@
-# The Template of Doom: a page that repeats a text of 300 bytes very many times is rendered and sent over TCP to a client
-# that throws it away. The template is compiled to I/O lists, so the page is a list with one element for each repetition.
-# With "whole" that element is a constant of the module. With "split" a value that is known at run time only stands in the
-# middle of the text: each repetition makes a list of the first half, the value (which is empty) and the second half.
+# The Template of Doom: a page that repeats a text of 300 bytes very many times is rendered and sent
+# over TCP to a client that throws it away. The template is compiled to I/O lists, so the page is a
+# list with one element for each repetition. With "whole" that element is a constant of the module.
+# With "split" a value that is known at run time only stands in the middle of the text: each
+# repetition makes a list of the first half, the value (which is empty) and the second half.
 #
 #     purlin run examples/doom/doom.exs 10000000 whole|split
 #
-# Prints how large the page is, how many bytes came to the client, and the peak of this program's resident memory in MiB:
-# before, when the page is rendered, and when it is sent.
+# Prints how large the page is, how many bytes came to the client, and the peak of this program's
+# resident memory in MiB: before, when the page is rendered, and when it is sent.
 
 defmodule IoEngine do
   @behaviour EEx.Engine
@@ -16,7 +17,8 @@ defmodule IoEngine do
   def handle_end(state), do: body(state)
   def handle_body(state), do: body(state)
 
-  # A value is turned to text when the page is rendered. A comprehension gives a list of parts, which is kept.
+  # A value is turned to text when the page is rendered. A comprehension gives a list of parts,
+  # which is kept.
   def handle_expr(state, "=", expr) do
     var = Macro.unique_var(:part, __MODULE__)
     value = quote(do: unquote(var) = unquote(__MODULE__).part(unquote(expr)))

@@ -1,4 +1,5 @@
-%% A small HTTP/1.1 server of stock modules only: connections that are kept, chunked bodies both ways, uploads.
+%% A small HTTP/1.1 server of stock modules only: connections that are kept, chunked bodies both
+%% ways, uploads.
 %%
 %%     purlin run examples/http/http_server.erl 8080
 %%
@@ -205,7 +206,8 @@ reason(431) -> <<"Request Header Fields Too Large">>;
 reason(501) -> <<"Not Implemented">>;
 reason(505) -> <<"HTTP Version Not Supported">>.
 
-%% Folds over the pieces of the body as they come, so that an upload of any size takes little memory.
+%% Folds over the pieces of the body as they come, so that an upload of any size takes little
+%% memory.
 body(_, #request{length = 0, chunked = false}, _, A) -> {ok, A};
 body(S, R, F, A) ->
     _ = [gen_tcp:send(S, "HTTP/1.1 100 Continue\r\n\r\n") || R#request.continue],

@@ -1,5 +1,6 @@
-# A small HTTP/1.1 server of pages written in EEx, with stock libraries only. Its templates are compiled to functions that
-# give I/O lists, not strings: texts and values go to the socket as they are, and nothing is joined on the way.
+# A small HTTP/1.1 server of pages written in EEx, with stock libraries only. Its templates are
+# compiled to functions that give I/O lists, not strings: texts and values go to the socket as they
+# are, and nothing is joined on the way.
 #
 #     purlin run examples/http/pages.exs 8080          (0: any port that is free)
 #

@@ -1,8 +1,9 @@
-%% Programs that grow without end, in four ways, while a server answers. Where the memory of the node is limited the one that grows
-%% is to end, and the server is to go on.
+%% Programs that grow without end, in four ways, while a server answers. Where the memory of the
+%% node is limited the one that grows is to end, and the server is to go on.
 %%
-%% `erl -noshell -run limits main WAY`: `heap`, one growing process; `many`, a thousand of them; `binaries`, one that holds large
-%% binaries; `ets`, one that fills a table of its own. `scripts/containers.sh` runs all in a group of 256 MiB.
+%% `erl -noshell -run limits main WAY`: `heap`, one growing process; `many`, a thousand of them;
+%% `binaries`, one that holds large binaries; `ets`, one that fills a table of its own.
+%% `scripts/containers.sh` runs all in a group of 256 MiB.
 -module(limits).
 -export([main/1, heap/1]).
 

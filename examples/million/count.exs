@@ -1,4 +1,5 @@
-# Sleepers, step "count": no list at all. Each process sends :done when it has slept, and the parent counts.
+# Sleepers, step "count": no list at all. Each process sends :done when it has slept, and the parent
+# counts.
 #
 #     purlin run examples/million/count.exs 1000000 10000       (how many, and how many milliseconds each sleeps)
 [n, _nap] = Enum.map(System.argv(), &String.to_integer/1)

@@ -1,4 +1,5 @@
-# Sleepers, step "reduce": as "spawn", the processes gathered by Enum.reduce in place of comprehensions.
+# Sleepers, step "reduce": as "spawn", the processes gathered by Enum.reduce in place of
+# comprehensions.
 #
 #     purlin run examples/million/reduce.exs 1000000 10000      (how many, and how many milliseconds each sleeps)
 [n, _nap] = Enum.map(System.argv(), &String.to_integer/1)

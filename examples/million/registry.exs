@@ -1,4 +1,5 @@
-# Sleepers, step "registry": as "count", the parent registered by name, so that the processes capture nothing.
+# Sleepers, step "registry": as "count", the parent registered by name, so that the processes
+# capture nothing.
 #
 #     purlin run examples/million/registry.exs 1000000 10000    (how many, and how many milliseconds each sleeps)
 [n, _nap] = Enum.map(System.argv(), &String.to_integer/1)

@@ -1,5 +1,6 @@
-# Sleepers, step "remote": as "registry", with a named function in place of a closure. The step "flags" is this program
-# with `--erl "+hms 1 +L +ec"`: the least heap, no line numbers, compressed tables.
+# Sleepers, step "remote": as "registry", with a named function in place of a closure. The step
+# "flags" is this program with `--erl "+hms 1 +L +ec"`: the least heap, no line numbers, compressed
+# tables.
 #
 #     purlin run examples/million/remote.exs 1000000 10000      (how many, and how many milliseconds each sleeps)
 [n, _nap] = Enum.map(System.argv(), &String.to_integer/1)

@@ -2,7 +2,8 @@
 #
 #     purlin run examples/million/task.exs 1000000 10000        (how many, and how many milliseconds each sleeps)
 #
-# Every task has its place in the dictionary, its link, its monitor and an answer to send; the parent holds a list of structs.
+# Every task has its place in the dictionary, its link, its monitor and an answer to send; the
+# parent holds a list of structs.
 [n, _nap] = Enum.map(System.argv(), &String.to_integer/1)
 
 defmodule Sleepers do

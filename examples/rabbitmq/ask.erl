@@ -1,5 +1,6 @@
-%% What a client asks of a broker: a queue that confirms what it has got, a consumer, an exchange by topics, a queue that is not there.
-%% `erl -run ask main PORT`, with RabbitMQ's libraries in `ERL_LIBS`.
+%% What a client asks of a broker: a queue that confirms what it has got, a consumer, an exchange by
+%% topics, a queue that is not there. `erl -run ask main PORT`, with RabbitMQ's libraries in
+%% `ERL_LIBS`.
 -module(ask).
 -export([main/1]).
 -include_lib("amqp_client/include/amqp_client.hrl").

@@ -1,5 +1,6 @@
-# Pieces of work that have nothing to do with each other, on a number of schedulers that the program sets after it has read its
-# arguments: with fewer schedulers than pieces, all but the first of them wait, ready, for a turn.
+# Pieces of work that have nothing to do with each other, on a number of schedulers that the program
+# sets after it has read its arguments: with fewer schedulers than pieces, all but the first of them
+# wait, ready, for a turn.
 #
 #     purlin run examples/schedulers/pieces.exs SCHEDULERS PIECES [STEPS]
 [schedulers, pieces | steps] = Enum.map(System.argv(), &String.to_integer/1)

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Jobs times schedulers, on Purlin and on stock in turn: samples per second and the most memory of each cell, as rows of a table.
+# Jobs times schedulers, on Purlin and on stock in turn: samples per second and the most memory of
+# each cell, as rows of a table.
 #
 #     examples/vgm/matrix.sh [FILE ...]        default: data/music48.xspf
 #
-# JOBS ("20 4 1") and SCHEDULERS ("20 4 1") are the cells; ROUNDS (3) runs of each, of which the geometric mean counts; LOOPS (1).
-# CPU=1: samples per second that was computed, of all threads, in place of the time that passed: for a machine that does other
-# work. PURLIN: the executable. STOCK=0 leaves stock out. Memory is what /proc says was resident at most, `VmHWM`.
+# JOBS ("20 4 1") and SCHEDULERS ("20 4 1") are the cells; ROUNDS (3) runs of each, of which the
+# geometric mean counts; LOOPS (1). CPU=1: samples per second that was computed, of all threads, in
+# place of the time that passed: for a machine that does other work. PURLIN: the executable. STOCK=0
+# leaves stock out. Memory is what /proc says was resident at most, `VmHWM`.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 purlin=${PURLIN:-target/release/purlin}

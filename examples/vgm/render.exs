@@ -1,9 +1,11 @@
-# Renders chip music: VGM and VGZ logs for the YM2151, YM2610 and YM2610B to WAV or AU. README.md tells more.
+# Renders chip music: VGM and VGZ logs for the YM2151, YM2610 and YM2610B to WAV or AU. README.md
+# tells more.
 #
 #     purlin run examples/vgm/render.exs [--jobs N] [--format wav|au] [--out DIR] [--loops N] [--fade S] FILE|PLAYLIST ...
 #
-# `elixir` in the place of `purlin run` does the same on stock. The modules of `lib` are compiled when this is run for the first time, and
-# kept in the user's cache by their content and the release of Erlang and Elixir; where that can't be written, they are compiled each time.
+# `elixir` in the place of `purlin run` does the same on stock. The modules of `lib` are compiled
+# when this is run for the first time, and kept in the user's cache by their content and the release
+# of Erlang and Elixir; where that can't be written, they are compiled each time.
 defmodule Render do
   @lib Path.join(__DIR__, "lib")
 

@@ -5,7 +5,8 @@ defmodule Vgm.Rom do
   @parts 32
   defstruct size: 0, parts: []
 
-  # A part of a ROM of `size` bytes. Later ones cover earlier ones. They are kept as they are, unless there are many.
+  # A part of a ROM of `size` bytes. Later ones cover earlier ones. They are kept as they are,
+  # unless there are many.
   def add(rom, size, start, bytes) do
     part = {start, min(start + byte_size(bytes), @most), bytes}
     rom = %{rom | size: min(size, @most), parts: [part | rom.parts]}
@@ -205,7 +206,8 @@ defmodule Vgm.AdpcmB do
     end
   end
 
-  # At the end without repeating the last nibble is not played; repeating, it is, on a state that has begun anew.
+  # At the end without repeating the last nibble is not played; repeating, it is, on a state that
+  # has begun anew.
   defp nibble(%{low: nil} = b) do
     byte = Rom.at(b.rom, b.address)
     decode(%{b | low: byte &&& 15}, byte >>> 4)

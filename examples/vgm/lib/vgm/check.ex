@@ -1,6 +1,8 @@
-# Compares all stages of a log with sums: SHA-256 of the whole, CRC-32 of each block, so that the first block that differs is known.
+# Compares all stages of a log with sums: SHA-256 of the whole, CRC-32 of each block, so that the
+# first block that differs is known.
 #
-# `sums` is a directory with NAME.tsv for each log: lines of output, frames, bytes per frame, SHA-256, frames per block, CRC-32 of blocks.
+# `sums` is a directory with NAME.tsv for each log: lines of output, frames, bytes per frame,
+# SHA-256, frames per block, CRC-32 of blocks.
 defmodule Vgm.Check do
   alias Vgm.{Log, Song, Sound}
 

@@ -1,4 +1,5 @@
-# The command: songs from arguments and playlists, so many at once, each in a process of its own; a printer tells how far they are.
+# The command: songs from arguments and playlists, so many at once, each in a process of its own; a
+# printer tells how far they are.
 defmodule Vgm.CLI do
   alias Vgm.{Check, Log, Picture, Playlist, Song, Sound, SoundFile}
 

@@ -1,20 +1,25 @@
-# A channel of four operators, as in the YM2151 and in the YM2610: phases, envelopes and the eight algorithms.
+# A channel of four operators, as in the YM2151 and in the YM2610: phases, envelopes and the eight
+# algorithms.
 #
-# A channel is run over a block of frames at a time, not frame by frame with the others. Its registers change at the events of
-# the block only, its attenuations at the ticks of its envelopes that move something, so between two of these only phases
-# advance: that is a loop of one function for each algorithm, whose arguments are all that it needs. Each channel adds its
-# output to the list of the channels before it. Both sides are one integer: left + right * 2^24.
+# A channel is run over a block of frames at a time, not frame by frame with the others. Its
+# registers change at the events of the block only, its attenuations at the ticks of its envelopes
+# that move something, so between two of these only phases advance: that is a loop of one function
+# for each algorithm, whose arguments are all that it needs. Each channel adds its output to the
+# list of the channels before it. Both sides are one integer: left + right * 2^24.
 #
-# A frame does, in this order: the write that is due, keys, SSG-EG, the tick of the envelopes if it is the third, phases, output.
-# Frames are counted from the reset; ticks are in frames 3, 6, 9, ... and numbered 1, 2, 3, ...
+# A frame does, in this order: the write that is due, keys, SSG-EG, the tick of the envelopes if it
+# is the third, phases, output. Frames are counted from the reset; ticks are in frames 3, 6, 9, ...
+# and numbered 1, 2, 3, ...
 defmodule Vgm.Fm do
   import Bitwise
   alias Vgm.Tables
 
-  # `raw`: registers of each operator {detune and multiple, level, key scale and attack, AM and decay, sustain rate, sustain level and
-  # release, SSG-EG}. `ops`: what follows from them, see `Vgm.Op`. `envs`: {state, attenuation, inverted, key} of each operator, bit 0 of key being
-  # the key's and bit 1 a timer's.
-  # `last`: the two outputs of operator 1 before, older one first. `noise`: operator 4 is noise (YM2151).
+  # `raw`: registers of each operator {detune and multiple, level, key scale and attack, AM and
+  # decay, sustain rate, sustain level and release, SSG-EG}. `ops`: what follows from them, see
+  # `Vgm.Op`. `envs`: {state, attenuation, inverted, key} of each operator, bit 0 of key being the
+  # key's and bit 1 a timer's.
+  # `last`: the two outputs of operator 1 before, older one first. `noise`: operator 4 is noise
+  # (YM2151).
   defstruct chip: nil,
             raw: nil,
             freqs: {0, 0, 0, 0},
@@ -109,9 +114,9 @@ defmodule Vgm.Fm do
   defp released({_, e, 1, key}), do: {@release, 0x200 - e &&& 0x3FF, 0, key}
   defp released({_, e, 0, key}), do: {@release, e, 0, key}
 
-  # Runs a channel over a block of `n` frames, `f` having been made before: `{the list with its output, the channel}`. Events are
-  # `[{frame of the block, event}]` in order, spans of the LFO `[{frames, AM, PM}]`, and `signs` those of the noise by frame, for
-  # the channel that has it.
+  # Runs a channel over a block of `n` frames, `f` having been made before: `{the list with its
+  # output, the channel}`. Events are `[{frame of the block, event}]` in order, spans of the LFO
+  # `[{frames, AM, PM}]`, and `signs` those of the noise by frame, for the channel that has it.
   def run(v, n, input, events, spans, signs, f) do
     if events == [] and idle?(v.envs) do
       {_, l1} = v.last
@@ -267,8 +272,9 @@ defmodule Vgm.Fm do
     {{st, if(st == @release, do: 0x3FF, else: e), inv, key}, p}
   end
 
-  # With noise in the place of operator 4: linear in its envelope, signed by the noise. A channel whose operators have all
-  # faded at the start of a frame gives nothing; `was` is whether it was active then.
+  # With noise in the place of operator 4: linear in its envelope, signed by the noise. A channel
+  # whose operators have all faded at the start of a frame gives nothing; `was` is whether it was
+  # active then.
   defp noisy(n, input, acc, f, v1, v2, v3, v4, p1, p2, p3, p4, l0, l1, c, signs, was) do
     {_, _, pan, _, {o1, o2, o3, o4}, levels, _} = c
     g = 2 - rem(f, 3)
@@ -402,8 +408,8 @@ defmodule Vgm.Fm do
     {before, :erlang.element((p >>> 10 &&& 1023) + 1, w)}
   end
 
-  # One function for each algorithm, with feedback and without, for each of the two kinds of output: 8 halves the carriers (YM2610),
-  # 16 has feedback.
+  # One function for each algorithm, with feedback and without, for each of the two kinds of output:
+  # 8 halves the carriers (YM2610), 16 has feedback.
   defp loop(chip, alg, feedback), do: alg + if(chip == Vgm.Opnb, do: 8, else: 0) + if(feedback > 0, do: 16, else: 0)
 
   # An operator's output: `m` is added to its phase.
@@ -434,7 +440,8 @@ defmodule Vgm.Fm do
     number = alg + 8 * half + 16 * feedback
     carriers = if half == 1, do: Enum.map(carriers, fn o -> quote(do: unquote(o) >>> 1) end), else: carriers
     sum = Enum.reduce(tl(carriers), hd(carriers), fn o, sum -> plus.(sum, o) end)
-    # Without feedback operator 1 may be left out of the loop's look-ups only if nobody listens: all algorithms do.
+    # Without feedback operator 1 may be left out of the loop's look-ups only if nobody listens: all
+    # algorithms do.
     heard = [w1, w2, w3, w4]
 
     common = [p1, p2, p3, p4, s1, s2, s3, s4] ++ heard

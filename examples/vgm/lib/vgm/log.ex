@@ -1,12 +1,13 @@
-# VGM logs: what a header says, and the commands, read as far as is wanted. Everything is little endian.
+# VGM logs: what a header says, and the commands, read as far as is wanted. Everything is little
+# endian.
 defmodule Vgm.Log do
   import Bitwise
 
   # More than this unpacked is not taken from a compressed file.
   @most 64 * 1024 * 1024
 
-  # `chips`: `[%{id: {kind, index}, clock, variant, volume}]`; `data`, `loop`: where commands begin and where the loop does (nil:
-  # none); `total`, `loop_samples`: as the header says.
+  # `chips`: `[%{id: {kind, index}, clock, variant, volume}]`; `data`, `loop`: where commands begin
+  # and where the loop does (nil: none); `total`, `loop_samples`: as the header says.
   defstruct bytes: <<>>, version: 0, chips: [], data: 0, loop: nil, total: 0, loop_samples: 0, factor: nil, base: 0, modifier: 0, tags: %{}
 
   def read(file) do
@@ -206,8 +207,9 @@ defmodule Vgm.Log do
   # Where a reader stands: the place, the time, and how often it still goes back.
   def start(log, plays), do: {log.data, 0, plays - 1, nil}
 
-  # Reads until time `limit` and gives `{:more, writes, reader}`, at a part of a ROM `{:rom, which, chip, size, start, bytes, writes, reader}`,
-  # or at the end `{:end, writes, time}`. Writes are `[{time, chip, port, register, value}]`, the last one first.
+  # Reads until time `limit` and gives `{:more, writes, reader}`, at a part of a ROM `{:rom, which,
+  # chip, size, start, bytes, writes, reader}`, or at the end `{:end, writes, time}`. Writes are
+  # `[{time, chip, port, register, value}]`, the last one first.
   def read(log, {at, now, plays, began}, limit), do: command(log.bytes, at, now, plays, began, log, limit, [])
 
   defp command(_, at, now, plays, began, _, limit, writes) when now >= limit, do: {:more, writes, {at, now, plays, began}}

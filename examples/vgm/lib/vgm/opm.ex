@@ -1,7 +1,9 @@
-# The YM2151 (OPM): eight channels, an LFO of four waves, noise, timer A. Its native frames are clock / 64.
+# The YM2151 (OPM): eight channels, an LFO of four waves, noise, timer A. Its native frames are
+# clock / 64.
 #
-# A block of frames is made in two steps. First the writes that are due are told apart, one a frame, as events of the channels;
-# LFO, noise and timer are run alongside, as spans and as more events. Then each channel runs through the block.
+# A block of frames is made in two steps. First the writes that are due are told apart, one a frame,
+# as events of the channels; LFO, noise and timer are run alongside, as spans and as more events.
+# Then each channel runs through the block.
 defmodule Vgm.Opm do
   import Bitwise
   alias Vgm.{Fm, Tables}
@@ -22,8 +24,9 @@ defmodule Vgm.Opm do
 
   def rom(chip, _, _, _, _), do: chip
 
-  # A block of `n` frames from `writes`, `[{frame, port, register, value}]` in order: the sums of the channels (left + right * 2^24 +
-  # 2^23), the chip, what writes are left, and the stages if these are wanted.
+  # A block of `n` frames from `writes`, `[{frame, port, register, value}]` in order: the sums of
+  # the channels (left + right * 2^24 + 2^23), the chip, what writes are left, and the stages if
+  # these are wanted.
   def block(chip, n, writes, stages \\ false) do
     {due, writes} = Vgm.Queue.take(writes, chip.frames, n)
     lfo = lfo?(chip, due)
@@ -135,9 +138,10 @@ defmodule Vgm.Opm do
 
   defp speed(lfo), do: (16 + (lfo.rate &&& 15)) <<< (lfo.rate >>> 4)
 
-  # Moves the LFO over `len` frames, after frame `f`. Its fourth wave is noise: each frame writes the noise where the position
-  # after this one will read. So what counts is the last frame before this position began (`value`), and for position 0, to which
-  # the LFO may be set, the last frame in which it was at 255 (`first`).
+  # Moves the LFO over `len` frames, after frame `f`. Its fourth wave is noise: each frame writes
+  # the noise where the position after this one will read. So what counts is the last frame before
+  # this position began (`value`), and for position 0, to which the LFO may be set, the last frame
+  # in which it was at 255 (`first`).
   defp move(%{hold: true} = lfo, _, _) do
     %{lfo | count: 0, value: if(lfo.count >>> 22 == 0, do: lfo.value, else: lfo.first)}
   end
@@ -216,8 +220,8 @@ defmodule Vgm.Opm do
     signs(noise, len - 1, s + 2, [noise.sign | signs])
   end
 
-  # What follows from an operator's registers: {rates of the four states, sustain level, SSG-EG, AM, level, frequency, more detune,
-  # detune, multiple}.
+  # What follows from an operator's registers: {rates of the four states, sustain level, SSG-EG, AM,
+  # level, frequency, more detune, detune, multiple}.
   def op({dtmul, tl, ksar, amdr, dt2sr, slrr, _}, freq) do
     code = freq >>> 8
     keyed = code >>> bxor(ksar >>> 6, 3)

@@ -1,11 +1,11 @@
-# The YM2610 (OPNB) and YM2610B: four or six FM channels with an LFO, SSG, six channels of ADPCM-A and one of ADPCM-B. Its native
-# frames are clock / 144. A block is made as in `Vgm.Opm`.
+# The YM2610 (OPNB) and YM2610B: four or six FM channels with an LFO, SSG, six channels of ADPCM-A
+# and one of ADPCM-B. Its native frames are clock / 144. A block is made as in `Vgm.Opm`.
 defmodule Vgm.Opnb do
   import Bitwise
   alias Vgm.{AdpcmA, AdpcmB, Events, Fm, Queue, Rom, Sound, Ssg, Tables}
 
-  # `freqs`: frequency of each channel; `three`: those of the third channel's operators 1 to 3 in its special mode. `latches`: high
-  # bytes that wait for their low ones, by port and kind.
+  # `freqs`: frequency of each channel; `three`: those of the third channel's operators 1 to 3 in
+  # its special mode. `latches`: high bytes that wait for their low ones, by port and kind.
   defstruct frames: 0,
             channels: [1, 2, 4, 5],
             voices: nil,

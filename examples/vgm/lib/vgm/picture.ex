@@ -1,5 +1,6 @@
-# A song's wave and spectrum as a PNG, from its file: above, what lies between the least and the largest sample of each column; below, how
-# strong each frequency is over time, 0 at the bottom and 22 kHz at the top, by a Fourier transform for each column.
+# A song's wave and spectrum as a PNG, from its file: above, what lies between the least and the
+# largest sample of each column; below, how strong each frequency is over time, 0 at the bottom and
+# 22 kHz at the top, by a Fourier transform for each column.
 defmodule Vgm.Picture do
   alias Vgm.SoundFile
 

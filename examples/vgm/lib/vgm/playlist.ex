@@ -1,5 +1,6 @@
-# XSPF playlists: what is in playlist, trackList, track, location, all of the namespace of XSPF. Of a track's locations the first that
-# is a file counts. References are relative to `xml:base`, or to the playlist's own place.
+# XSPF playlists: what is in playlist, trackList, track, location, all of the namespace of XSPF. Of
+# a track's locations the first that is a file counts. References are relative to `xml:base`, or to
+# the playlist's own place.
 defmodule Vgm.Playlist do
   @xspf "http://xspf.org/ns/0/"
   @xml "http://www.w3.org/XML/1998/namespace"

@@ -6,12 +6,13 @@ defmodule Vgm.Queue do
   @silence List.duplicate(@bias, @most)
 
   def most, do: @most
-  # Frames are left + right * 2^24 with this added, so that both sides can be told apart without a sign.
+  # Frames are left + right * 2^24 with this added, so that both sides can be told apart without a
+  # sign.
   def bias, do: @bias
   def silence(n), do: :lists.nthtail(@most - n, @silence)
 
-  # The writes that a block of `n` frames after frame `f` applies, as `{frame of the block, port, register, value}`: in order, and no
-  # more than one before each frame.
+  # The writes that a block of `n` frames after frame `f` applies, as `{frame of the block, port,
+  # register, value}`: in order, and no more than one before each frame.
   def take(writes, f, n), do: take(writes, f, n, 0, [])
 
   defp take([{frame, port, reg, value} | rest] = writes, f, n, free, due) do
@@ -31,8 +32,8 @@ defmodule Vgm.Events do
   # Lists by voice, later events first.
   def add(events, voice, at, event), do: Map.update(events, voice, [{at, event}], &[{at, event} | &1])
 
-  # A voice's events before frame `n`. Within a frame: registers, a timer's keys, keys, and the end of a timer's keys, for these
-  # are looked at together once the frame's write is applied.
+  # A voice's events before frame `n`. Within a frame: registers, a timer's keys, keys, and the end
+  # of a timer's keys, for these are looked at together once the frame's write is applied.
   def of(events, voice, n) do
     events |> Map.get(voice, []) |> Enum.reverse() |> Enum.filter(fn {at, _} -> at < n end) |> Enum.sort_by(fn {at, event} -> {at, rank(event)} end)
   end
@@ -57,8 +58,8 @@ defmodule Vgm.Events do
     %{timer | left: left, csm: csm}
   end
 
-  # Timer A over `len` frames from frame `at` of the block. It keys voices before the frame after the one in which it ends, for that
-  # frame. One that ends each frame keeps them keyed.
+  # Timer A over `len` frames from frame `at` of the block. It keys voices before the frame after
+  # the one in which it ends, for that frame. One that ends each frame keeps them keyed.
   def timer(%{left: nil} = timer, _, _, events, _), do: {timer, events}
   def timer(%{left: left} = timer, _, len, events, _) when left > len, do: {%{timer | left: left - len}, events}
 

@@ -1,7 +1,9 @@
-# A log to samples: reads commands up to the end of a block, has the chips make the native frames that this allows, and brings
-# these to 44.1 kHz. Whatever the length of a song, no more than a block of it is in memory.
+# A log to samples: reads commands up to the end of a block, has the chips make the native frames
+# that this allows, and brings these to 44.1 kHz. Whatever the length of a song, no more than a
+# block of it is in memory.
 #
-# A write at time t is applied before native frame floor(t * clock / (divider * 44100)), or later if others are before it.
+# A write at time t is applied before native frame floor(t * clock / (divider * 44100)), or later if
+# others are before it.
 defmodule Vgm.Song do
   alias Vgm.{Log, Sound}
 
@@ -9,8 +11,9 @@ defmodule Vgm.Song do
   @block 512
   @frames 1024
 
-  # `{:ok, samples}` after `sink` has been given each block with what it has answered to the last: `{:ok, next}` goes on, `{:error, reason}`
-  # ends. Options: `loops`, `fade` (seconds). With `stages` it is given `{name, bytes}` of each stage, too.
+  # `{:ok, samples}` after `sink` has been given each block with what it has answered to the last:
+  # `{:ok, next}` goes on, `{:error, reason}` ends. Options: `loops`, `fade` (seconds). With
+  # `stages` it is given `{name, bytes}` of each stage, too.
   def render(log, sink, acc, opts \\ []) do
     Vgm.Tables.prepare()
     stages = Keyword.get(opts, :stages)

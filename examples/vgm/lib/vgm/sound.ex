@@ -1,5 +1,5 @@
-# From native frames to samples. Frames of a chip are left + right * 2^24 + 2^23; frames at 44.1 kHz are the 32 bits that a file
-# holds, left in the lower half, as a signed integer.
+# From native frames to samples. Frames of a chip are left + right * 2^24 + 2^23; frames at 44.1 kHz
+# are the 32 bits that a file holds, left in the lower half, as a signed integer.
 defmodule Vgm.Sound do
   import Bitwise
 
@@ -8,8 +8,8 @@ defmodule Vgm.Sound do
 
   def rate, do: @rate
 
-  # The converter of the YM2151: ten bits and an exponent, rounded downwards. Element `v >>> 9` of a value of 16 bits is what
-  # it keeps, from -64 on.
+  # The converter of the YM2151: ten bits and an exponent, rounded downwards. Element `v >>> 9` of a
+  # value of 16 bits is what it keeps, from -64 on.
   @kept List.to_tuple(
           for high <- -64..63 do
             size = if high < 0, do: -high - 1, else: high
@@ -39,8 +39,8 @@ defmodule Vgm.Sound do
 
   defmacrop as_is(x), do: x
 
-  # Where a chip stands between its frames and those of 44.1 kHz: the frame before, and how far the next output is from it, in
-  # parts of which a native frame has `den` and an output `clock`.
+  # Where a chip stands between its frames and those of 44.1 kHz: the frame before, and how far the
+  # next output is from it, in parts of which a native frame has `den` and an output `clock`.
   def resampler(chip, clock) do
     den = chip.divider() * @rate
     common = Integer.gcd(clock, den)
@@ -107,8 +107,8 @@ defmodule Vgm.Sound do
     more(at + clock, left, right, l, r, clock, den, [word(left + ((l - left) * w >>> 16), right + ((r - right) * w >>> 16)) | acc])
   end
 
-  # All chips together: their volumes (of 256, nil: as they are), the log's (of 65536), within 16 bits. `chips` are `{frames, volume}`;
-  # what one has more than another is left.
+  # All chips together: their volumes (of 256, nil: as they are), the log's (of 65536), within 16
+  # bits. `chips` are `{frames, volume}`; what one has more than another is left.
   def mix([{frames, nil}], nil), do: {frames, [[]]}
 
   def mix(chips, factor) do

@@ -1,5 +1,5 @@
-# A WAV or AU file that is written in blocks. It has another name until it is whole, so that nothing half-written is ever found
-# under its own; sizes are written at the end.
+# A WAV or AU file that is written in blocks. It has another name until it is whole, so that nothing
+# half-written is ever found under its own; sizes are written at the end.
 defmodule Vgm.SoundFile do
   import Bitwise
 

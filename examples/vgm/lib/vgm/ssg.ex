@@ -1,14 +1,17 @@
-# The square waves of the YM2610 (SSG): three tones, noise and an envelope, a step every 32 clocks. Two native frames have nine
-# steps: the even frame five, of which it takes the last by half, the odd one that half and four more.
+# The square waves of the YM2610 (SSG): three tones, noise and an envelope, a step every 32 clocks.
+# Two native frames have nine steps: the even frame five, of which it takes the last by half, the
+# odd one that half and four more.
 #
-# Toggles are rare against steps, so a run knows for each tone, noise and envelope that is heard the step of its next change, and makes all
-# frames up to the first of them at once. Those that are not heard are brought up to date at the run's end. It is the last voice of
-# its chip: it takes what the others have made within 16 bits, adds itself and does so again.
+# Toggles are rare against steps, so a run knows for each tone, noise and envelope that is heard the
+# step of its next change, and makes all frames up to the first of them at once. Those that are not
+# heard are brought up to date at the run's end. It is the last voice of its chip: it takes what the
+# others have made within 16 bits, adds itself and does so again.
 defmodule Vgm.Ssg do
   import Bitwise
   alias Vgm.Tables
 
-  # `tones`: {count, state} of each; `noise`: {count, steps of its register, the register or nil}; `env`: {count, state}; `last`: the sum at the last step.
+  # `tones`: {count, state} of each; `noise`: {count, steps of its register, the register or nil};
+  # `env`: {count, state}; `last`: the sum at the last step.
   defstruct regs: {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, tones: {{0, 0}, {0, 0}, {0, 0}}, noise: {0, 0, 1}, env: {0, 0}, last: 0
 
   @never 1 <<< 40
@@ -93,8 +96,8 @@ defmodule Vgm.Ssg do
     )
   end
 
-  # What follows from registers: the periods of tones, noise and envelope, the gates that are open for good, levels (-1: by the
-  # envelope), the envelope's shape, and for each voice what moves it.
+  # What follows from registers: the periods of tones, noise and envelope, the gates that are open
+  # for good, levels (-1: by the envelope), the envelope's shape, and for each voice what moves it.
   defp constants({a0, a1, b0, b1, c0, c1, n, off, la, lb, lc, e0, e1, shape}) do
     levels = {loud(la), loud(lb), loud(lc)}
     tone = fn i -> elem(levels, i) != 0 and (off >>> i &&& 1) == 0 end
@@ -220,7 +223,8 @@ defmodule Vgm.Ssg do
     constant(n - 1, rest, s, [(right <<< 24) + left + @bias | acc])
   end
 
-  # The three channels at every step of a block, one after another: what the chip has before it mixes them.
+  # The three channels at every step of a block, one after another: what the chip has before it
+  # mixes them.
   def steps3(ssg, n, events, f) do
     {out, _} =
       Enum.map_reduce(0..(n - 1)//1, {ssg, events}, fn at, {ssg, events} ->

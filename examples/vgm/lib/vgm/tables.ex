@@ -1,8 +1,10 @@
-# Numbers of the chips, as tuples. Those that a rule gives are computed here, the others come from `tables`.
+# Numbers of the chips, as tuples. Those that a rule gives are computed here, the others come from
+# `tables`.
 #
-# A wave is a period of the sine at one attenuation, a tuple of 1,024 signed values: an operator's output is then one look-up
-# at its phase. There are 832 that are not all zero (6.7 MB); they are made once by `prepare/0` and kept as a persistent term, so
-# that all jobs share them and no program carries them.
+# A wave is a period of the sine at one attenuation, a tuple of 1,024 signed values: an operator's
+# output is then one look-up at its phase. There are 832 that are not all zero (6.7 MB); they are
+# made once by `prepare/0` and kept as a persistent term, so that all jobs share them and no program
+# carries them.
 defmodule Vgm.Tables do
   import Bitwise
 
@@ -38,7 +40,8 @@ defmodule Vgm.Tables do
   @silent 832
   @key {__MODULE__, :made}
 
-  # Makes what is too large for a program's literals. In processes of their own, whose garbage goes with them.
+  # Makes what is too large for a program's literals. In processes of their own, whose garbage goes
+  # with them.
   def prepare do
     if :persistent_term.get(@key, nil) == nil do
       apart(fn ->
@@ -82,8 +85,9 @@ defmodule Vgm.Tables do
   defp negative([x | rest]), do: [-x | negative(rest)]
   defp negative([]), do: []
 
-  # The shift register of the YM2151 shifts left and begins as 1. Bits in the order in which they enter, the first 25 being
-  # those of the beginning: the register after N steps is the 25 bits from N on. The sequence repeats every 131,071 steps.
+  # The shift register of the YM2151 shifts left and begins as 1. Bits in the order in which they
+  # enter, the first 25 being those of the beginning: the register after N steps is the 25 bits from
+  # N on. The sequence repeats every 131,071 steps.
   defp opm_bits(0, _, bits), do: bits
 
   defp opm_bits(n, register, bits) do
@@ -92,8 +96,8 @@ defmodule Vgm.Tables do
     opm_bits(n - 1, shifted ||| bit, <<bits::bitstring, bit::1>>)
   end
 
-  # The SSG's register shifts right and begins as 1: its lowest bit after N steps, for one period and those that
-  # follow it up to a whole byte.
+  # The SSG's register shifts right and begins as 1: its lowest bit after N steps, for one period
+  # and those that follow it up to a whole byte.
   defp ssg_bits(0, _, bits), do: bits
 
   defp ssg_bits(n, register, bits) do

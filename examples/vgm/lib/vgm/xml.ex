@@ -1,12 +1,14 @@
-# As much of XML as playlists are made of: elements with namespaces, attributes, text, CDATA, references, comments, instructions, and a
-# document type whose entities are plain text. A document in UTF-8 or ISO-8859-1. Where it is not well formed there is an error with
-# its line. Entities are not taken from elsewhere, and don't grow: what one stands for has no reference in it that is not a character.
+# As much of XML as playlists are made of: elements with namespaces, attributes, text, CDATA,
+# references, comments, instructions, and a document type whose entities are plain text. A document
+# in UTF-8 or ISO-8859-1. Where it is not well formed there is an error with its line. Entities are
+# not taken from elsewhere, and don't grow: what one stands for has no reference in it that is not a
+# character.
 defmodule Vgm.Xml do
   @xml "http://www.w3.org/XML/1998/namespace"
   @space [?\s, ?\t, ?\r, ?\n]
 
-  # Calls `fun` with `{:open, {namespace, name}, [{{namespace, name}, value}]}`, `{:text, text}` and `:close`, and its last answer:
-  # `{:ok, answer}` or `{:error, reason}`.
+  # Calls `fun` with `{:open, {namespace, name}, [{{namespace, name}, value}]}`, `{:text, text}` and
+  # `:close`, and its last answer: `{:ok, answer}` or `{:error, reason}`.
   def parse(bytes, acc, fun) do
     with {:ok, text} <- text(bytes) do
       try do
