@@ -1,8 +1,10 @@
 #!/bin/sh
-# Compiles the tests of operations of the processor for aarch64 and runs them under qemu-user: machine code itself, on operands
-# at their limits (crates/jit/tests/machine_ops.rs). With `all`, also the test that compares each op's machine code with its step
-# (crates/runtime/tests/compiled_ops.rs), which compiles the crates up to the runtime. Installs nothing: where the compiler, the
-# emulator or the target's standard library is missing, it says so and counts as one skipped test.
+# Compiles the tests of operations of the processor for aarch64 and runs them under qemu-user:
+# machine code itself, on operands at their limits (crates/jit/tests/machine_ops.rs). With `all`,
+# also the test that compares each op's machine code with its step
+# (crates/runtime/tests/compiled_ops.rs), which compiles the crates up to the runtime. Installs
+# nothing: where the compiler, the emulator or the target's standard library is missing, it says so
+# and counts as one skipped test.
 #
 #   scripts/aarch64_ops.sh [all]     the last lines are those of the tests: `test result: …`
 set -u

@@ -1,8 +1,10 @@
 #!/bin/sh
-# The atoms that stock's emulator has before it runs its first function, in its order: scripts/atoms.sh RELEASE… asks the emulators of
-# the roots of these names (otp27), which scripts/roots.sh has made in ROOTS, and writes crates/isa/atoms/RELEASE.txt. In the external
-# term format a number stands for an atom of the runtime itself, so that all are found by counting. The last is the one before
-# what the command line says. Names of protocols are left out: they are what the machine's list of protocols has.
+# Lists the atoms that stock's emulator has before it runs its first function, in its order.
+# `scripts/atoms.sh RELEASE…` asks the emulators of the roots of these names (otp27), which
+# scripts/roots.sh makes in ROOTS, and writes crates/isa/atoms/RELEASE.txt. The external term format
+# can name an atom of the emulator by its number, so counting finds all of them. The last one is
+# that before the words of the command line. Names of protocols are left out: they depend on the
+# machine's list of protocols.
 set -eu
 cd "$(dirname "$0")/.."
 for release in "$@"; do

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Pieces of whole applications (benches/applications) on Purlin and on the stock runtime, in turn, with the libraries of one release: the
-# processor time of the whole runtime, start included, least of all rounds, and the largest resident size.
+# Pieces of whole applications (benches/applications) on Purlin and on the stock runtime, in turn,
+# with the libraries of one release: the processor time of the whole runtime, start included, least
+# of all rounds, and the largest resident size.
 #
 #   scripts/bench-applications.sh [NAME ...]     names choose pieces by part of their name; none: all
 #
-# ROUNDS (3). ROOT: a tree that scripts/roots.sh made (target/roots/otp29 if it is there; otherwise the machine's own OTP).
-# SECONDS_EACH (120): limit of a run. AGAINST: another executable of Purlin, measured in the place of stock.
-# PURLIN: the executable (target/release/purlin).
+# ROUNDS (3). ROOT: a tree that scripts/roots.sh made (target/roots/otp29 if it is there; otherwise
+# the machine's own OTP). SECONDS_EACH (120): limit of a run. AGAINST: another executable of Purlin,
+# measured in the place of stock. PURLIN: the executable (target/release/purlin).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

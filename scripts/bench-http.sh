@@ -1,15 +1,16 @@
 #!/bin/sh
-# Serves the examples of examples/http on Purlin and on the stock runtime, in turn, to `wrk` over the loopback device.
-# Prints requests per second, the 99th percentile of the time that an answer took, what went wrong, and the server's peak
-# of resident memory.
+# Serves the examples of examples/http on Purlin and on the stock runtime, in turn, to `wrk` over
+# the loopback device. Prints requests per second, the 99th percentile of the time that an answer
+# took, what went wrong, and the server's peak of resident memory.
 #
 #   scripts/bench-http.sh [PAGE ...]    index whole split count table greeting; none: all
 #
-# TURN (10): seconds of a turn. ROUNDS (3): turns of each runtime; the best counts, since the speed of a shared machine
-# swings. CONNECTIONS (400), THREADS (2): wrk's. PURLIN: the executable (target/release/purlin); `stock` runs stock twice.
-# RATE: requests per second, of all connections together, sent at fixed times whatever the answers take, by
-# crates/measure/examples/http_rate.rs in the place of `wrk`. Times compare at the same rate only: who answers more is asked more.
-# BASIC ("-noshell"): flags of both runtimes. FLAGS: flags of Purlin alone.
+# TURN (10): seconds of a turn. ROUNDS (3): turns of each runtime; the best counts, since the speed
+# of a shared machine swings. CONNECTIONS (400), THREADS (2): wrk's. PURLIN: the executable
+# (target/release/purlin); `stock` runs stock twice. RATE: requests per second, of all connections
+# together, sent at fixed times whatever the answers take, by crates/measure/examples/http_rate.rs
+# in the place of `wrk`. Times compare at the same rate only: who answers more is asked more. BASIC
+# ("-noshell"): flags of both runtimes. FLAGS: flags of Purlin alone.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Two nodes of Purlin, and two of the stock `erl`, in turn (benches/nodes.erl): round trips, calls of many processes, throughput of
-# large messages and the memory meanwhile, what the end of a node with many monitors costs, and connecting.
+# Two nodes of Purlin, and two of the stock `erl`, in turn (benches/nodes.erl): round trips, calls
+# of many processes, throughput of large messages and the memory meanwhile, what the end of a node
+# with many monitors costs, and connecting.
 #
 #   scripts/bench-nodes.sh [quick]      quick: a tenth of the work
 #
-# ROUNDS (3): turns of each runtime; all are shown. PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock
-# against itself.
+# ROUNDS (3): turns of each runtime; all are shown. PURLIN: the executable (target/release/purlin);
+# `PURLIN=stock` measures stock against itself.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

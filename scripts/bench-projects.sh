@@ -1,13 +1,15 @@
 #!/bin/sh
-# What developers wait for in whole projects, on both runtimes in turn: time, processor time and memory by `purlin measure`, ratios
-# Purlin by stock.
+# What developers wait for in whole projects, on both runtimes in turn: time, processor time and
+# memory by `purlin measure`, ratios Purlin by stock.
 #
 #   scripts/bench-projects.sh [mix] [jason] [dialyzer] [xref]      names choose; none: all that can be had here
 #
-# mix: `mix compile` of a project of a hundred modules that is made here. jason: Jason both ways, where JASON names the folder
-# of its sources (it is not fetched). dialyzer: a table of types of the library kernel, where OTP has dialyzer. xref: the cross
-# reference of the libraries stdlib and kernel.
-# RUNS (5): runs of each that are kept. MODULES (100). PURLIN: the executable (target/release/purlin).
+# mix: `mix compile` of a project of a hundred modules that is made here. jason: Jason both ways,
+# where JASON names the folder of its sources (it is not fetched). dialyzer: a table of types of the
+# library kernel, where OTP has dialyzer. xref: the cross reference of the libraries stdlib and
+# kernel.
+# RUNS (5): runs of each that are kept. MODULES (100). PURLIN: the executable
+# (target/release/purlin).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -24,7 +26,8 @@ wanted() {
 }
 names=$*
 
-# both NAME COMMAND: a command in shell, as it is and below `purlin exec`, in the folder of this run.
+# both NAME COMMAND: a command in shell, as it is and below `purlin exec`, in the folder of this
+# run.
 both() {
   name=$1 what=$2
   printf '%s\n' "cd \"$dir\" && $what" >"$dir/$name.sh"

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Connections on Purlin and on the stock `erl`, in turn (benches/sockets.erl): resident bytes of an idle one, and how many
-# are accepted and answered per second. Then the processor time of round trips (benches/round_trips.erl) with one and two
-# schedulers: one byte to and fro over a socket, or through a port to `cat`.
+# Connections on Purlin and on the stock `erl`, in turn (benches/sockets.erl): resident bytes of an
+# idle one, and how many are accepted and answered per second. Then the processor time of round
+# trips (benches/round_trips.erl) with one and two schedulers: one byte to and fro over a socket, or
+# through a port to `cat`.
 #
 #   scripts/bench-sockets.sh
 #
-# ROUNDS (3): turns of each runtime; the best counts. IDLE (10000): pairs of idle sockets, as far as `ulimit -n` allows.
-# PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock against itself.
+# ROUNDS (3): turns of each runtime; the best counts. IDLE (10000): pairs of idle sockets, as far as
+# `ulimit -n` allows. PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock
+# against itself.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# TLS connections by OTP's `ssl` on Purlin and on the stock `erl`, in turn (benches/tls_connections.erl): how fast they are opened, what they
-# compute, and the memory that they hold.
+# TLS connections by OTP's `ssl` on Purlin and on the stock `erl`, in turn
+# (benches/tls_connections.erl): how fast they are opened, what they compute, and the memory that
+# they hold.
 #
 #   scripts/bench-tls.sh [CONNECTIONS]      1000
 #
-# ROUNDS (3): turns of each runtime; all are shown. PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock
-# against itself.
+# ROUNDS (3): turns of each runtime; all are shown. PURLIN: the executable (target/release/purlin);
+# `PURLIN=stock` measures stock against itself.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

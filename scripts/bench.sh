@@ -1,13 +1,16 @@
 #!/bin/sh
-# Runs the benchmarks of benches/programs on Purlin and on the stock `erl`, in turn, and prints a table.
+# Runs the benchmarks of benches/programs on Purlin and on the stock `erl`, in turn, and prints a
+# table.
 #
 #   scripts/bench.sh [NAME ...]     names choose benchmarks by part of their name; none: all
 #
-# ROUNDS (3): how often each runtime gets its turn; the best time of all is what counts, since the speed of a shared machine
-# swings, and both get the same chances. REPEATS (2): runs within a turn. SECONDS_EACH (60): limit of a turn.
-# AGAINST: flags of Purlin; it is then measured with these in the place of stock (`AGAINST="+Fregion 0"`: what sharing costs).
-# BENCH_CPU=1: the time that was computed in place of the time that passed, for busy machines.
-# PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock against itself, which shows the noise.
+# ROUNDS (3): how often each runtime gets its turn; the best time of all is what counts, since the
+# speed of a shared machine swings, and both get the same chances. REPEATS (2): runs within a turn.
+# SECONDS_EACH (60): limit of a turn. AGAINST: flags of Purlin; it is then measured with these in
+# the place of stock (`AGAINST="+Fregion 0"`: what sharing costs). BENCH_CPU=1: the time that was
+# computed in place of the time that passed, for busy machines.
+# PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock against itself,
+# which shows the noise.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes a book of the pages in docs, in target/book. mdbook is installed in target/tools if the machine has none. Pages of the
-# root, and tables of results that pages refer to, become pages of the book. A link that leads nowhere is an error.
+# Makes a book of the pages in docs, in target/book. mdbook is installed in target/tools if the
+# machine has none. Pages of the root, and tables of results that pages refer to, become pages of
+# the book. A link that leads nowhere is an error.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$HOME/.cargo/bin:$PATH"
@@ -8,7 +9,7 @@ command -v mdbook >/dev/null || cargo install --quiet --locked --root target/too
 src=target/book-src
 rm -rf "$src" target/book
 mkdir -p "$src"
-cp docs/* "$src"
+cp -R docs/. "$src"
 for page in ARCHITECTURE CHANGELOG COMPATIBILITY CONTRIBUTING SECURITY; do
   cp "$page.md" "$src"
 done
@@ -33,6 +34,7 @@ cat >>"$src/SUMMARY.md" <<'END'
 - [Contributing](CONTRIBUTING.md)
 END
 mdbook build
+cp llms.txt target/book
 status=0
 cd target/book
 for page in *.html; do

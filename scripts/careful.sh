@@ -1,10 +1,11 @@
 #!/bin/sh
-# Three computations over one list, in sequence and in three tasks (examples/careful/tasks.exs), on Purlin and on stock, in turn:
-# best time, and the peak of resident memory.
+# Three computations over one list, in sequence and in three tasks (examples/careful/tasks.exs), on
+# Purlin and on stock, in turn: best time, and the peak of resident memory.
 #
 #   scripts/careful.sh [SIZE ...]       elements of the list; none: 10000 1000000 10000000
 #
-# ROUNDS (3): how often each computes. SECONDS_EACH (600): limit of a run. PURLIN: the executable (target/release/purlin).
+# ROUNDS (3): how often each computes. SECONDS_EACH (600): limit of a run. PURLIN: the executable
+# (target/release/purlin).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -13,7 +14,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
-# run HOW SIZE COMMAND...: prints time and peak in MiB, as the kernel tells it of the largest process of the run
+# run HOW SIZE COMMAND...: prints time and peak in MiB, as the kernel tells it of the largest
+# process of the run
 cat >"$dir/peak.exs" <<-'X'
 	script = System.get_env("CAREFUL")
 	Code.eval_file(script)

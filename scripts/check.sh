@@ -1,6 +1,7 @@
 #!/bin/sh
-# Formatter, clippy, and what the prose says of the tree. All three run, whatever the others find. Status 1 if any found
-# something, 77 if formatter and clippy can't be had.
+# Runs scripts/tidy.sh, scripts/check_apple.sh, the formatter and clippy. All run, whatever the
+# others find. The status is 1 if one of them found something, 77 if formatter and clippy are
+# missing.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -9,6 +10,7 @@ have() { cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/nul
 have || rustup component add rustfmt clippy >&2
 status=0
 sh scripts/tidy.sh || status=1
+sh scripts/check_apple.sh || status=1
 if ! have; then
   echo "cargo fmt and cargo clippy are missing: rustup component add rustfmt clippy" >&2
   [ $status = 1 ] || status=77

@@ -1,13 +1,16 @@
 #!/bin/sh
-# One cluster of Purlin and of stock, of this machine's OTP and of other releases, on one host: what each member does with each other
-# one (tests/nodes/cluster.erl), a table of mnesia that all have, and shells of each on each other.
+# Starts one cluster of Purlin and stock, of this machine's OTP and of other releases, on one host.
+# It tries what each member can do with each other one (tests/nodes/cluster.erl), a table of mnesia
+# that all of them have, and a shell of each on each other.
 #
 #   scripts/cluster.sh [MEMBER ...]       members: purlin stock, and purlin-R stock-R of a root R that scripts/roots.sh made (otp27)
 #
-# Without any: two clusters, of this machine's OTP and root otp27, and of the roots otp27 and otp29, as far as they are there: OTP
-# says that nodes of releases which are further apart need not understand each other, and those of 25 and 29 don't. ROOTS: where the roots are (target/roots). PURLIN: the executable
-# (target/release/purlin). SHELLS=0 leaves the shells out. A line for each pair that works says what does; a fault begins with FAILED,
-# and the status is 1 then, if a runtime of Purlin has part in it. What fails between members of stock is told and not counted.
+# Without any: two clusters, of this machine's OTP and root otp27, and of the roots otp27 and otp29,
+# as far as they are there: OTP says that nodes of releases which are further apart need not
+# understand each other, and those of 25 and 29 don't. ROOTS: where the roots are (target/roots).
+# PURLIN: the executable (target/release/purlin). SHELLS=0 leaves the shells out. A line for each
+# pair that works says what does; a fault begins with FAILED, and the status is 1 then, if a runtime
+# of Purlin has part in it. What fails between members of stock is told and not counted.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD
@@ -74,8 +77,8 @@ grep -q ' members, ' "$dir/out" || {
   tail -n 5 "$dir"/*.log
 } | tee -a "$dir/out"
 
-# A shell of each on each other, in a terminal, which is asked for the node's name. The question comes once the prompt may be there;
-# on a busy machine it is asked again, later.
+# A shell of each on each other, in a terminal, which is asked for the node's name. The question
+# comes once the prompt may be there; on a busy machine it is asked again, later.
 if [ "${SHELLS:-1}" != 0 ] && ! command -v script >/dev/null; then
   echo "shells are left out: there is no script(1)"
 elif [ "${SHELLS:-1}" != 0 ]; then

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Rewrites the tables of tests/otp/results.md and tests/otp/natives.md, each between its two markers.
+# Rewrites the tables of tests/otp/results.md and tests/otp/natives.md, each between its two
+# markers.
 #
 #   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
 #                                               modules load as native functions) against the tables of this runtime
 #   scripts/compatibility.sh releases           the same for the roots that scripts/roots.sh has made (ROOTS), a row for each
 #   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of `cargo xtask conformance`, with
 #                                               today's date and the versions; rows of suites that RESULTS doesn't name
-#                                               stay. Totals by application go to README.md. MEASURED: what stands in
+#                                               stay. Totals by application go to docs/testing.md. MEASURED: what stands in
 #                                               place of date and versions, of results that come from elsewhere
 set -eu
 cd "$(dirname "$0")/.."
@@ -40,7 +41,8 @@ if [ "${1:-}" = suites ]; then
     awk -F'`' 'NR == FNR { split($0, new, " "); seen[new[1]] = 1; next } !seen[$2]' "$2" - >"$list"
   awk -v measured="$measured" '{ printf "| `%s` | %d | %d | %.1f%% | %s |\n", $1, $2, $3, $2 ? 100 * $3 / $2 : 0, measured }' "$2" >>"$list"
   sort -t'`' -k2,2 "$list" >"$page" && cp "$page" "$list"
-  # totals WIDTH: a row for each application, by the part of the suites' names before the slash, and one of all.
+  # totals WIDTH: a row for each application, by the part of the suites' names before the slash, and
+  # one of all.
   totals() {
     awk -F'[|`/]' -v more="$1" '
       { app = $3 == "elixir" ? "Elixir" : "OTP, " $3; if (!(app in n)) order[++apps] = app; m = split($0, f, "|"); n[app] += f[3]; k[app] += f[4]; a += f[3]; b += f[4]; suites[app]++; s++ }
@@ -59,7 +61,7 @@ if [ "${1:-}" = suites ]; then
     echo '|---|---|---|---|'
     totals ''
   } >"$table"
-  put totals README.md
+  put totals docs/testing.md
   exit
 fi
 

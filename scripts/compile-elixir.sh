@@ -1,11 +1,13 @@
 #!/bin/sh
-# Elixir's own sources build themselves on Purlin, and the modules are compared with those that stock makes.
+# Has Elixir's own sources build themselves on Purlin and on stock, and compares the modules.
 #
-# The sources come from the distribution (`apt-get source elixir-lang`) into CACHE (~/.cache/purlin/conformance);
-# ELIXIR_SOURCE names a tree that is there already. Both builds happen in one place, one after the other, because macros
-# keep the path of what they are compiled from. What stock makes is kept in the cache; STOCK=again makes it anew.
-# PURLIN: the executable (target/release/purlin). BUILD_SECONDS (1500): the limit of a build.
-# Ends with `N of M modules identical`; a module that isn't is named, with the chunks that differ. Status 0 if all are.
+# The sources come from the distribution (`apt-get source elixir-lang`) into CACHE
+# (~/.cache/purlin/conformance); ELIXIR_SOURCE names a tree that is there already. Both builds
+# happen in one place, one after the other, because macros keep the path of what they are compiled
+# from. What stock makes is kept in the cache; STOCK=again makes it anew. PURLIN: the executable
+# (target/release/purlin). BUILD_SECONDS (1500): the limit of a build.
+# Ends with `N of M modules identical`; a module that isn't is named, with the chunks that differ.
+# Status 0 if all are.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD
@@ -25,7 +27,8 @@ build() {
   # Links to the installed library, which other scripts leave in a tree, are not sources.
   rm -rf "$work"/lib/*/ebin
   began=$(date +%s)
-  # The date of the build is part of a module; and what the compiler is told to leave out, it leaves out of every module.
+  # The date of the build is part of a module; and what the compiler is told to leave out, it leaves
+  # out of every module.
   (cd "$work" && LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=1 ERLC_OPTS=deterministic ERL_COMPILER_OPTIONS=deterministic \
     timeout -k 5 "$limit" "$@" make compile) >"$cache/elixir-$side.log" 2>&1 </dev/null
   status=$?

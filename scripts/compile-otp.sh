@@ -1,14 +1,16 @@
 #!/bin/sh
-# OTP's own sources compiled by the compiler on Purlin, against what the same compiler makes on stock: byte for byte.
+# Compiles OTP's own sources with its compiler on Purlin and on stock, and compares the modules byte
+# for byte.
 #
 #   scripts/compile-otp.sh [APP ...]        none: stdlib kernel compiler
 #
-# The sources are those of the installed OTP (package erlang-src), which have what its build generates. What the build
-# makes with yecc is made anew on each side, and compiled from that. PURLIN: the executable (target/release/purlin).
-# BUILD_SECONDS (1200): the limit of one application on one side. What stock makes is kept in CACHE
-# (~/.cache/purlin/conformance); STOCK=again makes it anew.
-# For each application a line `N of M modules identical`; a module that isn't is named, with the chunks that differ.
-# Status 0 if all are identical.
+# The sources are those of the installed OTP (package erlang-src), which have what its build
+# generates. What the build makes with yecc is made anew on each side, and compiled from that.
+# PURLIN: the executable (target/release/purlin). BUILD_SECONDS (1200): the limit of one application
+# on one side. What stock makes is kept in CACHE (~/.cache/purlin/conformance); STOCK=again makes it
+# anew.
+# For each application a line `N of M modules identical`; a module that isn't is named, with the
+# chunks that differ. Status 0 if all are identical.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD
@@ -17,8 +19,8 @@ PATH="$HOME/.cargo/bin:$PATH"
 root=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')
 purlin=$(purlin_executable) || exit 1
 
-# compile APP OUT [COMMAND...]: its modules into OUT, by COMMAND erlc. Both sides work in the same place, one after the
-# other, so that what names a file names the same.
+# compile APP OUT [COMMAND...]: its modules into OUT, by COMMAND erlc. Both sides work in the same
+# place, one after the other, so that what names a file names the same.
 compile() {
   app=$1 out=$2
   shift 2
@@ -34,8 +36,8 @@ compile() {
   for grammar in *.yrl; do
     [ ! -e "$grammar" ] || { rm -f "${grammar%.yrl}.erl" && "$@" erlc +deterministic "$grammar"; } || return 1
   done
-  # The flags of each application's Makefile that make a difference to the code; what the build defines for single modules
-  # is defined for all.
+  # The flags of each application's Makefile that make a difference to the code; what the build
+  # defines for single modules is defined for all.
   flags="+deterministic +debug_info -W0 -I../include -I../../kernel/include -I../../stdlib/include -o $out"
   flags="$flags -DCOMPILER_VSN=\"1\" -Depmd_dist_high=6 -Depmd_dist_low=5 -Derlang_daemon_port=4369"
   # shellcheck disable=SC2086

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs programs that grow without end (examples/limits) in a control group of 256 MiB, on stock and on Purlin: stock is killed by the
-# system, Purlin ends what grows, and goes on answering. Needs root, and the memory controller of v1 or v2.
+# Runs programs that grow without end (examples/limits) in a control group of 256 MiB, on stock and
+# on Purlin: stock is killed by the system, Purlin ends what grows, and goes on answering. Needs
+# root, and the memory controller of v1 or v2.
 #
 #   scripts/containers.sh [WAY...]     heap many binaries ets; PURLIN: the executable; LIMIT: bytes of the group; LIMITED_BY:
 #                                      memory.high (v2), beyond which the system takes pages and makes the group wait, but kills nobody;

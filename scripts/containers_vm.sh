@@ -1,7 +1,8 @@
 #!/bin/sh
-# scripts/containers.sh, scripts/memory_limit.sh and scripts/quota.sh in control groups of v2, on machines that have others: in a virtual machine with Debian's
-# kernel, whose file system is that of the image (scripts/image_root.sh), with stock's emulator beside. Needs qemu-system-x86_64; nothing
-# of the machine is changed. The processor is emulated, so it takes minutes.
+# Runs scripts/containers.sh, scripts/memory_limit.sh and scripts/quota.sh in control groups of v2,
+# for machines that have v1: in a virtual machine with Debian's kernel. Its file system is that of
+# the image (scripts/image_root.sh), with stock's emulator added. It needs qemu-system-x86_64 and
+# changes nothing on the machine. The processor is emulated, so it takes minutes.
 #
 #   scripts/containers_vm.sh [COMMAND]     COMMAND runs in /purlin in place of the scripts; PURLIN: the executable;
 #                                          PROCESSORS (4), MEMORY_MB (2048): of the virtual machine; ACCEL (tcg,thread=multi): of qemu
@@ -56,7 +57,8 @@ echo "status $?"
 poweroff -f
 INIT
 chmod 755 "$root/init"
-# What grows has long to do so, since the processor is emulated. On stock it does so as long as it is let, where nobody is killed.
+# What grows has long to do so, since the processor is emulated. On stock it does so as long as it
+# is let, where nobody is killed.
 all='
   bad=0
   export SECONDS_MOST=600
@@ -68,8 +70,9 @@ all='
   exit $bad'
 printf '%s\n' "${1:-$all}" >"$root/command"
 (cd "$root" && find . -xdev | cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/root.gz"
-# Its console is a file: a pipe that is full for a moment may stop what writes to it for good. no_timer_check: where the machine has
-# other work, an emulated processor may get no time for so long that the kernel takes its timer for broken and panics.
+# Its console is a file: a pipe that is full for a moment may stop what writes to it for good.
+# no_timer_check: where the machine has other work, an emulated processor may get no time for so
+# long that the kernel takes its timer for broken and panics.
 : >"$work/console"
 # shellcheck disable=SC2086
 qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSORS:-4}" -m "${MEMORY_MB:-2048}" -display none \

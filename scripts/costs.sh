@@ -1,7 +1,8 @@
 #!/bin/sh
-# Processor time of operations on what a program can have many of (monitors, links, timers, tables, ...), among 100,000 entries and among
-# few, on both runtimes: `make costs`. Names of kinds choose some: `sh scripts/costs.sh suspensions links`. It fails where the cost grows
-# with the number of entries. PURLIN names another executable.
+# Processor time of operations on what a program can have many of (monitors, links, timers, tables,
+# ...), among 100,000 entries and among few, on both runtimes: `make costs`. Names of kinds choose
+# some: `sh scripts/costs.sh suspensions links`. It fails where the cost grows with the number of
+# entries. PURLIN names another executable.
 set -eu
 cd "$(dirname "$0")/.."
 program=operations_cost_the_same_however_much_there_is

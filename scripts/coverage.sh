@@ -1,8 +1,9 @@
 #!/bin/sh
-# Which program of tests/programs exercises each op and each BIF. Runs them all on a build with debug assertions, which notes
-# what runs, and writes target/coverage.txt: for each row how many programs run it, and the first of them. Rows that none runs
-# are compared with tests/programs/not_exercised.txt; the status is 1 if they differ. BLESS=1 writes that file anew, but for its
-# lines that begin with #.
+# Reports which program of tests/programs exercises each op and each native. It runs all programs on
+# a build with debug assertions, which records what runs, and writes target/coverage.txt: for each
+# row, how many programs run it and the first of them. Rows that no program runs are compared with
+# tests/programs/not_exercised.txt; the status is 1 if they differ. BLESS=1 rewrites that file,
+# except its lines that begin with #.
 #
 #   scripts/coverage.sh [WORD ...]     words choose programs by part of their name; then nothing is compared
 #
@@ -29,13 +30,14 @@ elif [ $# -eq 0 ]; then
   echo "no $root: scripts/roots.sh makes it"
   compares=0
 fi
-# A file for each program: `row op NAME` and `row bif NAME` of all there are, `op NAME` and `bif NAME` of what has run.
+# A file for each program: `row op NAME` and `row bif NAME` of all there are, `op NAME` and `bif
+# NAME` of what has run.
 (for d in "$dir" "$newer"; do cd "$d"; for program in *; do [ ! -f "$program" ] || sed "s/^/$program /" "$program"; done; done) | sort -u | awk '
   $2 == "row" { all[$3 " " $4]; next }
   { n[$2 " " $3]++; if (!(($2 " " $3) in first)) first[$2 " " $3] = $1 }
   END { for (r in all) printf "%-56s %4d %s\n", r, n[r], first[r] }' | sort >target/coverage.txt
 awk '$3 == 0 { print $1, $2 }' target/coverage.txt >"$dir/none"
-echo "$(wc -l <target/coverage.txt) ops and BIFs, $(wc -l <"$dir/none") of them run by no program; the table is target/coverage.txt"
+echo "$(wc -l <target/coverage.txt) ops and natives, $(wc -l <"$dir/none") of them run by no program; the table is target/coverage.txt"
 [ $compares = 1 ] || exit 0
 list=tests/programs/not_exercised.txt
 if [ "${BLESS:-0}" != 0 ]; then

@@ -1,7 +1,10 @@
 #!/bin/sh
-# Debian packages of this tree in target/debian: `purlin`, and `purlin-erl`, which makes it the system's erl. lintian looks at them,
-# and each is installed, used and removed in a fresh root, in which nothing may be left. SKIP_TEST=1 only makes them.
-# PURLIN names the program (target/dist/purlin, built if it isn't there).
+# Makes Debian packages of this tree in target/debian: `purlin`, and `purlin-erl`, which makes it
+# the system's erl. lintian checks them. Each is installed, used and removed in a fresh root, and
+# must leave nothing there: of this machine's Debian, or of those that SUITES names, each with its
+# own OTP (SUITES="bookworm trixie sid"). APT_OPTION is for the apt that makes the roots (for a
+# mirror that is behind: 'Acquire::Check-Valid-Until "false"'). SKIP_TEST=1 only makes them. PURLIN
+# names the program (target/dist/purlin, which is built if it is missing).
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -80,50 +83,69 @@ lintian --fail-on error $debs
 ls -l $debs
 [ -z "${SKIP_TEST:-}" ] || exit 0
 
-# Fresh root: the base system and erlang-base, kept packed for the next time.
+# A fresh root of each release: the base system and erlang-base, kept packed for the next time.
 [ "$(id -u)" = 0 ] || { echo "the test in a fresh root needs to be root" >&2; exit 1; }
-if [ ! -e "$out/base.tar" ]; then
-  . /etc/os-release
-  sources=$(mktemp)
-  for list in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [ -s "$list" ] && cat "$list" >>"$sources"; done
-  mmdebstrap --quiet --variant=minbase --include=erlang-base "$VERSION_CODENAME" "$out/base-new.tar" - <"$sources"
-  mv "$out/base-new.tar" "$out/base.tar"
-  rm "$sources"
-fi
-root=$(mktemp -d)
-trap 'umount "$root/proc" "$root/dev" 2>/dev/null || :; rm -rf --one-file-system "$root"' EXIT
-tar -x -C "$root" -f "$out/base.tar"
-mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
-cp $debs "$root/tmp/"
+. /etc/os-release
+own=$VERSION_CODENAME
+root=
+remove() {
+  [ -n "$root" ] || return 0
+  umount "$root/proc" "$root/dev" 2>/dev/null || :
+  rm -rf --one-file-system "$root"
+  root=
+}
+trap remove EXIT
 in_root() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
-files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./run -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache \) -prune -o -print | LC_ALL=C sort); }
+# Without what programs keep in the user's own cache: the folder of records of runs.
+files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./root/.cache -o -path ./dev -o -path ./tmp -o -path ./run -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache \) -prune -o -print | LC_ALL=C sort); }
 is() { # name, expected, command...
   name=$1 expected=$2
   shift 2
   got=$("$@" 2>&1) || :
-  if [ "$got" = "$expected" ]; then echo "ok: $name"; else echo "FAILED: $name: $got"; status=1; fi
+  if [ "$got" = "$expected" ]; then echo "ok: $suite: $name"; else echo "FAILED: $suite: $name: $got"; status=1; fi
+}
+base() { # suite, file
+  sources=$(mktemp)
+  if [ "$1" = "$own" ]; then
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [ -s "$list" ] && cat "$list" >>"$sources"; done
+  else
+    echo "deb ${MIRROR:-http://deb.debian.org/debian} $1 main" >"$sources"
+  fi
+  mmdebstrap --quiet --variant=minbase --include=erlang-base ${APT_OPTION:+--aptopt="$APT_OPTION"} \
+    "$1" "$2-new.tar" - <"$sources"
+  mv "$2-new.tar" "$2"
+  rm "$sources"
 }
 status=0
-files >"$out/before"
-code='io:format("~p",[erlang:function_exported(purlin,sharing,0)]),halt().'
-in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin_*.deb)")" >/dev/null
-is "version" "purlin $version" in_root sh -c "purlin version | head -1"
-is "purlin runs Erlang" true in_root purlin erl -noshell -eval "$code"
-is "erl is stock" false in_root erl -noshell -eval "$code"
-is "Purlin's own erl" true in_root /usr/lib/purlin/bin/erl -noshell -eval "$code"
-in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin-erl_*.deb)")" >/dev/null
-is "erl is Purlin" true in_root erl -noshell -eval "$code"
-is "stock has another name" false in_root erl.stock -noshell -eval "$code"
-in_root update-alternatives --quiet --set erl /usr/bin/erl.stock
-is "chosen: stock" false in_root erl -noshell -eval "$code"
-in_root update-alternatives --quiet --auto erl
-is "chosen: the best" true in_root erl -noshell -eval "$code"
-in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin-erl_*.deb)")" >/dev/null
-is "installed again" true in_root erl -noshell -eval "$code"
-in_root dpkg --purge purlin-erl >/dev/null
-is "erl is stock again" false in_root erl -noshell -eval "$code"
-in_root dpkg --purge purlin >/dev/null
-files >"$out/after"
-is "nothing is left" "" diff "$out/before" "$out/after"
+for suite in ${SUITES:-$own}; do
+  [ -e "$out/base-$suite.tar" ] || base "$suite" "$out/base-$suite.tar"
+  root=$(mktemp -d)
+  tar -x -C "$root" -f "$out/base-$suite.tar"
+  mount -t proc proc "$root/proc"
+  mount --bind /dev "$root/dev"
+  cp $debs "$root/tmp/"
+  files >"$out/before"
+  code='io:format("~p",[erlang:function_exported(purlin,sharing,0)]),halt().'
+  in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin_*.deb)")" >/dev/null
+  echo "$suite: $(in_root purlin version | tail -1)"
+  is "version" "purlin $version" in_root sh -c "purlin version | head -1"
+  is "purlin runs Erlang" true in_root purlin erl -noshell -eval "$code"
+  is "erl is stock" false in_root erl -noshell -eval "$code"
+  is "Purlin's own erl" true in_root /usr/lib/purlin/bin/erl -noshell -eval "$code"
+  in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin-erl_*.deb)")" >/dev/null
+  is "erl is Purlin" true in_root erl -noshell -eval "$code"
+  is "stock has another name" false in_root erl.stock -noshell -eval "$code"
+  in_root update-alternatives --quiet --set erl /usr/bin/erl.stock
+  is "chosen: stock" false in_root erl -noshell -eval "$code"
+  in_root update-alternatives --quiet --auto erl
+  is "chosen: the best" true in_root erl -noshell -eval "$code"
+  in_root dpkg -i "/tmp/$(basename "$(ls "$out"/purlin-erl_*.deb)")" >/dev/null
+  is "installed again" true in_root erl -noshell -eval "$code"
+  in_root dpkg --purge purlin-erl >/dev/null
+  is "erl is stock again" false in_root erl -noshell -eval "$code"
+  in_root dpkg --purge purlin >/dev/null
+  files >"$out/after"
+  is "nothing is left" "" diff "$out/before" "$out/after"
+  remove
+done
 exit $status

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds what is shipped (`make dist`), shows what it runs on, serves a page, renders a song, and measures a million processes and a page of 3 GB on Purlin and
-# on the stock runtime. SIZES and the names of steps shorten the processes' part, as for scripts/ladder.sh, and leave the
-# large page out: SIZES=1000 scripts/demo.sh count
+# Builds what is shipped (`make dist`), prints what it runs on, serves a page, and renders a song.
+# Then it measures a million processes and a page of 3 GB on Purlin and on the stock runtime. SIZES
+# and names of steps shorten the part of the processes, as in scripts/ladder.sh, and leave the large
+# page out: SIZES=1000 scripts/demo.sh count
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$HOME/.cargo/bin:$PATH"

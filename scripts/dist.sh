@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the executable that is shipped, target/dist/purlin: `make dist`. It takes three steps: a build
-# that counts what runs how often, a run of the programs of training/, and a build that is optimised by
-# these counts. No figure of the documents is taken from those programs.
+# Builds the executable that is shipped, target/dist/purlin: `make dist`. It takes three steps: a
+# build that counts how often code runs, a run of the programs of training/, and a build that is
+# optimised by these counts. No figure of the documents is taken from those programs.
 #
 # The counts stay in target/counts. They are taken anew each time, unless KEEP_COUNTS=1 finds some.
-# Where no counts can be had (another system or processor, no `llvm-profdata` of the compiler's version),
-# this says so and builds without them.
+# Where no counts can be had (another system or processor, no `llvm-profdata` of the compiler's
+# version), this says so and builds without them.
 #
 #   scripts/dist.sh        PURLIN_OTP_ROOT and PATH choose the release of OTP that runs the training
 set -u
@@ -56,6 +56,7 @@ if [ "${KEEP_COUNTS:-0}" != 1 ] || [ ! -s "$merged" ]; then
   unset PURLIN_JIT
   (train) || exit 1
 fi
-# A function that changed since the counts were taken is compiled without them; that needs no warning.
+# A function that changed since the counts were taken is compiled without them; that needs no
+# warning.
 CARGO_ENCODED_RUSTFLAGS=$(printf -- '-Cprofile-use=%s\037-Cllvm-args=-no-pgo-warn-mismatch' "$merged") \
   cargo build --profile dist -p purlin

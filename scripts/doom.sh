@@ -1,12 +1,13 @@
 #!/bin/sh
-# The Template of Doom (examples/doom): a text of 300 bytes repeated N times by a comprehension in a template that keeps
-# I/O lists, sent over TCP to a client that throws it away; whole, and with a value in the middle of the text that is known at
-# run time only (and empty). Prints the peak of resident memory when the page is rendered and when it is sent.
+# The Template of Doom (examples/doom): a comprehension in a template that keeps I/O lists repeats a
+# text of 300 bytes N times. The page goes over TCP to a client that discards it. It is built once
+# with the text as a whole, and once with an empty value in its middle that is known at run time
+# only. Prints the peak of resident memory after rendering and after sending.
 #
 #   scripts/doom.sh [N]     10000000 (3 GB), next to stock; 100000000 (30 GB) on Purlin alone: stock would need 50 GB
 #
-# Fails if Purlin needs more than 200 MiB and 54 bytes (whole; the list has 16) or 108 bytes (split; 64) for each repetition,
-# or if sending adds more than 16 MiB to what building the list took.
+# Fails if Purlin needs more than 200 MiB and 54 bytes (whole; the list has 16) or 108 bytes (split;
+# 64) for each repetition, or if sending adds more than 16 MiB to what building the list took.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

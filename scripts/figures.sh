@@ -1,7 +1,8 @@
 #!/bin/sh
-# Whether figures in README and docs agree with what commands print now: scripts/figures.sh [GROUP…]. docs/figures.txt has a line for
-# each: the group of commands that it is from, where it stands, and how far off it may be. Groups are sizes, idle (the default),
-# image and ladder (minutes, gigabytes). PURLIN names the program (target/dist/purlin). Status 1 if one disagrees.
+# Checks whether figures in README and docs agree with what commands print now:
+# scripts/figures.sh [GROUP…]. docs/figures.txt has a line for each figure: its group of commands,
+# its place, and its tolerance. The groups are sizes, idle (the default), image and ladder (minutes,
+# gigabytes). PURLIN names the program (target/dist/purlin). The status is 1 if one disagrees.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD

@@ -4,10 +4,12 @@
 #   scripts/fuzz.sh SECONDS [TARGET ...]      none: all of them, so many seconds each
 #   scripts/fuzz.sh minimize [TARGET ...]     keeps of the corpora what reaches something that nothing smaller reaches
 #
-# libFuzzer in the process, on stable Rust; it needs a C++ compiler. What is found to reach something new is kept in
-# FOUND (target/fuzz/found), and goes from there into the files of fuzz/corpus by `minimize`. An input that panics, crashes, takes
-# FUZZ_TIMEOUT (20) seconds or FUZZ_MEGABYTES (3000) is left in target/fuzz/failures, named by its target; status 1 then.
-# Atoms and modules are for ever, so that a run of a target is made of several, FUZZ_RUNS (150000) inputs at most each.
+# libFuzzer in the process, on stable Rust; it needs a C++ compiler. What is found to reach
+# something new is kept in FOUND (target/fuzz/found), and goes from there into the files of
+# fuzz/corpus by `minimize`. An input that panics, crashes, takes FUZZ_TIMEOUT (20) seconds or
+# FUZZ_MEGABYTES (3000) is left in target/fuzz/failures, named by its target; status 1 then. Atoms
+# and modules are for ever, so that a run of a target is made of several, FUZZ_RUNS (150000) inputs
+# at most each.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD
@@ -23,8 +25,8 @@ mkdir -p "$found" "$failures"
 cargo build -q -p purlin-fuzz --bin corpus || exit 2
 corpus=${CARGO_TARGET_DIR:-target}/debug/corpus
 
-# With --target, build scripts and macros are built without coverage. Libraries in C are built from their crates' sources,
-# and count what they come by too, where the fuzzer knows how to be told.
+# With --target, build scripts and macros are built without coverage. Libraries in C are built from
+# their crates' sources, and count what they come by too, where the fuzzer knows how to be told.
 export CARGO_TARGET_DIR="$here/target/fuzz" LIBZ_SYS_STATIC=1 PCRE2_SYS_STATIC=1
 case $triple in
 x86_64-*-linux-gnu) export CFLAGS="-O2 -fsanitize-coverage=trace-pc" muldefs=-Clink-arg=-Wl,-z,muldefs ;;

@@ -1,19 +1,20 @@
 #!/bin/sh
-# Random calls of natives and random programs, on Purlin and on the stock runtime: results, exceptions, reasons, stack traces
-# and what is said about arguments must be the same.
+# Random calls of natives and random programs, on Purlin and on the stock runtime: results,
+# exceptions, reasons, stack traces and what is said about arguments must be the same.
 #
 #   scripts/generated.sh [FAMILY ...]    none: all
 #
-# Families: of calls, in tests/generated/families.erl; of steps on something that lasts, in states.erl; `sharing`, processes
-# that pass terms to each other; and what is compiled: `programs`, of whatever kind, and `well_typed`, most of which run to
-# their ends.
-# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls or steps a seed (a fiftieth as many
-# programs).
-# MODES (plain): how Purlin runs, of `plain`, `shared` (`+Fregion 1`), `stress` (a collection at every allocation) and
-# `shared-stress`; a mode with stress makes only a part of the calls, one of STRESS (20).
+# Families: of calls, in tests/generated/families.erl; of steps on something that lasts, in
+# states.erl; `sharing`, processes that pass terms to each other; and what is compiled: `programs`,
+# of whatever kind, and `well_typed`, most of which run to their ends.
+# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls or steps a
+# seed (a fiftieth as many programs).
+# MODES (plain): how Purlin runs, of `plain`, `shared` (`+Fregion 1`), `stress` (a collection at
+# every allocation) and `shared-stress`; a mode with stress makes only a part of the calls, one of
+# STRESS (20).
 # PURLIN: the executable (target/release/purlin). FLAGS: further flags of Purlin's.
-# Of calls, digests are compared, each of a hundred; the hundreds that differ are made once more, alone, and told line by line.
-# A difference is printed and ends in status 1.
+# Of calls, digests are compared, each of a hundred; the hundreds that differ are made once more,
+# alone, and told line by line. A difference is printed and ends in status 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -48,7 +49,8 @@ on() {
   echo "status $?"
 }
 
-# What differs of two files. What stock itself calls an internal error is no example, nor what takes all time or memory on both.
+# What differs of two files. What stock itself calls an internal error is no example, nor what takes
+# all time or memory on both.
 compared() { diff -a "$1" "$2" | grep -a '^[<>]' | grep -av -e 'internal_error' -e ' no[ _]end$' -e 'ended: killed$'; }
 
 calls=0 differing=0 once=0 again=0
@@ -77,7 +79,8 @@ for round in $(seq "$rounds"); do
           on stock -run calls some "$family" "$seed" "$hundred" >"$dir/stock.some"
           on "$mode" -run calls some "$family" "$seed" "$hundred" >"$dir/purlin.some"
           if cmp -s "$dir/stock.some" "$dir/purlin.some"; then
-            # What waits may take too long on a busy machine, and some of stock's answers depend on all that it did before.
+            # What waits may take too long on a busy machine, and some of stock's answers depend on
+            # all that it did before.
             on stock -run calls digest "$family" "$seed" "$hundred" >"$dir/stock.some"
             on "$mode" -run calls digest "$family" "$seed" "$hundred" >"$dir/purlin.some"
             if cmp -s "$dir/stock.some" "$dir/purlin.some"; then
@@ -98,9 +101,11 @@ for round in $(seq "$rounds"); do
           echo "$family: stock ended with $(grep -a '^status' "$dir/stock") after $n calls of seed $seed"
         fi
       else
-        # What waits may take too long on a busy machine: what differs is made once more on both, unless a runtime died of it.
+        # What waits may take too long on a busy machine: what differs is made once more on both,
+        # unless a runtime died of it.
         for attempt in 1 2 3; do
-          # A few programs come out of the compiler such that stock's own loader refuses them (`get_hd`, in OTP 25).
+          # A few programs come out of the compiler such that stock's own loader refuses them
+          # (`get_hd`, in OTP 25).
           refused=$(awk '/^program/ { n = $2 } /^  badfile/ { print n }' "$dir/stock" | tr '\n' ' ')
           for side in stock purlin; do
             awk -v refused=" $refused" '/^program/ { skip = index(refused, " " $2 " ") } !skip' "$dir/$side" >"$dir/$side.kept"

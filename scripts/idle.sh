@@ -1,8 +1,10 @@
 #!/bin/sh
-# What an emulator takes that does nothing, on both runtimes: resident memory two seconds after its start, how much of it is its own (the
-# rest are pages of files, the program's above all, which the system drops where memory is short, and which all nodes share), and the
-# time from start to end of one that halts at once; with the room for ports and processes that there is anyway, and with all that there can be.
-# Stock sizes its table of ports by `ulimit -n`, so `+Q 134217727` is what a container with a limit of a billion gives it.
+# Measures an idle emulator on both runtimes: resident memory two seconds after the start, how much
+# of it is private, and the time from start to end of an emulator that halts at once. The rest of
+# the memory is pages of files, which all nodes share and the system drops when memory is short. It
+# measures with the default limits of ports and processes, and with the largest. Stock sizes its
+# table of ports by `ulimit -n`: `+Q 134217727` is what a container with a limit of a billion gives
+# it.
 #
 #   scripts/idle.sh     PURLIN: the executable (target/release/purlin)
 set -u

@@ -1,10 +1,13 @@
 #!/bin/sh
-# The image of the Containerfile's second stage, as an OCI layout in target/image, made without a daemon, a registry or a builder:
-# the files by scripts/image_root.sh, the rest by umoci. It is then unpacked in a fresh folder and started there: Erlang, TLS, the
-# compiler, as another user, with the root read-only. What there is beside OTP may take MOST_MB (30).
-# BUILDER=buildah has the Containerfile itself built, both stages, without a registry: its base is made here of Debian's packages, with
-# the certificates that this machine trusts beside Debian's; BASE names a tar with that base, made if it isn't there. BUILD_ARGS: more for `buildah bud`, for instance
-# `--build-arg CARGO_PROFILE_DIST_LTO=off`.
+# The image of the Containerfile's second stage, as an OCI layout in target/image, made without a
+# daemon, a registry or a builder:
+# the files by scripts/image_root.sh, the rest by umoci. It is then unpacked in a fresh folder and
+# started there: Erlang, TLS, the compiler, as another user, with the root read-only. What there is
+# beside OTP may take MOST_MB (30).
+# BUILDER=buildah has the Containerfile itself built, both stages, without a registry: its base is
+# made here of Debian's packages, with the certificates that this machine trusts beside Debian's;
+# BASE names a tar with that base, made if it isn't there. BUILD_ARGS: more for `buildah bud`, for
+# instance `--build-arg CARGO_PROFILE_DIST_LTO=off`.
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -40,7 +43,8 @@ by_umoci() {
   umoci config --image "$out:latest" "$@" --config.workingdir /app --config.user 1000 --config.cmd purlin --config.cmd erl \
     --architecture "$(dpkg --print-architecture)" --os linux
 }
-# What buildah keeps lies here, and goes with it. A chroot isolates enough: this is our own Containerfile.
+# What buildah keeps lies here, and goes with it. A chroot isolates enough: this is our own
+# Containerfile.
 store() {
   buildah --root "$work/store" --runroot "$work/runroot" --storage-driver vfs "$@"
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The files of an image, into the folder ROOT: scripts/image_root.sh ROOT. It has a C library, a shell and little tools (busybox),
-# OTP without its emulator, and Purlin as `purlin`, `erl`, `erlc` and `escript`. Packages come from the machine's own apt and are
-# unpacked, not installed. OTP_PACKAGES names the parts of OTP; PURLIN the program (target/dist/purlin).
+# Writes the files of an image to the folder ROOT: scripts/image_root.sh ROOT. They are a C library,
+# a shell and small tools (busybox), OTP without its emulator, and Purlin as `purlin`, `erl`, `erlc`
+# and `escript`. The packages come from the machine's own apt and are unpacked, not installed.
+# OTP_PACKAGES names the parts of OTP, PURLIN the program (target/dist/purlin).
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:?the folder of the image}

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs Purlin, or takes it away: scripts/install.sh [--uninstall]. PREFIX (/usr/local) is where it goes; DESTDIR stands before
-# that, for those who make packages. The program is stripped; the manual page and the completions are what it says itself.
-# PURLIN names the program to install (target/dist/purlin). CROSS: a Purlin that runs here, where that one doesn't.
+# Installs Purlin, or removes it: scripts/install.sh [--uninstall]. PREFIX (/usr/local) is where it
+# goes. DESTDIR is put in front of that, for makers of packages. The program is stripped. It prints
+# its manual page and its completions itself. PURLIN names the program to install
+# (target/dist/purlin). CROSS names a Purlin that runs here, if that one does not.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
@@ -53,6 +54,6 @@ mv -f "$to/bin/.purlin-$$" "$to/bin/purlin"
 "$runs" help fish >"$fish"
 cp README.md COMPATIBILITY.md CHANGELOG.md LICENSE "$texts"
 mkdir -p "$texts/docs"
-cp docs/* "$texts/docs"
+cp -R docs/. "$texts/docs"
 chmod -R u+rwX,go+rX "$texts"
 echo "$to/bin/purlin"

@@ -1,15 +1,18 @@
 #!/bin/sh
-# Runs the programs of examples/million on Purlin and on the stock runtime, in turn: so many processes that only sleep,
-# all of them alive at once. Prints the peak of resident memory, the time, and their ratios.
+# Runs the programs of examples/million on Purlin and on the stock runtime, in turn: many processes
+# that only sleep, all of them alive at once. Prints the peak of resident memory, the time, and
+# their ratios.
 #
 #   scripts/ladder.sh [STEP ...]    task spawn reduce count registry remote flags; none: all
 #
-# SIZES ("1000 100000 1000000"): how many processes. PURLIN: the executable (target/release/purlin); `stock` runs stock twice.
+# SIZES ("1000 100000 1000000"): how many processes. PURLIN: the executable (target/release/purlin);
+# `stock` runs stock twice.
 #
-# The programs count their living processes once the last is started. Where the first has woken before that, the nap was
-# too short for this machine: the run is repeated with one three times as long, and counts for nothing otherwise.
-# The peak is the kernel's own high-water mark of the process (VmHWM), read until it ends. Stock gets `+P`, without which
-# it has no room for a million processes; Purlin gets no flag but those of the step "flags".
+# The programs count their living processes once the last is started. Where the first has woken
+# before that, the nap was too short for this machine: the run is repeated with one three times as
+# long, and counts for nothing otherwise. The peak is the kernel's own high-water mark of the
+# process (VmHWM), read until it ends. Stock gets `+P`, without which it has no room for a million
+# processes; Purlin gets no flag but those of the step "flags".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

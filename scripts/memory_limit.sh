@@ -1,8 +1,10 @@
 #!/bin/sh
-# A node in a control group whose limit of memory changes while it runs: what `erlang:system_info(memory_limit)` answers after each
-# change, and whether the alarm `system_memory_high_watermark` is set. It holds 100 MiB, and the limit is lowered so far that they are
-# more than four fifths of it; then it holds as much garbage in a process that sleeps, which is collected when the limit is lowered.
-# Stock, beside it, refuses the question. Needs root, and the memory controller of v1 or v2.
+# Changes the memory limit of a control group while a node runs in it. Prints
+# `erlang:system_info(memory_limit)` after each change, and whether the alarm
+# `system_memory_high_watermark` is set. The node holds 100 MiB, and the limit is lowered until that
+# is more than four fifths of it. Then a sleeping process holds as much garbage, which is collected
+# when the limit is lowered. Stock runs beside it and refuses the question. It needs root, and the
+# memory controller of v1 or v2.
 #
 #   scripts/memory_limit.sh     PURLIN: the executable; SECONDS_MOST (20): so long an answer may take to come true
 set -u
@@ -25,7 +27,8 @@ limit() { # file bytes|none
   if [ "$2" != none ]; then echo "$2"; elif [ "$version" = 2 ]; then echo max; else echo -1; fi >"$group/$1" || bad=1
 }
 stat() { awk -v name="$1" '$1 == name { print $2 }' "$group/memory.stat"; }
-# What the group is charged for, without the pages of files: a limit of which this is the given part in hundredths, in whole pages.
+# What the group is charged for, without the pages of files: a limit of which this is the given part
+# in hundredths, in whole pages.
 tight() { # hundredths
   case $version in
     2) used=$(($(cat "$group/memory.current") - $(stat inactive_file) - $(stat active_file) + $(stat file_mapped) - $(stat slab_reclaimable))) ;;
@@ -33,8 +36,9 @@ tight() { # hundredths
   esac
   echo $((used / $1 * 100 / 4096 * 4096))
 }
-# Lines that come in: `limit WANTED`, `alarm WANTED` and `holds WANTED` are answered by `true` as soon as that is so, or by what is so
-# instead; `hold` and `garbage` have one process hold 100 MiB, or make them and sleep; `drop` ends it.
+# Lines that come in: `limit WANTED`, `alarm WANTED` and `holds WANTED` are answered by `true` as
+# soon as that is so, or by what is so instead; `hold` and `garbage` have one process hold 100 MiB,
+# or make them and sleep; `drop` ends it.
 cat >"$dir/limited.escript" <<'LIMITED'
 #!/usr/bin/env escript
 -mode(compile).

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Two nodes in networks of their own (`ip netns`, so as root), of stock and of Purlin in all pairs: the network between them is cut and
-# healed, one of them stops reading, and one has a wrong cookie (tests/nodes/cut.erl). What the pairs say is compared with what two
-# nodes of stock say, and so is whether the other node logs that it refuses the cookie.
+# Two nodes in networks of their own (`ip netns`, so as root), of stock and of Purlin in all pairs:
+# the network between them is cut and healed, one of them stops reading, and one has a wrong cookie
+# (tests/nodes/cut.erl). What the pairs say is compared with what two nodes of stock say, and so is
+# whether the other node logs that it refuses the cookie.
 #
 #   scripts/networks.sh
 #
-# PURLIN: the executable (target/release/purlin). TICK (8): `net_ticktime`, in seconds. Status 1 if a pair differs.
+# PURLIN: the executable (target/release/purlin). TICK (8): `net_ticktime`, in seconds. Status 1 if
+# a pair differs.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Native libraries and a driver that Debian packages, loaded and used on stock and on Purlin: what `tests/nif/packages.erl` prints must be the
-# same. Packages are fetched with apt-get into target/nif-packages and unpacked there; nothing is installed.
-# `scripts/nif_packages.sh [PURLIN]`
+# Native libraries and a driver that Debian packages, loaded and used on stock and on Purlin: what
+# `tests/nif/packages.erl` prints must be the same. Packages are fetched with apt-get into
+# target/nif-packages and unpacked there; nothing is installed. `scripts/nif_packages.sh [PURLIN]`
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 purlin=$(realpath "${1:-$here/target/release/purlin}")

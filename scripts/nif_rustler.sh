@@ -1,7 +1,8 @@
 #!/bin/sh
-# A native library in Rust, built with an old and a new version of crate `rustler`, on stock and on Purlin: what
-# `tests/nif/rustled.erl` prints must be the same. The crates are fetched by cargo; all is in target/nif-rustler.
-# `scripts/nif_rustler.sh [PURLIN]`; VERSIONS (0.29.1 0.37.4) names others.
+# A native library in Rust, built with an old and a new version of crate `rustler`, on stock and on
+# Purlin: what `tests/nif/rustled.erl` prints must be the same. The crates are fetched by cargo; all
+# is in target/nif-rustler. `scripts/nif_rustler.sh [PURLIN]`; VERSIONS (0.29.1 0.37.4) names
+# others.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 purlin=$(realpath "${1:-$here/target/release/purlin}")

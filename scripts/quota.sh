@@ -1,7 +1,9 @@
 #!/bin/sh
-# A node in a control group whose quota of processors changes while it runs: how many schedulers are online after each change,
-# and what the kernel counts of the group in three seconds in which as many processes compute as there are processors: how often it
-# stopped it (`nr_throttled`); and what `erlang:system_info(cpu_quota)` says after `update_cpu_info`. On Purlin, and on stock beside it. Needs root, the controller cpu of v1 or v2, and three processors.
+# Changes the processor quota of a control group while a node runs in it. Prints how many schedulers
+# are online after each change, and how often the kernel throttled the group (`nr_throttled`) in
+# three seconds in which as many processes compute as there are processors. Then it prints
+# `erlang:system_info(cpu_quota)` after `update_cpu_info`. Purlin and stock run one after the other.
+# It needs root, the controller cpu of v1 or v2, and three processors.
 #
 #   scripts/quota.sh     PURLIN: the executable
 set -u
@@ -27,7 +29,8 @@ quota() { # processors, or max
   fi
 }
 throttled() { awk '$1 == "nr_throttled" { print $2 }' "$group/cpu.stat"; }
-# A line that comes in is answered by how many are online, when as many processes as there are processors have computed for three seconds.
+# A line that comes in is answered by how many are online, when as many processes as there are
+# processors have computed for three seconds.
 cat >"$dir/busy.escript" <<'BUSY'
 #!/usr/bin/env escript
 main([]) ->

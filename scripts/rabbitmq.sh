@@ -1,9 +1,11 @@
 #!/bin/sh
-# RabbitMQ as Debian packages it, on stock and on Purlin: the broker is started, and a client (examples/rabbitmq) asks the same of both;
-# the answers must be the same. Packages are fetched with apt-get into target/rabbitmq and unpacked there; nothing is installed.
-# `scripts/rabbitmq.sh [PURLIN]`; PORT names the first of four ports.
-# RELEASES (25): 25 is the machine's own Erlang, others are roots of scripts/roots.sh (ROOTS), with the RabbitMQ of the same release of
-# Debian: `RELEASES="27 29" scripts/rabbitmq.sh`. The status is 1 if answers differ, or a broker doesn't start.
+# RabbitMQ as Debian packages it, on stock and on Purlin: the broker is started, and a client
+# (examples/rabbitmq) asks the same of both; the answers must be the same. Packages are fetched with
+# apt-get into target/rabbitmq and unpacked there; nothing is installed. `scripts/rabbitmq.sh
+# [PURLIN]`; PORT names the first of four ports.
+# RELEASES (25): 25 is the machine's own Erlang, others are roots of scripts/roots.sh (ROOTS), with
+# the RabbitMQ of the same release of Debian: `RELEASES="27 29" scripts/rabbitmq.sh`. The status is
+# 1 if answers differ, or a broker doesn't start.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 purlin=$(realpath "${1:-$here/target/release/purlin}")

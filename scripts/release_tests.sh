@@ -1,7 +1,8 @@
 #!/bin/sh
-# The programs of tests/programs on another release of OTP: scripts/release_tests.sh ROOT [NAME…]. ROOT is what scripts/roots.sh
-# made, by its directory or its name (otp27); stock is that release's own emulator, and so are compiler and libraries. NAMEs choose
-# programs by part of their names. Settings are those of crates/purlin/tests/programs.rs; without any, each runs once, plain.
+# The programs of tests/programs on another release of OTP: scripts/release_tests.sh ROOT [NAME…].
+# ROOT is what scripts/roots.sh made, by its directory or its name (otp27); stock is that release's
+# own emulator, and so are compiler and libraries. NAMEs choose programs by part of their names.
+# Settings are those of crates/purlin/tests/programs.rs; without any, each runs once, plain.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:?the root of a release}

@@ -1,20 +1,24 @@
 #!/bin/sh
-# Other releases of Erlang and Elixir beside the machine's own, under target/roots (or ROOTS): the packages of other Debian
-# releases, fetched by apt with lists and a status of its own, and unpacked, not installed. `scripts/roots.sh otp27` fetches one.
-# Each is a file tree with the libraries in usr/lib/erlang, and with the stock emulator of that release: the executables of
-# its erts are scripts that start the real ones under the tree's own dynamic linker and C library, so that
-# `target/roots/otp27/bin/erl` is that release's stock `erl` on any machine. `bin/elixir` is Elixir on it.
-# `aarch64` is the machine's own release for another processor, without scripts in place of executables: `make test-aarch64`.
-# `scripts/roots.sh unpack otp29 DIR PACKAGE ...` unpacks other packages of that release into DIR, for instance a server.
-# The mirror is the one that the machine's own apt is told of. Prints the roots that are there at the end, a line each; the
-# status is 1 if one of those asked for could not be had.
+# Other releases of Erlang and Elixir beside the machine's own, under target/roots (or ROOTS): the
+# packages of other Debian releases, fetched by apt with lists and a status of its own, and
+# unpacked, not installed. `scripts/roots.sh otp27` fetches one. Each is a file tree with the
+# libraries in usr/lib/erlang, and with the stock emulator of that release: the executables of its
+# erts are scripts that start the real ones under the tree's own dynamic linker and C library, so
+# that `target/roots/otp27/bin/erl` is that release's stock `erl` on any machine. `bin/elixir` is
+# Elixir on it.
+# `aarch64` is the machine's own release for another processor, without scripts in place of
+# executables: `make test-aarch64`. `scripts/roots.sh unpack otp29 DIR PACKAGE ...` unpacks other
+# packages of that release into DIR, for instance a server. The mirror is the one that the machine's
+# own apt is told of. Prints the roots that are there at the end, a line each; the status is 1 if
+# one of those asked for could not be had.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 roots=${ROOTS:-$here/target/roots}
 mkdir -p "$roots" || exit 1
 roots=$(cd "$roots" && pwd)
 
-# The names by which this script knows a release of Debian: otp27 is what Debian 13 has, otp29 what unstable has.
+# The names by which this script knows a release of Debian: otp27 is what Debian 13 has, otp29 what
+# unstable has.
 suite_of() {
   case $1 in
     otp27) echo trixie ;;
@@ -24,13 +28,15 @@ suite_of() {
   esac
 }
 
-# Libraries and tools of OTP, as far as they need no graphics, and those of which the modules alone are of use.
+# Libraries and tools of OTP, as far as they need no graphics, and those of which the modules alone
+# are of use.
 packages="erlang-base erlang-dev erlang-src erlang-asn1 erlang-common-test erlang-crypto erlang-debugger erlang-dialyzer
   erlang-diameter erlang-edoc erlang-eldap erlang-et erlang-eunit erlang-ftp erlang-inets erlang-megaco erlang-mnesia
   erlang-observer erlang-odbc erlang-os-mon erlang-parsetools erlang-public-key erlang-reltool erlang-runtime-tools
   erlang-snmp erlang-ssh erlang-ssl erlang-syntax-tools erlang-tftp erlang-tools erlang-xmerl erlang-wx elixir
   libjs-jquery libjs-jquery-tablesorter"
-# What the executables and the native libraries among them are linked with comes from the dependencies of these.
+# What the executables and the native libraries among them are linked with comes from the
+# dependencies of these.
 linked="erlang-base erlang-crypto erlang-asn1 erlang-runtime-tools libzstd1"
 
 # mirror: the address from which the machine's own apt takes its own release.
@@ -48,7 +54,8 @@ mirror() {
   done | head -1
 }
 
-# apt NAME COMMAND ...: a command of apt with that release's lists, and a status of its own: nothing is installed.
+# apt NAME COMMAND ...: a command of apt with that release's lists, and a status of its own: nothing
+# is installed.
 apt() {
   command=$2
   apt=$roots/apt/$1
@@ -101,7 +108,8 @@ fetch() {
   (cd "$apt/debs" && rm -f ./*.deb && apt "$name" apt-get download -qq $have $libraries >&2) || return 1
   tree=$roots/$name.new
   rm -rf "$tree" && mkdir -p "$tree/bin" || return 1
-  # Debian 13 and later have /lib and /lib64 as links into /usr; packages of before are unpacked through them.
+  # Debian 13 and later have /lib and /lib64 as links into /usr; packages of before are unpacked
+  # through them.
   mkdir -p "$tree/usr/lib" "$tree/usr/lib64" "$tree/usr/bin" "$tree/usr/sbin"
   for d in lib lib64 sbin; do ln -s "usr/$d" "$tree/$d"; done
   for deb in "$apt/debs"/*.deb; do
@@ -117,8 +125,9 @@ fetch() {
   rm -rf "${roots:?}/$name" && mv "$tree" "$roots/$name" && rm -rf "$apt/debs"
 }
 
-# wrap TREE: each executable of erts, and each program of a library (`memsup`), becomes a script that starts the real one, which lies
-# in real/ of erts, under the tree's own linker. What those start in turn is found by the same scripts; other programs stay those of the machine.
+# wrap TREE: each executable of erts, and each program of a library (`memsup`), becomes a script
+# that starts the real one, which lies in real/ of erts, under the tree's own linker. What those
+# start in turn is found by the same scripts; other programs stay those of the machine.
 wrap() {
   tree=$1
   erts=$(ls -d "$tree"/usr/lib/erlang/erts-*/bin 2>/dev/null | head -1)
@@ -126,7 +135,8 @@ wrap() {
   linker=$(ls "$tree"/usr/lib64/ld-linux-*.so.* "$tree"/usr/lib/ld-linux-*.so.* 2>/dev/null | head -1)
   machine=$(ls -d "$tree"/usr/lib/*-linux-gnu | head -1)
   [ -n "$linker" ] && [ -n "$machine" ] || { echo "no C library in $tree" >&2; return 1; }
-  # By way of links the file may be reached from two places, both of erts: only the real one becomes a script.
+  # By way of links the file may be reached from two places, both of erts: only the real one becomes
+  # a script.
   mkdir -p "$erts/real"
   for program in "$erts"/* "$tree"/usr/lib/erlang/bin/* "$tree"/usr/lib/erlang/lib/*/priv/bin/*; do
     [ -f "$program" ] && [ ! -L "$program" ] && [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
@@ -153,7 +163,8 @@ ENTRY
     ln -s "../usr/lib/erlang/bin/$program" "$tree/bin/$program"
   done
   for program in elixir elixirc iex mix; do
-    # Below `purlin exec` the directory of its programs stays first: else it would be stock that is run.
+    # Below `purlin exec` the directory of its programs stays first: else it would be stock that is
+    # run.
     cat >"$tree/bin/$program" <<ENTRY
 #!/bin/sh
 top=\$(dirname "\$(dirname "\$(realpath "\$0")")")

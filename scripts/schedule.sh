@@ -1,11 +1,12 @@
 #!/bin/sh
-# Runs the figures of benches/schedule on Purlin and on the stock `erl`, in turn, and prints a table: how late timers are
-# beside busy processes, what idle and ended processes leave behind, what long queues cost, how natives hold others up.
+# Runs the figures of benches/schedule on Purlin and on the stock `erl`, in turn, and prints a
+# table: how late timers are beside busy processes, what idle and ended processes leave behind, what
+# long queues cost, how natives hold others up.
 #
 #   scripts/schedule.sh [NAME ...]   figures whose names contain one of these; none: all
 #
-# ROUNDS (3): turns of each runtime; the median counts. SECONDS_EACH (120): limit of a turn. PURLIN: the executable.
-# STRESS=60 runs the stress program for so many seconds on Purlin afterwards.
+# ROUNDS (3): turns of each runtime; the median counts. SECONDS_EACH (120): limit of a turn. PURLIN:
+# the executable. STRESS=60 runs the stress program for so many seconds on Purlin afterwards.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

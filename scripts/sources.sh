@@ -1,7 +1,8 @@
-# Read by the scripts that work with the sources of OTP and Elixir; `here` is the project's directory.
-# Sets `cache`, and defines what finds the sources and the executable, and what compares two trees of modules.
-# RELEASE=otp27 takes another release's root (`scripts/roots.sh`, ROOTS) in the place of what is installed, with its sources, and
-# a part of the cache of its own.
+# Common part of the scripts that work with the sources of OTP and Elixir. `here` is the project's
+# directory. It sets `cache`, and defines functions that find the sources and the executable, and
+# that compare two trees of modules. RELEASE=otp27 uses the root of another release
+# (`scripts/roots.sh`, ROOTS) and its sources in place of the installed OTP, with a cache of its
+# own.
 # shellcheck shell=sh
 cache=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/purlin/conformance}
 suite=""
@@ -21,8 +22,8 @@ fi
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 
-# source_package PACKAGE: fetches the distribution's source package into the cache and unpacks it there, once. An entry
-# for sources is added to a list of our own, not to the system's.
+# source_package PACKAGE: fetches the distribution's source package into the cache and unpacks it
+# there, once. An entry for sources is added to a list of our own, not to the system's.
 source_package() {
   ls -d "$cache/$1"-*/ >/dev/null 2>&1 && return
   mkdir -p "$cache/apt/lists/partial" || return 1
@@ -56,10 +57,11 @@ purlin_executable() {
   echo "$PURLIN"
 }
 
-# compare_trees ONE OTHER: modules of two trees, byte for byte. A name and the chunks that differ, then a line of counts;
-# status 1 unless all are the same. Two things that differ by nature are looked through, and counted apart: compiled
-# regular expressions among a module's literals, which belong to the library that made them, and the order of lists in
-# the debug information, where they come from the keys of large maps, whose order no two emulators need share.
+# compare_trees ONE OTHER: modules of two trees, byte for byte. A name and the chunks that differ,
+# then a line of counts; status 1 unless all are the same. Two things that differ by nature are
+# looked through, and counted apart: compiled regular expressions among a module's literals, which
+# belong to the library that made them, and the order of lists in the debug information, where they
+# come from the keys of large maps, whose order no two emulators need share.
 compare_trees() {
   escript "$here/scripts/compare_modules.escript" "$1" "$2"
 }

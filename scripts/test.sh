@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs every test and ends with one line of counts: N passed, N failed, N skipped.
-# CHECKED (passed, failed or skipped) is the outcome of scripts/check.sh where that ran before, and counts as one test more.
-# TEST_SECONDS bounds the whole (default 3300) and BINARY_SECONDS each test program (default 1800): what hangs is a
-# failure, what is left still runs, and the count is printed all the same.
+# CHECKED (passed, failed or skipped) is the outcome of scripts/check.sh where that ran before, and
+# counts as one test more. TEST_SECONDS bounds the whole (default 3300) and BINARY_SECONDS each test
+# program (default 1800): what hangs is a failure, what is left still runs, and the count is printed
+# all the same.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -23,7 +24,8 @@ if ! cargo test --workspace --no-run --message-format=json-render-diagnostics >"
   esac
   exit 1
 fi
-# Directory of the crate and test program, a line each, in the order in which cargo names the crates.
+# Directory of the crate and test program, a line each, in the order in which cargo names the
+# crates.
 sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"executable":"\([^"]*\)".*/\1 \2/p' "$work/built" |
   grep '/deps/' | sort -u >"$work/programs"
 
@@ -40,29 +42,48 @@ run() { # seconds, directory, command...
   (cd "$dir" && timeout -k 10 "$seconds" "$@" </dev/null 2>&1)
   echo "exit status $?"
 }
+browser() {
+  for p in chromium chromium-headless-shell chromium-browser google-chrome; do
+    ! command -v "$p" >/dev/null 2>&1 || return 0
+  done
+  return 1
+}
 {
   while read -r dir program; do
     echo "running $program"
+    # Without a browser its tests would pass without having looked.
+    case $program in
+      */observe_page-*)
+        browser || {
+          echo "test result: ok. 0 passed; 0 failed; $("$program" --list | grep -c ': test$') ignored; no Chromium"
+          continue
+        }
+        ;;
+    esac
     run "$each" "$dir" "$program"
   done <"$work/programs"
   run "$each" . cargo test --workspace --doc --no-fail-fast
   # Machine code of the other processor, where there is an emulator.
   run "$each" . sh scripts/aarch64_ops.sh
-  # A sample of the programs on other releases, where those can be had: ROOT_SECONDS (default 200) bounds each fetch.
+  # The same where an emulator is in between.
+  run "$each" . sh scripts/emulated.sh
+  # A sample of the programs on other releases, where those can be had: ROOT_SECONDS (default 200)
+  # bounds each fetch.
   PROGRAMS_TEST=$(awk '$2 ~ /\/programs-[0-9a-f]*$/ { print $2; exit }' "$work/programs")
   export PROGRAMS_TEST
   for release in otp27 otp29; do
     if [ -n "$PROGRAMS_TEST" ] && timeout -k 10 "${ROOT_SECONDS:-200}" sh scripts/roots.sh "$release"; then
       run "$each" . sh scripts/release_tests.sh "$release" functions_of_later_releases map_hashes pids_of_funs \
         ets_tables ets_heirs ets_literals ets_map_keys ets_names ets_nested ets_resizing ets_specs \
-        process_dictionary unicode_strings compiling_at_run_time
+        process_dictionary unicode_strings compiling_at_run_time repeated_options_of_patterns
     else
       echo "test result: ok. 0 passed; 0 failed; 1 ignored; no root of $release"
     fi
   done
 } | tee "$work/log"
 
-# Counted from the summary of each program; one that died before its summary counts as one failure more.
+# Counted from the summary of each program; one that died before its summary counts as one failure
+# more.
 awk -v checked="${CHECKED:-}" '/^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) { f += $i; own += $i }; if ($(i+1) ~ /^ignored/) s += $i } }
      /^exit status / { if ($3 && !own) f++; own = 0 }
      END { if (!p && !f) f = 1

@@ -1,17 +1,18 @@
 #!/bin/sh
-# Checks the documents against the tree: each file that ARCHITECTURE.md, CONTRIBUTING.md and docs name
-# exists, each folder of sources is named in ARCHITECTURE.md, each dependency of a Cargo.toml is in its
-# table, each constant that docs give a number of is in the file that they name, and no line of a
-# document is longer than 100 columns. Prints what is wrong; the status is then 1.
+# Compares the documents with the tree. Each file that ARCHITECTURE.md, CONTRIBUTING.md and docs
+# name exists; ARCHITECTURE.md names each folder of sources; each dependency of a Cargo.toml is in
+# its table; each constant that docs give a number of is in the file that they name; and no line of
+# a document is longer than 100 columns. It prints what is wrong, and the status is then 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Paths in prose: what stands in backquotes or in a link and has a slash or ends like a file. A path may be told from the root,
-# or from the folder of the sources that the text is about; a word of more than a path (a command, a flag) is none.
+# Paths in prose: what stands in backquotes or in a link and has a slash or ends like a file. A path
+# may be told from the root, or from the folder of the sources that the text is about; a word of
+# more than a path (a command, a flag) is none.
 find . -path ./target -prune -o -path ./.git -prune -o -print | sed 's|^\./||' >"$work/tree"
-for doc in ARCHITECTURE.md CONTRIBUTING.md README.md docs/*.md; do
+for doc in ARCHITECTURE.md CONTRIBUTING.md README.md llms.txt docs/*.md; do
   [ -e "$doc" ] || continue
   { grep -o '`[^`]*`' "$doc" | tr -d '`'
     grep -o '](\([^)#]*\)' "$doc" | sed 's/^](//' | grep -v '^http'; } |
@@ -38,8 +39,8 @@ for page in docs/*.md; do
     echo "docs/SUMMARY.md doesn't name $page" >>"$work/wrong"
 done
 
-# Scripts have a target, or CONTRIBUTING.md says which others use them. It names each model, and each property
-# of a native.
+# Scripts have a target, or CONTRIBUTING.md says which others use them. It names each model, and
+# each property of a native.
 for script in scripts/*.*; do
   name=$(basename "$script")
   cat Makefile bench CONTRIBUTING.md | grep -qwF "$name" ||
@@ -69,8 +70,8 @@ for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do
   done
 done >>"$work/wrong"
 
-# Constants that the notes give numbers of, in the first column of their tables, are in one of the files that the third column
-# names. Such a file may be told by the end of its path.
+# Constants that the notes give numbers of, in the first column of their tables, are in one of the
+# files that the third column names. Such a file may be told by the end of its path.
 grep '^| `[A-Z]' docs/*.md | while IFS='|' read -r doc names _ files _; do
   for name in $(echo "$names" | grep -o '`[A-Z][A-Z_]*`' | tr -d '`'); do
     for file in $(echo "$files" | grep -o '`[a-z0-9_/.-]*\.rs`' | tr -d '`'); do

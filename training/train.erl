@@ -1,5 +1,6 @@
-%% The programs that train a build of `make dist`: what the compiler is to find frequent in the runtime.
-%% No figure of this project is taken from them, and they share no code with the programs of benches/.
+%% The programs that train a build of `make dist`: what the compiler is to find frequent in the
+%% runtime. No figure of this project is taken from them, and they share no code with the programs
+%% of benches/.
 %%
 %%   erl -noshell -pa DIR -run train main [NAME ...]
 %%
@@ -402,7 +403,8 @@ digits() ->
         B = base64:encode(<<0:4096>>), <<0:4096>> = base64:decode(B)
     end).
 
-%% A web server: a process for each connection, a page of rows for each request, connections that are kept.
+%% A web server: a process for each connection, a page of rows for each request, connections that
+%% are kept.
 pages() ->
     {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {packet, http_bin}, {backlog, 64}, {nodelay, true}]),
     {ok, Port} = inet:port(L),

@@ -1,4 +1,5 @@
-# What trains a build of `make dist` in Elixir: structs, protocols, streams, text, pipelines, macros. See train.erl.
+# What trains a build of `make dist` in Elixir: structs, protocols, streams, text, pipelines,
+# macros. See train.erl.
 defmodule Train do
   defmodule Line do
     defstruct [:name, :price, count: 1, tags: []]

@@ -1,13 +1,15 @@
 #!/bin/sh
-# A project of erlang.mk, without its fetching: its sources and those of what it needs (APPLICATIONS_WITH, folders in APPLICATIONS_DEPS) are compiled
-# as erlang.mk does, and its suites run. In the project's folder: `erl.sh build`, then `erl.sh test ct:SUITE … eunit`.
+# A project of erlang.mk, without its fetching: its sources and those of what it needs
+# (APPLICATIONS_WITH, folders in APPLICATIONS_DEPS) are compiled as erlang.mk does, and its suites
+# run. In the project's folder: `erl.sh build`, then `erl.sh test ct:SUITE … eunit`.
 set -u
 compile() {
   mkdir -p "$1/ebin"
   [ ! -e "$1/.compiled" ] || return 0
   rm -f "$1"/ebin/*.beam
   : >"$1/.compiled"
-  # All at once is quickest. Transformations of its own come first where others need them: what fails then is compiled file by file, twice.
+  # All at once is quickest. Transformations of its own come first where others need them: what
+  # fails then is compiled file by file, twice.
   ! erlc +debug_info $2 -pa "$1/ebin" -I "$1/include" -I "$1/src" -o "$1/ebin" "$1"/src/*.erl || return 0
   for f in "$1"/src/*.erl "$1"/src/*.erl; do
     [ -e "$1/ebin/$(basename "$f" .erl).beam" ] || erlc +debug_info $2 -pa "$1/ebin" -I "$1/include" -I "$1/src" -o "$1/ebin" "$f"

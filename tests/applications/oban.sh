@@ -1,4 +1,5 @@
-# Prepares the suite of oban: its databases are PostgreSQL alone, at PGHOST and PGPORT, where this makes one.
+# Prepares the suite of oban: its databases are PostgreSQL alone, at PGHOST and PGPORT, where this
+# makes one.
 set -eu
 rm -rf test/mix test/oban/migrations/sqlite_test.exs test/oban/migrations/myxql_test.exs
 sed -i 's/Adapters.SQLite3/Adapters.Postgres/; s/Adapters.MyXQL/Adapters.Postgres/' test/support/repo.ex

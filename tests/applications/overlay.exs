@@ -1,9 +1,12 @@
-# The project file that `mix` is told of (MIX_EXS) in the place of a project's own, which it then loads: dependencies come from folders, not from
-# a registry. APPLICATIONS_DEPS is the folder with a folder for each of them. What is not there is an empty application: tools of those who write a
-# project (documentation, coverage, linters) are named in many and used by no test. APPLICATIONS_LEFT_OUT is a file that their names are added to.
+# The project file that `mix` is told of (MIX_EXS) in the place of a project's own, which it then
+# loads: dependencies come from folders, not from a registry. APPLICATIONS_DEPS is the folder with a
+# folder for each of them. What is not there is an empty application: tools of those who write a
+# project (documentation, coverage, linters) are named in many and used by no test.
+# APPLICATIONS_LEFT_OUT is a file that their names are added to.
 defmodule Applications.SCM do
   @behaviour Mix.SCM
-  # Named by many projects for the sake of those who write them. They are in the list for their own suites.
+  # Named by many projects for the sake of those who write them. They are in the list for their own
+  # suites.
   @tools ~w(benchee credo ex_doc sobelow)a
 
   def fetchable?, do: false

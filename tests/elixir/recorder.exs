@@ -1,9 +1,10 @@
-# Required before a suite of Elixir's own, it writes a line per test to the file that RESULTS names, in the form of
-# tests/otp/conformance.erl:
+# Required before a suite of Elixir's own, it writes a line per test to the file that RESULTS names,
+# in the form of tests/otp/conformance.erl:
 #
 #     start MODULE.TEST              end MODULE.TEST passed|failed|skipped REASON              done
 #
-# Only the suite itself is recorded. Some of its tests run suites of their own, and those find ExUnit configured as usual.
+# Only the suite itself is recorded. Some of its tests run suites of their own, and those find
+# ExUnit configured as usual.
 defmodule Conformance.Recorder do
   use GenServer
 
@@ -34,7 +35,8 @@ defmodule Conformance.Recorder do
 
   defp name(test), do: String.replace("#{inspect(test.module)}.#{test.name}", ~r/\s+/u, "_")
 
-  # What went wrong may be a term that can't be shown; that there was something is told all the same.
+  # What went wrong may be a term that can't be shown; that there was something is told all the
+  # same.
   defp failure({kind, reason, _stack}) do
     Exception.format_banner(kind, reason)
   rescue

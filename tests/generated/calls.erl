@@ -1,5 +1,5 @@
-%% Random calls of natives, with right and wrong arguments: what each gives, as a line. Both runtimes are given the same
-%% seed and must print the same lines.
+%% Random calls of natives, with right and wrong arguments: what each gives, as a line. Both
+%% runtimes are given the same seed and must print the same lines.
 %%
 %%   erl -noshell -run calls main FAMILY SEED COUNT      a line a call
 %%   erl -noshell -run calls digests FAMILY SEED COUNT   a line a hundred calls: a digest of all there is to tell of them
@@ -31,7 +31,8 @@ main(Family, Seed, First, Count, Show) ->
      end || N <- lists:seq(First, First + (Count - 1) div 100)],
     halt(0).
 
-%% From numbers as they are the generator would have the same states for many a seed and number that are near each other.
+%% From numbers as they are the generator would have the same states for many a seed and number that
+%% are near each other.
 state(Seed, N) -> {erlang:phash2({Seed, N}), erlang:phash2({N, Seed}), N}.
 
 call(Calls) ->
@@ -61,7 +62,8 @@ shown({ended, R}) -> ["ended: ", text(R, 200)];
 shown({ended, R, Frames}) -> ["ended: ", text(R, 200), " at ", lists:sublist(lists:flatten(io_lib:format("~w", [Frames])), 300)];
 shown(A) -> atom_to_list(A).
 
-%% How it is called: by name, by a fun, by code that was compiled with the call in it, as the first thing of a process.
+%% How it is called: by name, by a fun, by code that was compiled with the call in it, as the first
+%% thing of a process.
 way(_, _, _, N) when N < 4 -> apply;
 way(_, _, _, 4) -> 'fun';
 way(_, _, _, 5) -> process;

@@ -155,7 +155,8 @@ calls(calendar) ->
          {calendar, system_time_to_universal_time, [int, unit]}, {calendar, rfc3339_to_system_time, [chars]}, {calendar, system_time_to_rfc3339, [edge]},
          {calendar, system_time_to_local_time, [small, unit]}];
 calls(flags) ->
-    %% What may not be set, or is not there, and what is told of it. Not `schedulers_online`: more is no fault here.
+    %% What may not be set, or is not there, and what is told of it. Not `schedulers_online`: more
+    %% is no fault here.
     [{erlang, process_flag, [word, thing]}, {erlang, process_flag, [word, word]}, {erlang, process_flag, [word, small]}, {erlang, process_flag, [identifier, word, thing]},
      {erlang, process_info, [identifier, word]}, {erlang, process_info, [identifier, options]}, {erlang, process_info, [thing, thing]}, {erlang, process_info, [identifier]},
      {erlang, system_info, [{literal, strange}]}, {erlang, system_info, [number_text]}, {erlang, system_info, [tuple]}, {erlang, system_flag, [{literal, strange}, thing]},
@@ -238,8 +239,9 @@ calls(emulator) ->
         every(erl_eval, [function_name, init_ok | [F || {F, _} <- erl_eval:module_info(exports), F =/= expr]]) ++
         [{erts_internal, map_next, [small, map, word]}, {erl_scan, string, [chars]}, {erlang, match_spec_test, [thing, thing, word]}, {ets, match_spec_run, [list, thing]}, {ets, test_ms, [any, guards]}];
 
-%% What the others leave out: what tells of the moment and of this process, of which the kind is compared; what acts on the
-%% process that it is called in; and natives that are called by libraries only, with arguments that are wrong.
+%% What the others leave out: what tells of the moment and of this process, of which the kind is
+%% compared; what acts on the process that it is called in; and natives that are called by libraries
+%% only, with arguments that are wrong.
 calls(rest) ->
     [{calls, kind, [{literal, M}, {literal, F}]} || {M, Fs} <- [{erlang, [date, time, localtime, universaltime, timestamp, now, monotonic_time, system_time, time_offset, unique_integer, make_ref, node, nodes, self,
                                                                           registered, processes, ports, loaded, group_leader, get, get_keys, erase, md5_init, system_profile, system_monitor, get_cookie, is_alive]},
@@ -268,7 +270,8 @@ every(M, Without) ->
     {module, M} = code:ensure_loaded(M),
     [{M, F, lists:duplicate(A, thing)} || {F, A} <- lists:sort(M:module_info(exports)), F =/= module_info, F =/= behaviour_info, not lists:member(F, Without)].
 
-%% Those of `erlang` that end the runtime, wait, print, change it for all, or tell what differs from run to run.
+%% Those of `erlang` that end the runtime, wait, print, change it for all, or tell what differs from
+%% run to run.
 harmful() ->
     [halt, display, display_nl, display_string, hibernate, now, date, time, localtime, universaltime, timestamp, monotonic_time, system_time, time_offset, unique_integer, make_ref,
      statistics, memory, system_info, system_flag, processes, ports, loaded, pre_loaded, registered, nodes, node, get_cookie, set_cookie, setnode, disconnect_node, monitor_node,

@@ -1,11 +1,13 @@
-%% Random programs: modules of functions over integers, floats, lists, tuples, maps, binaries, funs, exceptions, messages
-%% and comprehensions, compiled and run; what each function gives, as a line. Both runtimes are given the same seed, and
-%% the compiler runs on both as well, so the code that it makes is compared by its checksum too.
+%% Random programs: modules of functions over integers, floats, lists, tuples, maps, binaries, funs,
+%% exceptions, messages and comprehensions, compiled and run; what each function gives, as a line.
+%% Both runtimes are given the same seed, and the compiler runs on both as well, so the code that it
+%% makes is compared by its checksum too.
 %%
 %%   erl -noshell -run programs main SEED COUNT [DIRECTORY]
 %%
-%% What is compiled is kept in the directory. Whoever finds it there compiles only one of ten once more. Kept, too, is which
-%% function has no end, and from which call on: only the first runtime waits for it, the calls that follow are left out.
+%% What is compiled is kept in the directory. Whoever finds it there compiles only one of ten once
+%% more. Kept, too, is which function has no end, and from which call on: only the first runtime
+%% waits for it, the calls that follow are left out.
 -module(programs).
 -export([main/1, compiled/3, each/4]).
 
@@ -45,8 +47,9 @@ program(N, Kept) ->
         Error -> io:format("program ~p ~0P~n", [N, Error, 20])
     end.
 
-%% Calls a function with each of the arguments, until it is told that there is no end (thrown: `no_end`). The first runtime
-%% gives it four seconds, the second, which knows where the first gave up, longer than any load takes.
+%% Calls a function with each of the arguments, until it is told that there is no end (thrown:
+%% `no_end`). The first runtime gives it four seconds, the second, which knows where the first gave
+%% up, longer than any load takes.
 each({N, K}, Kept, Call, Args) ->
     Files = [filename:join(D, lists:concat([N, "_", K, ".endless"])) || D <- Kept],
     {Limit, Calls} = case [binary_to_integer(B) || F <- Files, {ok, B} <- [file:read_file(F)]] of
@@ -102,7 +105,8 @@ plain(T) when is_map(T), map_size(T) > 32 -> {map, lists:sort(plain(maps:to_list
 plain(T) when is_map(T) -> maps:map(fun(_, V) -> plain(V) end, T);
 plain(T) -> T.
 
-%% Abstract code. Variables are bound names; each expression takes a line, so that stack traces show where it is.
+%% Abstract code. Variables are bound names; each expression takes a line, so that stack traces show
+%% where it is.
 pick(L) -> lists:nth(rand:uniform(length(L)), L).
 line() -> L = get_line_number() + 1, put(line_number, L), L.
 get_line_number() -> case get(line_number) of undefined -> 1; N -> N end.

@@ -1,7 +1,8 @@
-%% Random programs that pass random terms, with parts in common, among processes: by message, alias, name, closure, argument,
-%% exit, timer, table, `persistent_term` and what is told of a process. Each process carries out its own commands; whoever
-%% waits does so for a message that stands before in the order of all commands, so they always end, and what each has got
-%% doesn't depend on who was faster. What each keeps is told as hashes, a line a process.
+%% Random programs that pass random terms, with parts in common, among processes: by message, alias,
+%% name, closure, argument, exit, timer, table, `persistent_term` and what is told of a process.
+%% Each process carries out its own commands; whoever waits does so for a message that stands before
+%% in the order of all commands, so they always end, and what each has got doesn't depend on who was
+%% faster. What each keeps is told as hashes, a line a process.
 %%
 %%   erl -noshell -run sharing main SEED COUNT
 -module(sharing).
@@ -216,8 +217,9 @@ part(B, N) when is_binary(B), byte_size(B) > 2 -> binary:part(B, 1, N rem (byte_
 part(F, _) when is_function(F, 0) -> F();
 part(X, _) -> X.
 
-%% Keys of maps are numbers: with atoms the shape of a large map, and so its size, would depend on the numbers of atoms.
-%% Terms of some hundred words to some ten thousand, or small; with what is there already as a part.
+%% Keys of maps are numbers: with atoms the shape of a large map, and so its size, would depend on
+%% the numbers of atoms. Terms of some hundred words to some ten thousand, or small; with what is
+%% there already as a part.
 fresh(Old) ->
     case rand:uniform(14) of
         1 -> lists:seq(1, rand:uniform(5000));

@@ -1,5 +1,5 @@
-%% Random sequences of calls on something that lasts: a table, processes, the dictionary, flags of a process, files, traces.
-%% Each step is a line.
+%% Random sequences of calls on something that lasts: a table, processes, the dictionary, flags of a
+%% process, files, traces. Each step is a line.
 %%
 %%   erl -noshell -run states main FAMILY SEED COUNT
 -module(states).
@@ -190,7 +190,8 @@ ask(P, F) ->
 messages() -> receive M -> [M | messages()] after 0 -> [] end.
 %% Until those that were told to end have ended.
 settled(Ps) -> [ask(P, fun() -> ok end) || P <- Ps], unlinked(Ps), messages().
-%% The end of a process is known to its monitors before its links hear of it: until all links to those that ended are gone.
+%% The end of a process is known to its monitors before its links hear of it: until all links to
+%% those that ended are gone.
 unlinked(Ps) ->
     {links, L} = process_info(self(), links),
     case [P || P <- Ps, lists:member(P, L), not is_process_alive(P)] of
@@ -313,7 +314,8 @@ trace_step(P) ->
             S = pick([true, false, [], trace_spec(), trace_spec(), trace_spec(), restart, pause]),
             O = pick([[], [local], [global], [call_count], [meta], [local, call_count]]),
             %% Not `call_time`: stock faults when it is on and the process is traced.
-            %% Nor what silences a process that nobody traces: stock faults when that is traced later.
+            %% Nor what silences a process that nobody traces: stock faults when that is traced
+            %% later.
             done(erlang, trace_pattern, [M, case O of [meta] -> not_silenced(S); _ -> S end, O]);
         4 ->
             On = pick([true, true, false]),

@@ -1,6 +1,7 @@
-%% Random programs whose expressions are of the types that are asked for, so that most run to their ends: integers small and
-%% big, floats, lists, binaries and bit strings, maps, tuples, funs, comprehensions within each other, exceptions that are
-%% caught, messages and recursion. What each function gives, as a line; the code that the compiler makes by its checksum.
+%% Random programs whose expressions are of the types that are asked for, so that most run to their
+%% ends: integers small and big, floats, lists, binaries and bit strings, maps, tuples, funs,
+%% comprehensions within each other, exceptions that are caught, messages and recursion. What each
+%% function gives, as a line; the code that the compiler makes by its checksum.
 %%
 %%   erl -noshell -run well_typed main SEED COUNT [DIRECTORY]    as for `programs`
 -module(well_typed).

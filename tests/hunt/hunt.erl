@@ -1,5 +1,5 @@
-%% Runs one program of the hunt: its workers and servers, to their ends. Says how many values were checked, and a sum of them
-%% that depends on the program, its seed and the sizes alone.
+%% Runs one program of the hunt: its workers and servers, to their ends. Says how many values were
+%% checked, and a sum of them that depends on the program, its seed and the sizes alone.
 %%
 %%   erl -noshell -pa DIR -run hunt main MODULE SEED STEPS SIZE
 -module(hunt).

@@ -1,10 +1,13 @@
-%% Writes programs of the hunt: modules whose steps build, match, keep and refuse values at every kind of place. A program
-%% depends on its seed alone. The recipe of each value is written beside the code that makes it, so what runs checks itself.
+%% Writes programs of the hunt: modules whose steps build, match, keep and refuse values at every
+%% kind of place. A program depends on its seed alone. The recipe of each value is written beside
+%% the code that makes it, so what runs checks itself.
 %%
 %%   erl -noshell -run hunt_gen main DIR SEED COUNT     modules hunt_SEED, hunt_SEED+1 … with their sources
 %%
-%% KINDS="loop regions" in the environment: steps of these kinds alone (which seeds then mean something else).
-%% Most programs have steps of a few kinds only. Seed 0 is the program with each kind of step, which hunt_v crosses with each kind of value in turn.
+%% KINDS="loop regions" in the environment: steps of these kinds alone (which seeds then mean
+%% something else).
+%% Most programs have steps of a few kinds only. Seed 0 is the program with each kind of step, which
+%% hunt_v crosses with each kind of value in turn.
 -module(hunt_gen).
 -export([main/1, source/1]).
 
@@ -96,13 +99,14 @@ source(Seed) ->
     Steps = case Seed of
                 0 -> [K || _ <- [1, 2], K <- Kinds];
                 _ ->
-                    %% Most programs have few kinds of steps, so that what needs many of one kind happens in some of them.
+                    %% Most programs have few kinds of steps, so that what needs many of one kind
+                    %% happens in some of them.
                     Few = case r(3) of 1 -> Wanted; _ -> some(r(4), lists:usort(Wanted)) end,
                     [pick(Few) || _ <- lists:seq(1, ?STEPS)]
             end,
     Texts = [step(I, K) || {I, K} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
-    %% Where a segment of variable size is built to be compared with what is bound, OTP 25's compiler makes a call of error(badarg) of
-    %% it if it is to do without bs_create_bin.
+    %% Where a segment of variable size is built to be compared with what is bound, OTP 25's
+    %% compiler makes a call of error(badarg) of it if it is to do without bs_create_bin.
     Options = case re:run([Texts, get(also)], "case {?<<[0Y]:\\(Y") of
                   nomatch -> options(Seed);
                   _ -> options(Seed) -- [no_bs_create_bin, r22, r23, r24]
@@ -125,7 +129,8 @@ options(_) ->
                          no_fun_opt, no_bool_opt, no_module_opt, no_postopt, r22, r23, r24], r(8) =:= 1]
     end.
 
-%% A step of a kind: what it does has V with recipe R at hand, X (small) with RX, the small number Y, and O, that nothing equals.
+%% A step of a kind: what it does has V with recipe R at hand, X (small) with RX, the small number
+%% Y, and O, that nothing equals.
 step(N, Kind) ->
     Deep = r(4) =:= 1,
     Name = case Deep of true -> "b"; false -> "s" end,
@@ -156,7 +161,8 @@ kinds() -> [heads, cases, funs, receive_tagged, receive_tagged, receive_tagged, 
 
 %% ---- Guards ----
 
-%% An expression that a guard may have, that builds something of the variables given, `{Name, Type}`.
+%% An expression that a guard may have, that builds something of the variables given, `{Name,
+%% Type}`.
 built(Vs) ->
     A = name(pick(Vs)), B = name(pick(Vs)),
     case case get(cheap) of true -> pick([1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13]); false -> r(14) end of
@@ -412,9 +418,10 @@ kind(records) ->
     t("begin Ra = hunt_v:same(#rec{a = V, c = X, f = <<Y:~w>>}), collect(~w, E), Rb = Ra#rec{b = [V | X], d = {X}, e = <<Y:77>>, h = V}, Rc = setelement(3, setelement(5, setelement(2, Rb, X), [V]), ~s),~n"
       "    [{{t, [{q, rec}, R, {q, 1}, RX, {q, []}, {q, undefined}, {q, <<Y:~w>>}, {q, {}}, {q, undefined}]}, Ra}, {{t, [{q, rec}, R, {c, R, RX}, RX, {t, [RX]}, {q, <<Y:77>>}, {q, <<Y:~w>>}, {q, {}}, R]}, Rb}, {{t, [{q, rec}, RX, {t, [R, RX]}, RX, {l, [R]}, {q, <<Y:77>>}, {q, <<Y:~w>>}, {q, {}}, R]}, Rc}] end",
       [W, r(3), "{V, X}", W, W, W]);
-%% Copies of a wide tuple with literals of this module, which is loaded anew meanwhile. Some compilers make the copy first, and
-%% write into it then. Now and then there is so much beside it that the copy is old at once. No recipe is a literal of the module:
-%% it would hold what must be held by others.
+%% Copies of a wide tuple with literals of this module, which is loaded anew meanwhile. Some
+%% compilers make the copy first, and write into it then. Now and then there is so much beside it
+%% that the copy is old at once. No recipe is a literal of the module: it would hold what must be
+%% held by others.
 kind(updating) ->
     W = pick([13, 13, 40, 120, 700, 1300]),
     put(wide, [W | get(wide)]),

@@ -1,9 +1,10 @@
-%% What the programs of the hunt are made with. Every value has a recipe, a small term from which it can be built anew: `chk`
-%% compares a value, which may have been sent, stored and taken apart since, with a fresh one. So damage is found at the value
-%% itself, whoever was faster than whom, and without another runtime to compare with.
+%% What the programs of the hunt are made with. Every value has a recipe, a small term from which it
+%% can be built anew: `chk` compares a value, which may have been sent, stored and taken apart
+%% since, with a fresh one. So damage is found at the value itself, whoever was faster than whom,
+%% and without another runtime to compare with.
 %%
-%% Recipes: `{Kind, N}` with a number (see `k/2`), or how the value was made of others or taken out of them (see `v/1`).
-%% A fault is told on standard error and ends the runtime with status 3.
+%% Recipes: `{Kind, N}` with a number (see `k/2`), or how the value was made of others or taken out
+%% of them (see `v/1`). A fault is told on standard error and ends the runtime with status 3.
 -module(hunt_v).
 -export([setup/3, opaque/0, id/1, ids/1, idb/1, idl/1, v/1, chk/2, chkl/1, chk0/2, fault/2, scaled/1, part/2, counted/0]).
 -export([via/3, wrap/3, deliver/6, junk/2, drain/1, mail/2, keep/2, worker/4, server/1, server/2, woken/1, stop/1, grow/1, collect/2,
@@ -38,7 +39,8 @@ scaled(N) ->
 
 mix(I) -> erlang:phash2({I, hunt}, 1 bsl 27).
 
-%% Recipes by number: of any kind, the large ones more seldom; of small values; of bit strings; of lists.
+%% Recipes by number: of any kind, the large ones more seldom; of small values; of bit strings; of
+%% lists.
 id(I) -> case get(hunt_kind) of undefined -> any(I); K -> {K, mix(I)} end.
 ids(I) -> wanted(small(I), [0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 17, 18, 20, 22, 24]).
 idb(I) -> wanted(bits(I), [17, 18, 19, 20, 21, 22, 23]).
@@ -171,8 +173,9 @@ appended(I, N, Acc) -> appended(I - 1, N, <<Acc/binary, (N + I):24>>).
 same(X) -> X.
 echoed(X) -> S = self(), R = make_ref(), spawn(fun() -> S ! {R, X} end), receive {R, Y} -> Y after 600000 -> fault(lost, {q, R}) end.
 
-%% What steps compute, in another way: the numbers from Top down to K, of so many bits; the pieces of a bit string, the rest of
-%% it as the last, or none; a tuple of small terms with two values in it.
+%% What steps compute, in another way: the numbers from Top down to K, of so many bits; the pieces
+%% of a bit string, the rest of it as the last, or none; a tuple of small terms with two values in
+%% it.
 numbers(K, Top, W) -> << <<N:W>> || N <- lists:seq(Top, K, -1) >>.
 chunks(W, B) -> S = bit_size(B) div W * W, <<_:S, A/bits>> = B, whole_chunks(W, B) ++ [A].
 whole_chunks(W, B) -> [begin S = I * W, <<_:S, A:W/bits, _/bits>> = B, A end || I <- lists:seq(0, bit_size(B) div W - 1)].
@@ -477,8 +480,8 @@ collect(_, _) -> ok.
 grow(N) when N < 64 -> ok;
 grow(N) -> same(lists:seq(1, N div 2)), ok.
 
-%% The modules of literals and of steps are loaded anew, each time with their literals at other places. Of the steps no code is purged
-%% that somebody runs or has a fun of.
+%% The modules of literals and of steps are loaded anew, each time with their literals at other
+%% places. Of the steps no code is purged that somebody runs or has a fun of.
 reload(I) when I rem 3 =:= 0 -> reload();
 reload(_) -> ok.
 

@@ -1,5 +1,5 @@
-%% Uses native libraries that others have written, as `scripts/nif_packages.sh` finds them packaged. What it prints is compared
-%% between stock and Purlin.
+%% Uses native libraries that others have written, as `scripts/nif_packages.sh` finds them packaged.
+%% What it prints is compared between stock and Purlin.
 -module(packages).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Uses the library of `rustled.rs`; `scripts/nif_rustler.sh` compares what it prints on both runtimes.
+%% Uses the library of `rustled.rs`; `scripts/nif_rustler.sh` compares what it prints on both
+%% runtimes.
 -module(rustled).
 -export([main/0]).
 -export([add/2, fail/1, panics/0, make/0, bump/2, reverse/1, words/1, floats/1, slow/1, slow_panics/0, later/0, kinds/1, external_size/1]).

@@ -1,7 +1,9 @@
-%% One cluster of several runtimes and releases: what each member does with each other one. `scripts/cluster.sh` starts the members
-%% and this module's `main` in a hidden node beside them. Compiled by the oldest release of all.
+%% One cluster of several runtimes and releases: what each member does with each other one.
+%% `scripts/cluster.sh` starts the members and this module's `main` in a hidden node beside them.
+%% Compiled by the oldest release of all.
 %%
-%% `main [Member...]` prints a line for each pair, `FROM -> TO: what worked`, and for what didn't `FAILED FROM -> TO: what, why`.
+%% `main [Member...]` prints a line for each pair, `FROM -> TO: what worked`, and for what didn't
+%% `FAILED FROM -> TO: what, why`.
 -module(cluster).
 -export([main/1, member/0, checks/1, echo/0, table/1, write/1, read/1, sleep/0]).
 
@@ -208,7 +210,8 @@ priority(N) ->
             A = erpc:call(node(E), erlang, node, []),
             N = A,
             P = alias([priority]),
-            %% Ordinary ones first, and then one with priority: this process looks at none before the last has come.
+            %% Ordinary ones first, and then one with priority: this process looks at none before
+            %% the last has come.
             D = spawn(N, erlang, apply, [fun() ->
                 [Me ! {ordinary, I} || I <- lists:seq(1, 10)],
                 erlang:send(P, {urgent, here}, [priority]),

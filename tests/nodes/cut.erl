@@ -1,5 +1,6 @@
-%% One of two nodes in networks of their own, which cuts the network between them and heals it, has the other stop reading, and offers
-%% a wrong cookie: `scripts/networks.sh`. What it says must not differ between runtimes.
+%% One of two nodes in networks of their own, which cuts the network between them and heals it, has
+%% the other stop reading, and offers a wrong cookie: `scripts/networks.sh`. What it says must not
+%% differ between runtimes.
 -module(cut).
 -export([main/1, other/0, note/1]).
 

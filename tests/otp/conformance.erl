@@ -1,10 +1,10 @@
-%% Runs one of OTP's test suites under common_test and writes a line per event, so that what happened is known even
-%% where the runtime does not survive:
+%% Runs one of OTP's test suites under common_test and writes a line per event, so that what
+%% happened is known even where the runtime does not survive:
 %%
 %%     start CASE              end CASE passed|failed|skipped REASON              done
 %%
-%% `erl -noshell -pa DIR -run conformance main SUITE SUITE_DIR LOG_DIR RESULTS [CASE_TO_LEAVE_OUT ...]`
-%% It is its own common_test hook: common_test calls what is exported from `id/1` on.
+%% `erl -noshell -pa DIR -run conformance main SUITE SUITE_DIR LOG_DIR RESULTS [CASE_TO_LEAVE_OUT
+%% ...]` It is its own common_test hook: common_test calls what is exported from `id/1` on.
 -module(conformance).
 -export([main/1]).
 -export([id/1, init/2, post_init_per_suite/4, pre_init_per_testcase/4, post_end_per_testcase/5, on_tc_skip/4]).
@@ -18,7 +18,8 @@ main([Suite, Dir, Logs, Results | Left]) ->
     line(Results, io_lib:format("done ~0p", [Result])),
     halt(0).
 
-%% Opened anew for each line: nothing is lost with the runtime, and suites that close what they did not open do no harm.
+%% Opened anew for each line: nothing is lost with the runtime, and suites that close what they did
+%% not open do no harm.
 line(Results, Text) ->
     ok = file:write_file(Results, [one_line(lists:flatten(Text)), $\n], [append, raw]).
 

@@ -1,7 +1,8 @@
 -module(beat_right).
 -export([main/0]).
 
-%% Nothing but a timer moves for three hours, again and again, and then it ends: the base has shown that.
+%% Nothing but a timer moves for three hours, again and again, and then it ends: the base has shown
+%% that.
 main() ->
     Me = self(),
     spawn(fun() -> beat(10800), Me ! done end),

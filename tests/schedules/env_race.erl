@@ -1,8 +1,8 @@
 -module(env_race).
 -export([main/0]).
 
-%% A value stands in an application's environment for a moment, while another takes it for unset: only the application controller, which is
-%% nobody's process, comes between the two.
+%% A value stands in an application's environment for a moment, while another takes it for unset:
+%% only the application controller, which is nobody's process, comes between the two.
 main() ->
     Me = self(),
     spawn_link(fun() -> Me ! {one, looks()} end),

@@ -1,4 +1,5 @@
-%% What is added, twice, stands in a file; the sum is written to another: one of the two updates may be lost.
+%% What is added, twice, stands in a file; the sum is written to another: one of the two updates may
+%% be lost.
 -module(file_race).
 -export([main/0]).
 

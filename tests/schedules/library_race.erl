@@ -1,4 +1,5 @@
-%% The process that the program makes when it has waited too long runs code of a library alone, and is not made in the base.
+%% The process that the program makes when it has waited too long runs code of a library alone, and
+%% is not made in the base.
 -module(library_race).
 -export([main/0]).
 

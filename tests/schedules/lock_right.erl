@@ -1,4 +1,5 @@
-%% Two processes make the same file, which one of them may: its folder is made anew in each run, and deleted.
+%% Two processes make the same file, which one of them may: its folder is made anew in each run, and
+%% deleted.
 -module(lock_right).
 -export([main/0]).
 

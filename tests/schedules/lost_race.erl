@@ -1,7 +1,7 @@
 -module(lost_race).
 -export([main/0]).
 
-%% Two processes count the same.
+%% Two processes read a count, add one and write it back.
 main() ->
     ets:new(t, [named_table, public]),
     ets:insert(t, {n, 0}),

@@ -1,4 +1,5 @@
-%% The same, where the order is promised, or does not matter: messages of one sender, its end behind them, and a selective receive.
+%% The same, where the order is promised, or does not matter: messages of one sender, its end behind
+%% them, and a selective receive.
 -module(order_right).
 -export([main/0]).
 

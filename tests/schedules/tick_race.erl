@@ -1,7 +1,8 @@
 -module(tick_race).
 -export([main/0]).
 
-%% The count is asked for after a timer's time and a little more, which is taken to be enough.
+%% A count is read a little after the time of a timer, on the assumption that its message has
+%% arrived.
 main() ->
     Me = self(),
     Pid = spawn_link(fun() ->

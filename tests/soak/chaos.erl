@@ -1,12 +1,13 @@
-%% What processes may do to each other, at random and from all schedulers, for as long as told: spawning, links, monitors,
-%% kills, names, messages small and large, timers that others cancel, tables that are filled, walked, emptied, renamed,
-%% given away and inherited, ports that others close, a module that is loaded and purged while it runs, questions to
-%% processes that end, suspension, tracing, the number of schedulers.
+%% What processes may do to each other, at random and from all schedulers, for as long as told:
+%% spawning, links, monitors, kills, names, messages small and large, timers that others cancel,
+%% tables that are filled, walked, emptied, renamed, given away and inherited, ports that others
+%% close, a module that is loaded and purged while it runs, questions to processes that end,
+%% suspension, tracing, the number of schedulers.
 %%
 %%   erl -noshell -run chaos main SECONDS
 %%
-%% At the end nothing may be left, and nobody may have waited in vain. Prints what was done; status 1 if something is
-%% wrong.
+%% At the end nothing may be left, and nobody may have waited in vain. Prints what was done; status
+%% 1 if something is wrong.
 -module(chaos).
 -export([main/1, live/1]).
 

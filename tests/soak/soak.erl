@@ -1,12 +1,14 @@
-%% A mixed load that goes on for as long as told, and counts: servers under a supervisor that crash at random, tables
-%% that are filled and emptied, timers, modules compiled and loaded anew, programs in ports, sockets, large messages.
+%% A mixed load that goes on for as long as told, and counts: servers under a supervisor that crash
+%% at random, tables that are filled and emptied, timers, modules compiled and loaded anew, programs
+%% in ports, sockets, large messages.
 %%
 %%   erl -noshell -run soak main SECONDS [WORKER ...]
 %%
 %% Workers are those of `?WORKERS`; all of them unless some are named, which then run twice each.
 %%
-%% Prints a line of counts and memory every ten seconds, then what is left behind. Status 1 if a message was lost, a
-%% worker is stuck, processes, ports, timers, tables or shared regions are left, or memory grew.
+%% Prints a line of counts and memory every ten seconds, then what is left behind. Status 1 if a
+%% message was lost, a worker is stuck, processes, ports, timers, tables or shared regions are left,
+%% or memory grew.
 -module(soak).
 -behaviour(supervisor).
 -export([main/1, init/1, start_server/1, server/2]).
@@ -23,7 +25,8 @@ main([Seconds | Names]) ->
     process_flag(trap_exit, true),
     logger:set_primary_config(level, none),
     {ok, Supervisor} = supervisor:start_link({local, servers}, ?MODULE, []),
-    %% What is made once and stays (code, helpers of ports and names) is made before the first count.
+    %% What is made once and stays (code, helpers of ports and names) is made before the first
+    %% count.
     [{done, _} = once(F) || {_, F} <- Chosen],
     [erlang:garbage_collect(P) || P <- processes()],
     Before = left(),

@@ -1,7 +1,8 @@
-%% Random sharing: large terms, and parts of them, go at random among processes, tables, persistent_term, timers, closures
-%% and exit reasons; holders die, forget, collect and hibernate at random. Whatever comes back anywhere must have the hash that
-%% it had at first. `round(Seed)` makes some hundreds of operations and gives their number; nothing of it outlives the process
-%% that calls it but what it was told to erase.
+%% Random sharing: large terms, and parts of them, go at random among processes, tables,
+%% persistent_term, timers, closures and exit reasons; holders die, forget, collect and hibernate at
+%% random. Whatever comes back anywhere must have the hash that it had at first. `round(Seed)` makes
+%% some hundreds of operations and gives their number; nothing of it outlives the process that calls
+%% it but what it was told to erase.
 -module(soak_sharing).
 -export([round/1, holder/1]).
 

@@ -1,4 +1,5 @@
-%% Runs rounds of a storm for a given time, and tells what went wrong. Started by `cargo xtask storms`:
+%% Runs rounds of a storm for a given time, and tells what went wrong. Started by `cargo xtask
+%% storms`:
 %%
 %%   erl -noshell -pa DIRECTORY -run storm main storm_timers SEED MILLISECONDS
 %%
@@ -7,12 +8,13 @@
 %% doesn't end, or that leaves processes, ports or tables behind is a fault too. The status is 1 if
 %% there was one, and the run ends with the round that found it.
 -module(storm).
--export([main/1, round/1, run/1, fault/2, check/3, random/1, chance/1, choice/1, shuffle/1, all/2, wait/1, flush/0, milliseconds/0]).
+-export([main/1, round/1, run/1, fault/2, check/3, random/1, chance/1, choice/1, shuffle/1, all/2, wait/1, flush/0, milliseconds/0,
+         late/1]).
 
 %% A round takes a second or two; who has not come to its end after that long never does.
--define(NO_END, 60000).
+-define(NO_END, late(60000)).
 %% What a round has left behind must be gone by then.
--define(LEFT, 20000).
+-define(LEFT, late(20000)).
 
 main([Storm, Seed, Milliseconds]) ->
     register(storm_driver, self()),
@@ -20,6 +22,7 @@ main([Storm, Seed, Milliseconds]) ->
     %% Reports about processes that were to end, and about messages that gen_tcp_socket does not
     %% know.
     logger:set_primary_config(level, none),
+    persistent_term:put(storm_patience, list_to_integer(os:getenv("STORM_PATIENCE", "1"))),
     End = milliseconds() + list_to_integer(Milliseconds),
     Name = list_to_atom(Storm),
     {module, Name} = code:ensure_loaded(Name),
@@ -98,6 +101,10 @@ stuck(P) ->
 
 milliseconds() ->
     erlang:monotonic_time(millisecond).
+
+%% A time by which everything has happened, in milliseconds. STORM_PATIENCE says by how much
+%% longer the other programs of the machine make it.
+late(Milliseconds) -> Milliseconds * persistent_term:get(storm_patience, 1).
 
 %% From 0 to N - 1.
 random(N) -> rand:uniform(N) - 1.

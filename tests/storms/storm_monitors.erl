@@ -3,7 +3,7 @@
 -module(storm_monitors).
 -export([round/0]).
 
--define(LATE, 15000).
+-define(LATE, (storm:late(15000))).
 
 round() ->
     storm:run([{watched, 3, fun watched/0}, {linked, 2, fun linked/0}, {aliased, 2, fun aliased/0}, {spawned, 1, fun spawned/0}, {names, 1, fun names/0}]).

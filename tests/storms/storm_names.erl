@@ -3,7 +3,7 @@
 -module(storm_names).
 -export([round/0]).
 
--define(LATE, 15000).
+-define(LATE, (storm:late(15000))).
 
 round() ->
     Tag = integer_to_list(storm:random(1000000)),

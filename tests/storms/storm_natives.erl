@@ -3,7 +3,7 @@
 -module(storm_natives).
 -export([round/0]).
 
--define(LATE, 30000).
+-define(LATE, (storm:late(30000))).
 
 round() ->
     Works = works(),

@@ -3,7 +3,7 @@
 -module(storm_ports).
 -export([round/0]).
 
--define(LATE, 20000).
+-define(LATE, (storm:late(20000))).
 
 round() ->
     storm:run([{packets, 2, fun packets/0}, {stream, 2, fun stream/0}, {lines, 1, fun lines/0}, {several, 1, fun several/0}, {closed, 1, fun closed/0},

@@ -3,7 +3,7 @@
 -module(storm_sockets).
 -export([round/0]).
 
--define(LATE, 20000).
+-define(LATE, (storm:late(20000))).
 
 round() ->
     storm:run([{stream, 6, fun stream/0}, {datagrams, 3, fun datagrams/0}, {accepts, 1, fun accepts/0}, {closes, 1, fun closes/0}, {native, 2, fun native/0}]).
@@ -174,15 +174,16 @@ take(S, #{mode := Mode} = M, Wait) ->
         {tcp_closed, S} -> ended(S, M#{closed => true});
         {tcp_error, S, E} -> wrong("tcp_error ~0p", [E], M)
     after Wait ->
-        case Wait of
-            ?LATE -> wrong("nothing comes", [], M);
-            _ -> receiver(S, M)
+        case Wait =:= ?LATE of
+            true -> wrong("nothing comes", [], M);
+            false -> receiver(S, M)
         end
     end.
 
 recv(S, #{packet := Packet} = M0) ->
     Length = case Packet of raw -> storm:choice([0, 0, 1, 4, storm:random(100)]); _ -> 0 end,
-    Time = storm:choice([0, 0, 1, 1, 2, 5, ?LATE]),
+    Late = ?LATE,
+    Time = storm:choice([0, 0, 1, 1, 2, 5, Late]),
     M = noted(M0, {recv, Length, Time}),
     T0 = storm:milliseconds(),
     R = gen_tcp:recv(S, Length, Time),
@@ -192,7 +193,7 @@ recv(S, #{packet := Packet} = M0) ->
         {ok, D} ->
             storm:check(Length =:= 0 orelse byte_size(D) =:= Length, "recv of ~p bytes gives ~p", [Length, byte_size(D)]),
             receiver(S, noted(data(D, M), {got, byte_size(D)}));
-        {error, timeout} when Time < ?LATE ->
+        {error, timeout} when Time < Late ->
             receiver(S, M#{left := max(Length, maps:get(left, M))});
         {error, timeout} ->
             wrong("nothing is received", [], M);
@@ -364,10 +365,11 @@ batch(_, #{left := 0} = M) -> M;
 batch(S, #{mode := false} = M) ->
     case storm:random(8) of
         X when X < 4 ->
-            Time = storm:choice([0, 1, 2, ?LATE]),
+            Late = ?LATE,
+            Time = storm:choice([0, 1, 2, Late]),
             case gen_udp:recv(S, 0, Time) of
                 {ok, {_, _, D}} -> batch(S, datagram(D, M));
-                {error, timeout} when Time < ?LATE -> batch(S, M);
+                {error, timeout} when Time < Late -> batch(S, M);
                 Error -> storm:fault("datagrams: ~0p, ~0p", [Error, M]), exit(wrong)
             end;
         4 -> set(S, once, M);

@@ -3,7 +3,7 @@
 -module(storm_tables).
 -export([round/0]).
 
--define(LATE, 15000).
+-define(LATE, (storm:late(15000))).
 
 round() ->
     storm:run([{gifts, 2, fun gifts/0}, {heirs, 2, fun heirs/0}, {pool, 1, fun pool/0}, {counters, 1, fun counters/0}, {walks, 1, fun walks/0},

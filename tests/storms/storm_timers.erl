@@ -4,7 +4,7 @@
 -export([round/0]).
 
 %% Milliseconds that a timer may be late: what a busy machine takes, and much more.
--define(LATE, 15000).
+-define(LATE, (storm:late(15000))).
 
 round() ->
     storm:run([{own, 4, fun own/0}, {others, 2, fun others/0}, {receives, 2, fun receives/0}, {ends, 1, fun ends/0}]).

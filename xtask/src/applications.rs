@@ -50,13 +50,24 @@ pub fn run(settings: &Settings, arguments: &[String]) -> Outcome {
         results_table::write(&page, &results)?;
         return Ok(0);
     }
-    fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
     let list = fs::read_to_string(data.join("list.txt")).map_err(|e| format!("the list: {e}"))?;
+    let list = parse(&list);
+    let checkouts = checkouts(settings);
+    let is_there = |name: &str| {
+        let of_name = |dir: &PathBuf| dir.file_name().is_some_and(|n| n == name);
+        list.iter().any(|l| l.name == name) || checkouts.iter().any(of_name)
+    };
+    if let Some(name) = arguments.iter().find(|name| !is_there(name)) {
+        return Err(format!(
+            "{name}: neither in tests/applications/list.txt nor a folder of APPS"
+        ));
+    }
+    fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
     let mut all = Applications {
         settings: settings.clone(),
         data,
         work,
-        list: parse(&list),
+        list,
         purlin: settings.executable()?,
         limit: settings.number("LIMIT", 600)?,
         unreachable: BTreeSet::new(),
@@ -236,6 +247,18 @@ fn command_of(kind: &str, test: &str, data: &Path, build: bool) -> String {
     }
 }
 
+/// The folders in those of `APPS`.
+fn checkouts(settings: &Settings) -> Vec<PathBuf> {
+    let tops = settings.get("APPS").unwrap_or_default().split(':');
+    let entries = tops
+        .filter_map(|t| fs::read_dir(t).ok())
+        .flatten()
+        .flatten();
+    let mut all: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    all.sort();
+    all
+}
+
 impl Applications {
     /// Fetches all sources, then runs the suites of a release.
     fn release(&mut self, release: &Release, names: &[String]) -> Result<(), String> {
@@ -273,16 +296,8 @@ impl Applications {
         Ok(())
     }
 
-    /// The folders in those of `APPS`.
     fn checkouts(&self) -> Vec<PathBuf> {
-        let tops = self.settings.get("APPS").unwrap_or_default().split(':');
-        let entries = tops
-            .filter_map(|t| fs::read_dir(t).ok())
-            .flatten()
-            .flatten();
-        let mut all: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
-        all.sort();
-        all
+        checkouts(&self.settings)
     }
 
     /// Gives each runtime a tree with the sources of a library. Both are copies of what has not

@@ -24,23 +24,29 @@
 //!   times. In Elixir's, what then has not run has not passed.
 //! - `RESUME=1` leaves out suites that were measured with this very executable, and takes their
 //!   results as they are.
-//! - `TABLE=1` also writes the table in `tests/otp/results.md` and the totals in README.md, with
-//!   the date and the versions, after each suite. Rows of suites that a run leaves out stay.
+//! - `TABLE=1` also writes the table in `tests/otp/results.md` and the totals in docs/testing.md,
+//!   with the date and the versions, after each suite. Rows of suites that a run leaves out stay.
 //!
 //! Suites run in a node with a name, as upstream runs them, with an epmd of its own on each side.
 //! Nodes that they start run on what is measured.
+//!
+//! Cases of OTP's that fail on Purlin only are repeated once, without the others of their suite: a
+//! busy machine, or what the case before left behind, may be to blame. One that passes then counts
+//! as passed.
 //!
 //! Known failures are in `tests/otp/known-failures-APP.txt` and `tests/elixir/known-failures.txt`,
 //! lines `SUITE CASE REASON`. A reason that begins with `sometimes` is that of a case whose outcome
 //! depends on time, and one that begins with `left out:` that of a case which does not run here at
 //! all, since it would do harm. The table goes to standard output, the cases that differ to
-//! `CACHE/differences.txt`, each with `unexpected` or `known` before it. The status is 1 if there
-//! are unexpected ones, or known ones that pass.
+//! `CACHE/differences.txt`, each with `unexpected`, `known` or `repeated` before it. The status is
+//! 1 if there are unexpected ones, or known ones that pass.
 
 use crate::Outcome;
 use crate::environment::{Settings, root};
 use crate::suite_sources::Sources;
-use crate::verdict_table::{Verdict, compare, fallen, known, of_lines, read, write};
+use crate::verdict_table::{
+    Verdict, compare, fallen, known, of_lines, read, take_passed, to_repeat, write,
+};
 use crate::work_dir::{WorkDir, processes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -50,20 +56,24 @@ use std::time::Instant;
 
 /// Runs suites, and prints their table.
 pub fn run(settings: &Settings, arguments: &[String]) -> Outcome {
+    let is_measured_elsewhere = arguments.first().is_some_and(|a| a == "from");
+    let suites = match is_measured_elsewhere {
+        true => Vec::new(),
+        false => meant(arguments)?,
+    };
     let mut sources = Sources::new(settings)?;
     let mut table = Table::new(&sources.cache, settings)?;
     println!(
         "{:<32} {:>7} {:>7} {:>7} {:>9} {:>8}",
         "suite", "stock", "Purlin", "of", "per cent", "unexpected"
     );
-    if arguments.first().is_some_and(|a| a == "from") {
+    if is_measured_elsewhere {
         let file = arguments
             .get(1)
             .ok_or("from: a file of results is missing")?;
         from_file(&mut table, file)?;
         return table.end();
     }
-    let suites = meant(arguments)?;
     let purlin = match settings.get("PURLIN") {
         Some("stock") => None,
         _ => Some(settings.executable()?),
@@ -114,19 +124,27 @@ fn meant(arguments: &[String]) -> Result<Vec<String>, String> {
     if arguments.is_empty() {
         return Ok(all);
     }
-    Ok(arguments.iter().flat_map(|w| of_word(&all, w)).collect())
+    let mut suites = Vec::new();
+    for word in arguments {
+        let unknown = || format!("{word}: neither a suite nor an application of tests/otp/suites");
+        suites.extend(of_word(&all, word).ok_or_else(unknown)?);
+    }
+    Ok(suites)
 }
 
-fn of_word(all: &[String], word: &str) -> Vec<String> {
+/// The suites that a word of the command line means. One that is not on the list may be there all
+/// the same.
+fn of_word(all: &[String], word: &str) -> Option<Vec<String>> {
     let is_meant = |suite: &&String| {
         let (app, name) = suite.split_once('/').unwrap_or(("", suite));
         suite.as_str() == word || app == word || name == word && word.ends_with("_SUITE")
     };
     let found: Vec<String> = all.iter().filter(is_meant).cloned().collect();
-    if found.is_empty() {
-        return vec![word.to_string()];
+    match found.is_empty() {
+        false => Some(found),
+        true if word.contains('/') || word.ends_with("_SUITE") => Some(vec![word.to_string()]),
+        true => None,
     }
-    found
 }
 
 /// A checksum of the executable, by which `RESUME` knows it.
@@ -322,12 +340,34 @@ impl Runner<'_> {
         let lines = PathBuf::from(format!("{}.lines", base.display()));
         let log = PathBuf::from(format!("{}.log", base.display()));
         File::create(&lines).map_err(io(&lines))?;
-        match suite.strip_prefix("elixir/") {
-            Some(app) => self.elixir(side, app, &lines, &log)?,
-            None => self.otp(side, suite, dir, &lines, &log)?,
+        if let Some(app) = suite.strip_prefix("elixir/") {
+            self.elixir(side, app, &lines, &log)?;
+            let text = fs::read_to_string(&lines).map_err(io(&lines))?;
+            return fs::write(&base, write(&of_lines(&text))).map_err(io(&base));
         }
-        let text = fs::read_to_string(&lines).map_err(io(&lines))?;
-        fs::write(&base, write(&of_lines(&text))).map_err(io(&base))
+        let (app, name) = suite.split_once('/').unwrap_or(("", suite));
+        let list = root().join(format!("tests/otp/known-failures-{app}.txt"));
+        let known = known(&fs::read_to_string(list).unwrap_or_default(), name);
+        let harmful = known.iter().filter(|(_, why)| why.starts_with("left out:"));
+        let mut left = match side {
+            "purlin" => harmful.map(|(case, _)| case.clone()).collect(),
+            _ => BTreeSet::new(),
+        };
+        let mut verdicts = self.otp(side, suite, dir, &lines, &log, left.clone())?;
+        if side == "purlin" {
+            let stock = self.sources.cache.join("stock").join(suite);
+            let stock = read(&fs::read_to_string(stock).unwrap_or_default());
+            let again = to_repeat(&stock, &verdicts, &known);
+            if !again.is_empty() {
+                left.extend(others(&stock, &verdicts, &again));
+                let [lines, log] = ["lines", "log"]
+                    .map(|kind| PathBuf::from(format!("{}.repeated.{kind}", base.display())));
+                File::create(&lines).map_err(io(&lines))?;
+                let repeated = self.otp(side, suite, dir, &lines, &log, left)?;
+                take_passed(&mut verdicts, &repeated);
+            }
+        }
+        fs::write(&base, write(&verdicts)).map_err(io(&base))
     }
 
     /// A suite of Elixir's.
@@ -369,7 +409,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// A suite of OTP's. A case that takes the runtime down is left out of the next attempt.
+    /// Runs a suite of OTP's without the cases in `left`, and returns its verdicts. A case that
+    /// takes the runtime down is left out of the next attempt.
     fn otp(
         &self,
         side: &str,
@@ -377,16 +418,9 @@ impl Runner<'_> {
         dir: &Path,
         lines: &Path,
         log: &Path,
-    ) -> Result<(), String> {
-        let (app, name) = suite.split_once('/').unwrap_or(("", suite));
-        let mut left: BTreeSet<String> = BTreeSet::new();
-        if side == "purlin" {
-            let list = root().join(format!("tests/otp/known-failures-{app}.txt"));
-            let list = fs::read_to_string(list).unwrap_or_default();
-            let harmful = known(&list, name).into_iter();
-            let harmful = harmful.filter(|(_, reason)| reason.starts_with("left out:"));
-            left.extend(harmful.map(|(case, _)| case));
-        }
+        mut left: BTreeSet<String>,
+    ) -> Result<Vec<Verdict>, String> {
+        let (_, name) = suite.split_once('/').unwrap_or(("", suite));
         let started = Instant::now();
         let limit = self.limit(600);
         // A daemon of its own, so that names are free on both sides.
@@ -417,10 +451,24 @@ impl Runner<'_> {
             fs::write(lines, &text).map_err(io(lines))?;
             // What has ended need not run again.
             let ended = of_lines(&text).into_iter();
-            left.extend(ended.map(|v| v.case.split('@').next().unwrap_or_default().to_string()));
+            left.extend(ended.map(|v| atom(&v.case).to_string()));
         }
-        Ok(())
+        let text = fs::read_to_string(lines).map_err(io(lines))?;
+        Ok(of_lines(&text))
     }
+}
+
+/// The names of a suite's cases that are not to be repeated, as common_test takes them.
+fn others(stock: &[Verdict], own: &[Verdict], again: &BTreeSet<String>) -> BTreeSet<String> {
+    let repeated: BTreeSet<&str> = again.iter().map(|c| atom(c)).collect();
+    let all = stock.iter().chain(own).map(|v| atom(&v.case));
+    let all = all.filter(|c| !repeated.contains(c));
+    all.map(str::to_string).collect()
+}
+
+/// The name of a case without its group.
+fn atom(case: &str) -> &str {
+    case.split('@').next().unwrap_or(case)
 }
 
 /// Runs a command. Its output goes to a log.
@@ -458,11 +506,21 @@ mod tests {
     #[test]
     fn words_mean_suites() {
         let all = ["emulator/a_SUITE", "stdlib/b_SUITE", "elixir/eex"].map(String::from);
-        let of = |word| of_word(&all, word);
+        let of = |word| of_word(&all, word).unwrap_or_default();
         assert_eq!(of("a_SUITE"), ["emulator/a_SUITE"]);
         assert_eq!(of("stdlib"), ["stdlib/b_SUITE"]);
         assert_eq!(of("elixir/eex"), ["elixir/eex"]);
         assert_eq!(of("stdlib/c_SUITE"), ["stdlib/c_SUITE"]);
+        assert_eq!(of_word(&all, "stdlbi"), None);
+    }
+
+    #[test]
+    fn others_are_left_out_when_cases_are_repeated() {
+        let stock = read("a passed\nb@g passed\nb@h passed\nc failed\n");
+        let own = read("a failed\nd@g failed\n");
+        let again = BTreeSet::from(["b@g".to_string()]);
+        let left: Vec<String> = others(&stock, &own, &again).into_iter().collect();
+        assert_eq!(left, ["a", "c", "d"]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Settings {
         command
     }
 
-    /// A command below `timeout`, which ends it by SIGKILL after so many seconds (status 137).
+    /// A command below `timeout`, which ends it by SIGKILL after that many seconds (status 137).
     /// Variables that change how Purlin runs are not passed on.
     pub fn killed_after(&self, seconds: u64) -> Command {
         let mut command = self.command("timeout");
@@ -111,8 +111,8 @@ impl Settings {
         command
     }
 
-    /// A command below `timeout`, which ends it by SIGTERM after so many seconds (status 124), and
-    /// by SIGKILL `grace` seconds later.
+    /// A command below `timeout`, which ends it by SIGTERM after that many seconds (status 124),
+    /// and by SIGKILL `grace` seconds later.
     pub fn ended_after(&self, seconds: u64, grace: u64) -> Command {
         let mut command = self.command("timeout");
         command.args(["-k", &grace.to_string(), &seconds.to_string()]);

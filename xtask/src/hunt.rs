@@ -201,7 +201,7 @@ impl<'a> Hunt<'a> {
 
     /// Runs programs from a seed on, in batches that are `apart` seeds from each other.
     fn worker(&self, folder: &Path, mut seed: u64, apart: u64) -> Result<(), String> {
-        // The first batch is small, so that a short hunt comes to run something.
+        // The first batch is small, so that a short hunt runs something.
         let mut count = 2;
         while !self.is_over() {
             let _ = fs::remove_dir_all(folder);

@@ -12,28 +12,39 @@ fn main() {
     if name == work_dir::JANITOR {
         exit(work_dir::janitor(rest));
     }
-    if ["help", "-h", "--help"].contains(&name.as_str()) {
+    if name == "help" || is_help(name) {
         help();
         exit(0);
     }
-    let Some((_, _, run)) = COMMANDS.iter().find(|row| row.0 == name) else {
-        eprintln!("xtask: there is no command '{name}'");
-        help();
+    let Some(row) = COMMANDS.iter().find(|row| row.name == name) else {
+        eprintln!("xtask: there is no command '{name}'; try: cargo xtask help");
         exit(2);
     };
-    exit(match run(&Settings::of_environment(), rest) {
+    if let Some(option) = rest.iter().find(|a| a.starts_with('-')) {
+        if is_help(option) {
+            print!("{}", row.manual());
+            exit(0);
+        }
+        eprintln!("xtask {name}: there is no option {option}; try: cargo xtask {name} --help");
+        exit(2);
+    }
+    exit(match (row.run)(&Settings::of_environment(), rest) {
         Ok(status) => status,
         Err(problem) => {
-            eprintln!("{problem}");
+            eprintln!("xtask {name}: {problem}");
             2
         }
     });
 }
 
+fn is_help(word: &str) -> bool {
+    ["-h", "--help"].contains(&word)
+}
+
 fn help() {
     println!("cargo xtask NAME [ARGUMENT…], where NAME is one of");
-    for (name, text, _) in COMMANDS {
-        println!("  {name:<13} {text}");
+    for row in COMMANDS {
+        println!("  {:<13} {}", row.name, row.doc);
     }
-    println!("The head of xtask/src/NAME.rs has the arguments and the settings.");
+    println!("cargo xtask NAME --help prints the arguments and the settings.");
 }

@@ -181,7 +181,7 @@ impl Site {
         Some(text.lines().last()?.to_string())
     }
 
-    /// Runs a command again until what it prints fits, for so many seconds.
+    /// Runs a command again until its output fits, for at most that many seconds.
     fn until(&self, seconds: u32, command: &[String], fits: impl Fn(&str) -> bool) {
         for _ in 0..seconds {
             if self.line(command).is_some_and(|l| fits(&l)) {

@@ -22,6 +22,8 @@
 //! - `ALL=1`: until the time is over and each storm has had its turn.
 //! - `LIMIT`: maximum number of seconds for a run (150 and `EACH`). `FIRST`: the first seed (from
 //!   the clock).
+//! - `PATIENCE`: the factor for this limit and for the times after which something counts as late;
+//!   by default the number of programs that wait for each processor when a run begins.
 //!
 //! A fault is reported with the line that runs it again. Its output is in
 //! `target/storms/failures`, and the status is 1.
@@ -37,6 +39,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+/// Largest factor for times after which something counts as late.
+const MOST_PATIENCE: u64 = 20;
 
 /// Runs the command, and prints the faults and how many runs there were.
 pub fn run(settings: &Settings, arguments: &[String]) -> Outcome {
@@ -177,7 +182,10 @@ impl<'a, W: Write + Send> Storms<'a, W> {
                 let line = text.lines().find(|l| l.contains("FAULT"));
                 line.map(|l| l.chars().take(400).collect::<String>())
             }
-            137 => Some(format!("FAULT no end within {} seconds", self.limit)),
+            137 => Some(format!(
+                "FAULT no end within {} seconds, times PATIENCE",
+                self.limit
+            )),
             _ => None,
         };
         let what = what.unwrap_or_else(|| format!("FAULT status {status}"));
@@ -188,6 +196,16 @@ impl<'a, W: Write + Send> Storms<'a, W> {
         self.say(format!("{what} (after {after} seconds): {again}\n").as_bytes());
         self.faults.fetch_add(1, Ordering::Relaxed);
         Ok(out)
+    }
+
+    /// The factor for times after which something counts as late.
+    fn patience(&self) -> u64 {
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().and_then(|l| l.parse::<f64>().ok());
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let waiting = (load.unwrap_or(0.0) / processors as f64).ceil() as u64;
+        let given = self.settings.number("PATIENCE", waiting);
+        given.unwrap_or(waiting).clamp(1, MOST_PATIENCE)
     }
 
     /// The line that runs it again.
@@ -219,7 +237,10 @@ impl<'a, W: Write + Send> Storms<'a, W> {
     ) -> std::io::Result<i32> {
         let files = out.with_extension("files");
         fs::create_dir_all(&files)?;
-        let mut command = release.settings(self.settings).killed_after(self.limit);
+        let patience = self.patience();
+        let limit = self.limit * patience;
+        let mut command = release.settings(self.settings).killed_after(limit);
+        command.env("STORM_PATIENCE", patience.to_string());
         let mut flags = Vec::new();
         for word in mode.split(',') {
             let seed = |name| {

@@ -84,6 +84,39 @@ pub fn known(list: &str, suite: &str) -> BTreeMap<String, String> {
     rows.collect()
 }
 
+/// The cases that stock passes, and that have failed here and are not known to.
+pub fn to_repeat(
+    stock: &[Verdict],
+    first: &[Verdict],
+    known: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let passed = |case: &str| first.iter().any(|v| v.case == case && v.passed());
+    let is_known = |case: &str| known.contains_key(case) || known.contains_key(plain(case));
+    let cases = stock.iter().filter(|v| v.passed()).map(|v| &v.case);
+    let failed = cases.filter(|c| !passed(c) && !is_known(c));
+    failed.cloned().collect()
+}
+
+/// Beginning of the reason of a case that passed when it was repeated; that of its failure follows.
+const REPEATED: &str = "failed at first:";
+
+/// Takes over the verdicts of cases that have passed when they were repeated.
+pub fn take_passed(first: &mut Vec<Verdict>, repeated: &[Verdict]) {
+    for again in repeated.iter().filter(|v| v.passed()) {
+        let before = first.iter().position(|v| v.case == again.case);
+        let before = before.map(|i| first.remove(i));
+        if before.as_ref().is_some_and(Verdict::passed) {
+            first.extend(before);
+            continue;
+        }
+        let why = before.map_or("did not run".to_string(), |v| v.reason);
+        first.push(Verdict {
+            reason: format!("{REPEATED} {why}"),
+            ..again.clone()
+        });
+    }
+}
+
 /// The comparison of a suite.
 #[derive(Debug, Default, PartialEq)]
 pub struct Comparison {
@@ -118,8 +151,12 @@ pub fn compare(
         let listed = [case.case.as_str(), plain(&case.case)];
         let name = listed.into_iter().find(|n| known.contains_key(*n));
         let own = purlin.get(case.case.as_str());
-        if own.is_some_and(|v| v.passed()) {
+        if let Some(v) = own.filter(|v| v.passed()) {
             sum.purlin += 1;
+            if v.reason.starts_with(REPEATED) {
+                let line = format!("repeated {suite} {} {}", v.case, v.reason);
+                let _ = writeln!(sum.differences, "{}", line.trim_end());
+            }
             passes.extend(name);
             continue;
         }
@@ -173,6 +210,27 @@ mod tests {
                      unexpected x/s_SUITE g did not run\n";
         assert_eq!(found.differences, lines);
         assert_eq!(found.stale, ["x/s_SUITE e"]);
+    }
+
+    #[test]
+    fn cases_that_pass_when_repeated_count() {
+        let known = known("s_SUITE d never\n", "s_SUITE");
+        let stock = read("a passed\nb@g passed\nc passed\nd passed\ne passed\nf failed\n");
+        let mut own =
+            read("a passed\nb@g failed too late\nc failed for good\nd failed\nf failed\n");
+        let again = to_repeat(&stock, &own, &known);
+        assert_eq!(again.into_iter().collect::<Vec<_>>(), ["b@g", "c", "e"]);
+        take_passed(
+            &mut own,
+            &read("a passed\nb@g passed\nc failed again\ne passed\n"),
+        );
+        let found = compare("x/s_SUITE", &stock, &own, &known);
+        assert_eq!((found.stock, found.purlin, found.unexpected), (5, 3, 1));
+        let lines = "repeated x/s_SUITE b@g failed at first: too late\n\
+                     unexpected x/s_SUITE c failed for good\n\
+                     known x/s_SUITE d never\n\
+                     repeated x/s_SUITE e failed at first: did not run\n";
+        assert_eq!(found.differences, lines);
     }
 
     #[test]

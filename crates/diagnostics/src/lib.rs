@@ -1,5 +1,5 @@
-//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, metrics, the record of the
-//! last minute, and the answers to `purlin explain` and `purlin observe`.
+//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, metrics, what collectors get,
+//! the record of the last minute, and the answers to `purlin explain` and `purlin observe`.
 //!
 //! # Invariant
 //! Diagnostics read, and change nothing in the program. The runtime knows this crate only as
@@ -12,6 +12,8 @@ pub mod http;
 pub mod json;
 mod metrics;
 mod observe;
+mod otlp;
+pub mod protobuf;
 pub mod recorder;
 
 use purlin_ets as ets;
@@ -20,6 +22,7 @@ use purlin_kernel::{
     accounts, clock, code, cx, halt, message, msacc, options, osenv, process, report, sched,
     signal, sync, timer, waits,
 };
+use purlin_messages as messages;
 use purlin_runtime::diagnostics::{Diagnostics, Text};
 use purlin_runtime::{compiled, natives, trace};
 use std::ffi::OsStr;
@@ -38,9 +41,10 @@ impl Diagnostics for All {
         observe::start();
         explain::start(&options.flags.purlin);
         metrics::start(options).unwrap_or_else(|why| {
-            purlin_term::say!("purlin: {why}");
+            purlin_term::say!("{}", messages::METRICS_NOT_SERVED.line(why));
             std::process::exit(1)
         });
+        otlp::start(options);
         recorder::start(options);
     }
     fn takes_variable(&self, name: &OsStr) -> bool {

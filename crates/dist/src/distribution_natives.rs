@@ -618,7 +618,7 @@ struct Asked {
     urgent: (bool, bool),
     bad: bool,
     /// The options for the other node.
-    others: Vec<Term>,
+    sent: Vec<Term>,
 }
 
 /// Whether the signals of a link have priority.
@@ -663,21 +663,23 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
         monitor: None,
         urgent: (false, false),
         bad: false,
-        others: Vec::new(),
+        sent: Vec::new(),
     };
     let mut it = list.list_iter();
     for o in it.by_ref() {
         if o == am::MONITOR {
             a.monitor = Some((AliasMode::None, None));
+            a.sent.push(am::MONITOR);
             continue;
         }
         if o == am::LINK {
             a.link = true;
+            a.sent.push(am::LINK);
             continue;
         }
         let Some(&[key, value]) = o.as_tuple() else {
             a.bad |= !o.is_atom();
-            a.others.push(o);
+            a.sent.push(o);
             continue;
         };
         let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
@@ -689,15 +691,21 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
             ("reply", "success_only") if !call => (a.on_success, a.on_error) = (true, false),
             ("reply" | "reply_tag" | "", _) => a.bad = true,
             ("monitor", _) => match monitor_options(value, &mut a.urgent.1) {
-                Some(m) => a.monitor = Some(m),
+                Some(m) => {
+                    a.monitor = Some(m);
+                    a.sent.push(am::MONITOR);
+                }
                 None => a.bad = true,
             },
             ("link", _) if release::has(PRIORITY_MESSAGES) => match link_options(value) {
-                Some(urgent) => (a.link, a.urgent.0) = (true, urgent),
+                Some(urgent) => {
+                    (a.link, a.urgent.0) = (true, urgent);
+                    a.sent.push(am::LINK);
+                }
                 None => a.bad = true,
             },
             // Only the other node can judge the rest.
-            _ => a.others.push(o),
+            _ => a.sent.push(o),
         }
     }
     it.tail().is_nil().then_some(a)
@@ -724,7 +732,7 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4])
         &[name, asked_for, options, how],
         mfa[2],
     )?;
-    let Some(mut a) = asked(options, call) else {
+    let Some(a) = asked(options, call) else {
         return Ok(am::BADARG);
     };
     let monitored = a.monitor.is_some();
@@ -743,13 +751,7 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4])
             signal::send(me, message);
         }
     } else {
-        if monitored {
-            a.others.push(am::MONITOR);
-        }
-        if a.link {
-            a.others.push(am::LINK);
-        }
-        let options = cx.list(&a.others);
+        let options = cx.list(&a.sent);
         let q = Request {
             key,
             reference: r,

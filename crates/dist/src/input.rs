@@ -14,12 +14,14 @@ use super::process::registry;
 use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
 use super::report::{self, Level, Text};
 use super::share::{Share, most_waiting};
+use super::signal::bounds::{self, FromFar};
 use super::signal::token::{self, Token};
 use super::signal::{Kind, Signal, handle, send};
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
 use purlin_io::port::channel::{More, Read};
+use purlin_kernel::budgets;
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
 use purlin_kernel::sched;
@@ -498,6 +500,8 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
                 return Err(Bad::Data);
             }
             let bytes = &rest[at..];
+            // As in stock, the control message must be whole in the first fragment.
+            drop(control_of(n, bytes, false, &atoms)?);
             // The other fragments are as long as this one, except for the last.
             let room = usize::try_from(left)
                 .unwrap_or(usize::MAX)
@@ -593,6 +597,25 @@ pub fn read_more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> Mo
     }
 }
 
+/// Decodes the control message at the start. Returns it and the number of its bytes. Logs an
+/// error.
+fn control_of(
+    n: &Node,
+    bytes: &[u8],
+    versioned: bool,
+    atoms: &[Term],
+) -> Result<(OwnedTerm, usize), Bad> {
+    let mut place = Fragment::new();
+    match decode(bytes, versioned, atoms, &mut place) {
+        Ok((term, used)) => Ok((OwnedTerm::from_parts(term, place), used)),
+        Err(e) => {
+            drop(OwnedTerm::from_parts(NIL, place));
+            corrupted(n, bytes, atoms);
+            Err(e)
+        }
+    }
+}
+
 /// Handles a message: the control message and its payload.
 fn message(
     n: &Arc<Node>,
@@ -601,17 +624,7 @@ fn message(
     versioned: bool,
     atoms: Vec<Term>,
 ) -> Result<(), Bad> {
-    let mut place = Fragment::new();
-    let control = decode(bytes.all(), versioned, &atoms, &mut place);
-    let (term, used) = match control {
-        Ok(c) => c,
-        Err(e) => {
-            drop(OwnedTerm::from_parts(NIL, place));
-            corrupted(n, bytes.all(), &atoms);
-            return Err(e);
-        }
-    };
-    let control = OwnedTerm::from_parts(term, place);
+    let (control, used) = control_of(n, bytes.all(), versioned, &atoms)?;
     let payload = Payload {
         bytes,
         at: used,
@@ -642,6 +655,10 @@ fn is_old(t: Term) -> bool {
 }
 fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
+}
+/// Whether a reference belongs to any other node, or to an earlier incarnation of this one.
+fn is_far_ref(t: Term) -> bool {
+    matches!(t.as_ref_view(), Some(RefView::External { .. }))
 }
 
 /// The reason of an exit signal or the like.
@@ -779,12 +796,12 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             Ok(())
         }
         (op::SPAWN_REQUEST, &[r, from, leader, mfa, options])
-            if leader.is_pid() && is_far(from) && RemoteRef::of(r).is_some() =>
+            if leader.is_pid() && is_far(from) && is_far_ref(r) =>
         {
             spawn_request(n, id, [r, from, leader, mfa, options], None, payload)
         }
         (op::SPAWN_REQUEST_TT, &[r, from, leader, mfa, options, token])
-            if leader.is_pid() && is_far(from) && RemoteRef::of(r).is_some() =>
+            if leader.is_pid() && is_far(from) && is_far_ref(r) =>
         {
             spawn_request(n, id, [r, from, leader, mfa, options], Some(token), payload)
         }
@@ -926,6 +943,15 @@ fn deliver(
     // A term that is no token counts as none.
     let token = token.and_then(Token::of_term);
     let urgent = alias.as_ref().is_some_and(|a| a.1);
+    if alias.is_none() && budgets::on() {
+        match bounds::from_far(to) {
+            FromFar::Arrives => {}
+            FromFar::Waits => n.full.note(to),
+            FromFar::Dropped => return Ok(()),
+        }
+    }
+    // The receiver's budget pays for what waits in its mailbox.
+    let _paying = budgets::on().then(|| budgets::pays(budgets::of_pid(to)));
     let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
     // SAFETY: a fresh signal.
     unsafe {
@@ -1111,8 +1137,8 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     // A monitor by pid cannot be removed by a name.
     let remove = move |ties: &mut process::remote::Remote| {
         let by_name = watched.is_atom();
-        let goes = |w: &Watcher| !by_name || w.name == watched;
-        ties.watchers.get(&key).is_some_and(goes) && ties.watchers.remove(&key).is_some()
+        ties.watchers
+            .remove(&key, |w| !by_name || w.name == watched);
     };
     let to = match watched {
         t if t.is_local_pid() => t,
@@ -1559,7 +1585,7 @@ mod tests {
             let mut b = vec![VERSION, FRAGMENT];
             b.extend(sequence.to_be_bytes());
             b.extend(9u64.to_be_bytes());
-            b.extend([0, tag::SMALL_TUPLE]);
+            b.extend([0, tag::SMALL_TUPLE, 0]);
             b
         };
         assert!((0..MOST_SEQUENCES as u64).all(|s| packet(&n, id, &first(s))));
@@ -1586,8 +1612,7 @@ mod tests {
         let head = |code, n| vec![tag::SMALL_TUPLE, n, tag::SMALL_INTEGER, code];
         let (from, to) = (pid("pieces@tests", 1), pid("this@tests", 3000));
         let link = [head(op::LINK, 3), from, to].concat();
-        let (a, rest) = link.split_at(20);
-        let (b, c) = rest.split_at(20);
+        let (a, b, c) = (&link[..], &[7; 20][..], &[8; 20][..]);
         let numbers = |kind, left: u64| {
             let mut v = vec![VERSION, kind];
             v.extend(7u64.to_be_bytes());

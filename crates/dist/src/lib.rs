@@ -12,6 +12,7 @@ pub mod control;
 pub mod distribution_natives;
 pub mod flags;
 pub mod frame;
+mod full;
 pub mod input;
 pub mod observers;
 pub mod send_queue;

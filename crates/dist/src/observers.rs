@@ -141,6 +141,11 @@ pub fn list(cx: &mut Cx) -> Term {
     l
 }
 
+/// The processes that observe.
+pub fn pids() -> Vec<Term> {
+    OBSERVERS.lock().values().map(|o| o.pid).collect()
+}
+
 /// Removes the subscriptions of a process that has ended.
 pub fn owner_exit(pid: Term) {
     if MARKS.load(Ordering::Acquire) & mark(pid.raw()) != 0 {

@@ -757,7 +757,7 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
         return lost_monitors(cx, name, id);
     };
     r.watchers
-        .retain(|_, w| w.connection != id || w.by.node.name != name);
+        .retain(|w| w.connection != id || w.by.node.name != name);
     let mut links = Vec::new();
     r.links.retain(|k, l| {
         let stays = l.connection != id || k.node.name != name;

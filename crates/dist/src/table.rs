@@ -18,6 +18,7 @@
 //! another.
 
 use super::frame::Frame;
+use super::full::Full;
 use super::input::Input;
 use super::port::channel::{self, Channel, More, Packet, Read};
 use super::process::ext::{Hashing, RefKey};
@@ -80,6 +81,8 @@ pub struct Node {
     /// The scheduler of the processes that the node has woken: see
     /// [`purlin_kernel::sched::in_order`].
     pub home: AtomicUsize,
+    /// The mailbox for which the connection is not read.
+    pub full: Full,
 }
 
 // SAFETY: the terms in it are immediates.
@@ -223,6 +226,7 @@ pub fn get(name: Term) -> Arc<Node> {
         }),
         input: Mutex::default(),
         home: AtomicUsize::new(0),
+        full: Full::new(),
     });
     t.by_name.insert(name.raw(), n.clone());
     t.by_handle.insert(handle, n.clone());
@@ -299,6 +303,9 @@ impl Channel for Over {
     }
     fn report_held(&self, bytes: usize) -> bool {
         super::input::report_held(&self.node, self.id, bytes)
+    }
+    fn pause(&self) -> Option<u64> {
+        self.node.full.pause()
     }
     fn next(&self) -> Option<Packet> {
         self.node.next(self.id)

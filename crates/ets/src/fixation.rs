@@ -2,7 +2,7 @@
 //!
 //! A fixation belongs to a process, and ends with it. The store itself only counts.
 
-use super::{Store, Table, registry};
+use super::{REGISTRY, Store, Table};
 use crate::clock;
 use crate::process::ext::{Peer, Set};
 use crate::process::resource_counts;
@@ -51,7 +51,7 @@ impl Table {
             }
         };
         if new {
-            let r = registry();
+            let r = &REGISTRY;
             let me = r
                 .all
                 .shard(self.numbers[0] as u64)
@@ -122,7 +122,7 @@ fn place(t: &Table) -> usize {
 
 fn forget_in(who: Term, t: &Table) {
     let gone;
-    let mut m = registry().fixed.shard(who.pid_data() as u64).write();
+    let mut m = REGISTRY.fixed.shard(who.pid_data() as u64).write();
     if let Some(v) = m.get_mut(&who.raw()) {
         gone = v.remove(&place(t));
         if gone.is_some() {
@@ -144,7 +144,7 @@ pub(super) fn forget(t: &Table) {
 
 /// Removes the fixations of a process that has ended.
 pub(super) fn owner_exit(who: Term) {
-    let shard = registry().fixed.shard(who.pid_data() as u64);
+    let shard = REGISTRY.fixed.shard(who.pid_data() as u64);
     if !shard.read().contains_key(&who.raw()) {
         return;
     }

@@ -42,6 +42,7 @@ use super::object::{HEAD_WORDS, Link, Object, Owned};
 use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
 use purlin_kernel::waits;
+use purlin_term::cache_lines::OneLine;
 use purlin_term::release::{self, ETS_HASHES_HALVED};
 use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, atom, compare, hash};
@@ -112,8 +113,8 @@ impl Buckets {
 }
 
 /// A lock and its buckets. Padded, because other threads use the neighbours.
-#[repr(align(64))]
 struct Stripe {
+    _line: OneLine,
     buckets: RwLock<Buckets>,
     /// Number of live objects, and of their words; written under the lock.
     items: AtomicUsize,
@@ -123,6 +124,7 @@ struct Stripe {
 impl Stripe {
     const fn new(closed: bool) -> Stripe {
         Stripe {
+            _line: OneLine,
             buckets: RwLock::new(Buckets::new(closed)),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),

@@ -21,6 +21,7 @@
 //! lock and acquired without it; each may be out of date as soon as it is read, and the store's own
 //! lock decides ([`Gone`]).
 
+mod ahead;
 pub mod fixation;
 pub mod hash;
 pub mod matchspec;
@@ -151,6 +152,9 @@ pub struct Table {
     /// The value of its tid, held while the table lives.
     magic: AtomicPtr<MagicRef>,
     alive: AtomicBool,
+    /// Whether objects were read since it was made, or since [`Table::forget_reads`]. Written by
+    /// readers that find it false, so the line of memory stays shared.
+    read: AtomicBool,
     protection: AtomicU8,
     owner: AtomicU64,
     /// The index in its owner's list. Read and written under the lock of that list.
@@ -180,8 +184,8 @@ type Shard<K, V> = HashMap<K, V, Hashing>;
 const SHARDS: usize = 16;
 
 impl<K: std::hash::Hash + Eq, V> Index<K, V> {
-    fn new() -> Self {
-        Index(std::array::from_fn(|_| RwLock::new(Shard::default())))
+    const fn new() -> Self {
+        Index([const { RwLock::new(HashMap::with_hasher(Hashing::new())) }; SHARDS])
     }
     fn shard(&self, n: u64) -> &RwLock<Shard<K, V>> {
         &self.0[n as usize % SHARDS]
@@ -205,21 +209,18 @@ struct Registry {
     /// Tables that a process has fixed, by their addresses.
     fixed: Index<u64, Set<usize, Arc<Table>>>,
     /// Processes with access to everything, for `ets:info(T, binary)`.
-    super_users: Mutex<HashSet<u64>>,
+    super_users: Mutex<HashSet<u64, Hashing>>,
     super_count: AtomicUsize,
 }
 
-fn registry() -> &'static Registry {
-    static R: OnceLock<Registry> = OnceLock::new();
-    R.get_or_init(|| Registry {
-        all: Index::new(),
-        names: Index::new(),
-        owned: Index::new(),
-        fixed: Index::new(),
-        super_users: Mutex::new(HashSet::new()),
-        super_count: AtomicUsize::new(0),
-    })
-}
+static REGISTRY: Registry = Registry {
+    all: Index::new(),
+    names: Index::new(),
+    owned: Index::new(),
+    fixed: Index::new(),
+    super_users: Mutex::new(HashSet::with_hasher(Hashing::new())),
+    super_count: AtomicUsize::new(0),
+};
 
 /// Locks against writers and readers. A panic elsewhere leaves maps whole.
 impl Table {
@@ -255,6 +256,25 @@ impl Table {
     }
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire)
+    }
+    /// Notes that a program sees what is in the table.
+    #[inline]
+    pub(crate) fn note_read(&self) {
+        if !self.read.load(Ordering::Relaxed) {
+            self.read.store(true, Ordering::Relaxed);
+        }
+    }
+    /// Whether a program has read what is in the table, at all or since [`Table::forget_reads`].
+    pub fn was_read(&self) -> bool {
+        self.read.load(Ordering::Relaxed)
+    }
+    /// Counts reads from now on.
+    pub fn forget_reads(&self) {
+        self.read.store(false, Ordering::Relaxed);
+    }
+    /// The process that gets the table when its owner ends.
+    pub fn heir(&self) -> Option<Term> {
+        self.admin().as_ref().map(|h| h.pid)
     }
     pub fn protection(&self) -> Protection {
         match self.protection.load(Ordering::Acquire) {
@@ -388,6 +408,9 @@ pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
     if !table.allows(who, want) {
         return Err(NotFound::Access);
     }
+    if want == Want::Read {
+        table.note_read();
+    }
     Ok(table)
 }
 
@@ -407,7 +430,7 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
             .as_ref()
             .is_some_and(|t| t.name.load(Ordering::Acquire) == name.raw() && t.is_alive());
         if !hit {
-            c[slot] = registry()
+            c[slot] = REGISTRY
                 .names
                 .shard(name.atom_index() as u64)
                 .read()
@@ -422,7 +445,7 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
 /// Finds a table by a tid that has been through the external format and is an ordinary reference.
 #[cold]
 fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
-    let t = registry()
+    let t = REGISTRY
         .all
         .shard(num[0] as u64)
         .read()
@@ -472,6 +495,7 @@ pub fn create(
         numbers,
         magic: AtomicPtr::new(std::ptr::null_mut()),
         alive: AtomicBool::new(true),
+        read: AtomicBool::new(false),
         owner: AtomicU64::new(owner.raw()),
         owned_at: AtomicUsize::new(0),
         name: AtomicU64::new(name.raw()),
@@ -479,7 +503,7 @@ pub fn create(
         fixation: Mutex::new(Default::default()),
         charge: Mutex::new(Some(charge)),
     });
-    let r = registry();
+    let r = &REGISTRY;
     let mut names = table
         .options
         .named
@@ -508,13 +532,13 @@ pub fn create(
 
 fn own(owner: Term, t: &Arc<Table>) {
     resource_counts::enter(owner);
-    let mut m = registry().owned.shard(owner.pid_data() as u64).write();
+    let mut m = REGISTRY.owned.shard(owner.pid_data() as u64).write();
     let v = m.entry(owner.raw()).or_default();
     t.owned_at.store(v.len(), Ordering::Relaxed);
     v.push(t.clone());
 }
 fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
-    let mut m = registry().owned.shard(owner.pid_data() as u64).write();
+    let mut m = REGISTRY.owned.shard(owner.pid_data() as u64).write();
     let v = m.get_mut(&owner.raw())?;
     // Another thread may have removed it from the list.
     let i = t.owned_at.load(Ordering::Relaxed);
@@ -597,7 +621,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
     let (owner, name, heir) = (t.owner(), t.name(), admin.take());
     drop(admin);
     drop(heir);
-    let r = registry();
+    let r = &REGISTRY;
     if t.options.named {
         let mut names = r.names.shard(name.atom_index() as u64).write();
         if names
@@ -633,7 +657,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
 /// All tables.
 pub fn all() -> Vec<Arc<Table>> {
     let mut v = Vec::new();
-    for s in &registry().all.0 {
+    for s in &REGISTRY.all.0 {
         v.extend(s.read().values().cloned());
     }
     v
@@ -693,6 +717,17 @@ pub fn each(t: &Table, most: usize, f: &mut dyn FnMut(Term)) -> bool {
 /// The term by which programs know a table, on some heap.
 pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
     t.id(to)
+}
+
+/// The table that a magic reference refers to; None if it refers to something else.
+pub fn of_magic(m: &MagicRef) -> Option<&Table> {
+    Some(&m.value.downcast_ref::<TableRef>()?.0)
+}
+
+/// The table with a tid of these numbers.
+pub fn of_numbers(num: [u32; 3]) -> Option<Arc<Table>> {
+    let all = REGISTRY.all.shard(num[0] as u64).read();
+    all.get(&num).cloned()
 }
 
 /// Number of tables, and of bytes that they take.
@@ -789,7 +824,7 @@ fn pass_on(pid: Term) {
 
 /// The table that a process has owned for the shortest time.
 fn last_owned(pid: Term) -> Option<Arc<Table>> {
-    let shard = registry().owned.shard(pid.pid_data() as u64);
+    let shard = REGISTRY.owned.shard(pid.pid_data() as u64);
     let m = shard.read();
     m.get(&pid.raw())?.last().cloned()
 }
@@ -797,7 +832,7 @@ fn last_owned(pid: Term) -> Option<Arc<Table>> {
 /// Handles the end of a process: its tables go to their heirs or are deleted, and its fixations
 /// end.
 pub fn owner_exit(pid: Term) {
-    if registry().super_count.load(Ordering::Relaxed) > 0 {
+    if REGISTRY.super_count.load(Ordering::Relaxed) > 0 {
         set_super_user(pid, false);
     }
     if !resource_counts::any(pid) {
@@ -819,7 +854,7 @@ pub(crate) fn rename(t: &Table, name: Term) -> bool {
         t.name.store(name.raw(), Ordering::Release);
         return true;
     }
-    let r = registry();
+    let r = &REGISTRY;
     let arc = {
         let names = r.names.shard(old.atom_index() as u64).read();
         match names.get(&old.atom_index()) {
@@ -844,13 +879,13 @@ pub(crate) fn rename(t: &Table, name: Term) -> bool {
 
 #[inline]
 fn is_super_user(who: Term) -> bool {
-    let r = registry();
+    let r = &REGISTRY;
     r.super_count.load(Ordering::Relaxed) > 0 && r.super_users.lock().contains(&who.raw())
 }
 
 /// Grants a process access to all tables, or revokes it.
 pub(crate) fn set_super_user(who: Term, on: bool) {
-    let r = registry();
+    let r = &REGISTRY;
     let mut s = r.super_users.lock();
     if on {
         s.insert(who.raw());

@@ -123,14 +123,7 @@ impl Owned {
     fn make(t: Term, mut cx: Option<&mut Cx>, settled: bool) -> Owned {
         let elements = t.as_tuple().unwrap_or_default();
         if elements.iter().all(|e| e.is_immed()) {
-            let outside = Outside {
-                first: std::ptr::null_mut(),
-            };
-            return Self::with(1 + elements.len(), Form::Flat, outside, |at, words| {
-                // SAFETY: as many words as the tuple has.
-                unsafe { std::ptr::copy_nonoverlapping(t.ptr(), at, words) };
-                None
-            });
+            return Self::flat(t, 1 + elements.len());
         }
         let mut words = 1 + elements.len();
         let mut kept: SmallVec<[Term; 4]> = SmallVec::new();
@@ -224,7 +217,18 @@ impl Owned {
         unsafe { held.release_all() };
         o
     }
-    /// Makes an object of so many words, which `fill` writes.
+    /// Makes an object from a tuple of `words` words, all of whose elements are immediate.
+    fn flat(t: Term, words: usize) -> Owned {
+        let outside = Outside {
+            first: std::ptr::null_mut(),
+        };
+        Self::with(words, Form::Flat, outside, |at, words| {
+            // SAFETY: as many words as the tuple has.
+            unsafe { std::ptr::copy_nonoverlapping(t.ptr(), at, words) };
+            None
+        })
+    }
+    /// Makes an object of `words` words, which `fill` writes.
     fn with(
         words: usize,
         form: Form,

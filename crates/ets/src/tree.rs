@@ -8,6 +8,7 @@
     reason = "a key is exchanged for an equal one only"
 )]
 
+use super::ahead::{self, State};
 use super::hash::{Change, LOOK_EVERY, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
@@ -147,6 +148,7 @@ struct Tree {
     map: Map,
     /// How most keys begin, if that is known. Their prefixes are those of what follows.
     head: Option<Head>,
+    state: State,
 }
 
 /// Number of keys up to which [`Tree::head`] may be given up.
@@ -242,7 +244,11 @@ impl TreeTable {
         waits::read(&self.tree)
     }
     fn write(&self) -> RwLockWriteGuard<'_, Option<Tree>> {
-        waits::write(&self.tree)
+        let mut t = waits::write(&self.tree);
+        if let Some(tree) = &mut *t {
+            tree.state.changes();
+        }
+        t
     }
     /// Number of objects, and of their words, headers included.
     pub fn size(&self) -> (usize, usize) {
@@ -405,6 +411,28 @@ impl TreeTable {
         Ok(f(e.map(|o| &**o)))
     }
 
+    /// Calls `f` with the key behind `key`, or before it.
+    pub(crate) fn step<R>(
+        &self,
+        key: Term,
+        downwards: bool,
+        f: impl FnOnce(Option<Term>) -> R,
+    ) -> Result<R, Gone> {
+        let t = self.read();
+        let set = t.as_ref().ok_or(Gone)?;
+        let from = || {
+            let here = Some(Key::exact(key));
+            let span = Span {
+                low: here.filter(|_| !downwards),
+                high: here.filter(|_| downwards),
+                downwards,
+            };
+            entries(set, span).map(|(held, _)| held.0.get().term)
+        };
+        // SAFETY: the thread that changes the table holds its lock, and has published its state.
+        Ok(f(unsafe { ahead::next(set.state, key, downwards, from) }))
+    }
+
     /// Shows the objects of a span in its direction until the visitor has enough. Returns whether
     /// it had; `stopped` then gets the last object shown.
     pub(crate) fn scan(
@@ -484,9 +512,14 @@ impl TreeTable {
     }
 }
 
+/// The objects of a span, in its direction.
+fn walk(set: &Tree, span: Span) -> impl Iterator<Item = &Owned> {
+    entries(set, span).map(|(_, o)| o)
+}
+
 /// The entries of a span, in its direction. Programs may pass anything in continuations: a span
 /// with its ends the wrong way round is empty, because the map would panic on it.
-fn walk(set: &Tree, span: Span) -> impl Iterator<Item = &Owned> {
+fn entries(set: &Tree, span: Span) -> impl Iterator<Item = (&Held, &Owned)> {
     let bound = |k: Option<Key>| match k {
         Some(k) if k.kind() == EXACT => Bound::Excluded(set.key(k.term)),
         Some(k) => Bound::Excluded(k),
@@ -499,11 +532,9 @@ fn walk(set: &Tree, span: Span) -> impl Iterator<Item = &Owned> {
     let mut r = sound.then(|| set.map.range::<Key, _>((bound(span.low), bound(span.high))));
     std::iter::from_fn(move || {
         let r = r.as_mut()?;
-        let next = if span.downwards {
-            r.next_back()
-        } else {
-            r.next()
-        };
-        next.map(|(_, o)| o)
+        match span.downwards {
+            true => r.next_back(),
+            false => r.next(),
+        }
     })
 }

@@ -155,7 +155,7 @@ impl Base {
         &self.ops[i]
     }
 
-    /// Returns the index of the operation at a point, if the base comes to it.
+    /// Returns the index of the operation at a point, if the base reaches it.
     pub fn index(&self, point: Point) -> Option<usize> {
         self.order.get(&point).copied()
     }
@@ -163,6 +163,11 @@ impl Base {
     /// Returns the index of the first operation from which on processes of the program can meet.
     pub fn meets(&self) -> usize {
         self.meets
+    }
+
+    /// Returns the point of the first operation that the program's own code does.
+    pub fn first_of_code(&self) -> Option<Point> {
+        self.ops.iter().find(|o| o.code).map(Op::point)
     }
 
     /// Returns the index of the first operation whose effect outlasts the run.
@@ -197,7 +202,7 @@ impl Base {
         v.filter(|&i| self.meets_timer(&self.ops[i])).collect()
     }
 
-    /// Puts deviations into the order in which the base comes to them.
+    /// Sorts deviations into the order in which the base reaches them.
     pub fn sort(&self, s: &mut Schedule) {
         s.sort_by_key(|d| self.index(d.point()).unwrap_or(usize::MAX));
     }

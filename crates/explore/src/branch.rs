@@ -66,10 +66,11 @@ impl Ground {
         let at = begins.filter(|b| !late.contains(b));
         let before = points.iter().copied();
         let before = before.take_while(|p| at.is_some_and(|at| at != *p));
+        let lasting = first.is_some() || fresh_dir::any();
         Ground {
-            jobs: if first.is_some() { 1 } else { jobs },
+            jobs: if lasting { 1 } else { jobs },
             seconds,
-            lasting: first.is_some(),
+            lasting,
             at,
             before: before.collect(),
             late,
@@ -79,7 +80,8 @@ impl Ground {
 
     /// Whether a schedule runs from the start.
     pub fn runs_apart(&self, s: &Schedule) -> bool {
-        fresh_dir::any() || s.first().is_some_and(|d| self.late.contains(&d.point()))
+        let late = || s.first().is_some_and(|d| self.late.contains(&d.point()));
+        (fresh_dir::any() && !begins_anywhere(s)) || late()
     }
 
     /// Whether a schedule may begin where a run of the base waits.
@@ -96,6 +98,13 @@ pub(crate) enum Reached {
     End,
     /// This process is the run of a schedule, with that deviation here and these later.
     Branch(Kind, Vec<Deviation>),
+    /// This process is the run of a schedule that begins later.
+    Later(Schedule),
+}
+
+/// Whether a schedule begins with a system call that fails.
+fn begins_anywhere(s: &Schedule) -> bool {
+    matches!(s.first(), Some(d) if matches!(d.kind, Kind::Fail(_)))
 }
 
 /// A run of the base that forks schedules.
@@ -103,6 +112,9 @@ pub(crate) struct Trunk {
     report: File,
     /// The schedules that begin at each point, with their numbers.
     begin: HashMap<Point, Vec<(usize, Schedule)>>,
+    /// The schedules in which a system call fails, with their numbers. The profile does not know
+    /// where, so they are forked at the first point.
+    at_once: Vec<(usize, Schedule)>,
     running: Vec<(usize, Child)>,
     done: Vec<(usize, Outcome)>,
     jobs: usize,
@@ -119,6 +131,7 @@ impl Trunk {
         let mut t = Trunk {
             report,
             begin: HashMap::new(),
+            at_once: Vec::new(),
             running: Vec::new(),
             done: Vec::new(),
             jobs: head.next()?.parse().ok()?,
@@ -129,7 +142,9 @@ impl Trunk {
             let mut w = l.split('\t');
             let number = w.next()?.parse().ok()?;
             let schedule: Schedule = w.map(Deviation::parse).collect::<Option<_>>()?;
-            if let Some(d) = schedule.first() {
+            if begins_anywhere(&schedule) {
+                t.at_once.push((number, schedule));
+            } else if let Some(d) = schedule.first() {
                 let all = t.begin.entry(d.point()).or_default();
                 all.push((number, schedule));
             }
@@ -140,7 +155,19 @@ impl Trunk {
     /// The run is about to do the operation at that point. In a branch: the file for its report,
     /// and its schedule.
     fn reach(&mut self, runs: &Runs, point: Point) -> Option<(File, Schedule)> {
-        for (number, schedule) in self.begin.remove(&point)? {
+        let mut all = std::mem::take(&mut self.at_once);
+        if !all.is_empty()
+            && let Err(e) = fresh_dir::keep()
+        {
+            runs.cannot("keep the folder of the runs", &e);
+        }
+        all.extend(self.begin.remove(&point).unwrap_or_default());
+        for (number, schedule) in all {
+            if begins_anywhere(&schedule)
+                && let Err(e) = fresh_dir::restore()
+            {
+                runs.cannot("restore the folder of the runs", &e);
+            }
             if runs.is_over() {
                 self.begin.clear();
                 return None;
@@ -250,11 +277,14 @@ impl Branches {
         let Role::Trunk(t) = &mut self.role else {
             return Reached::Nothing;
         };
-        if let Some((report, schedule)) = t.reach(&self.runs, point)
-            && let Some((first, rest)) = schedule.split_first()
-        {
+        if let Some((report, schedule)) = t.reach(&self.runs, point) {
             self.role = Role::Branch(report);
-            return Reached::Branch(first.kind, rest.to_vec());
+            return match schedule.split_first() {
+                Some((first, rest)) if !begins_anywhere(&schedule) => {
+                    Reached::Branch(first.kind, rest.to_vec())
+                }
+                _ => Reached::Later(schedule),
+            };
         }
         match t.begin.is_empty() {
             true => Reached::End,

@@ -1,5 +1,6 @@
 //! Deviations: the points at which a schedule differs from the base, and what happens there.
 
+use crate::failing::Failing;
 use crate::operation::Point;
 
 /// The effect of a deviation on the process at its operation.
@@ -17,6 +18,9 @@ pub enum Kind {
     /// The message that it sends there is held back until another process has sent to the same
     /// receiver.
     Back,
+    /// A system call of the program fails. The point is that of the call: see
+    /// [`crate::failing::Call::point`].
+    Fail(Failing),
 }
 
 /// The name of a sampler: see [`crate::strategy::Sampler`].
@@ -70,6 +74,7 @@ impl Kind {
         match self {
             Kind::Last => "stop".into(),
             Kind::Back => "back".into(),
+            Kind::Fail(f) => format!("fail {}", f.text()),
             Kind::Stall(ns) => format!("stall {ns}"),
             Kind::After(path, op) => format!("after {path} {op}"),
             Kind::Sample(s, seed) => format!("sample {} {seed}", s.name()),
@@ -82,6 +87,7 @@ impl Kind {
         Some(match w.next()? {
             "stop" => Kind::Last,
             "back" => Kind::Back,
+            "fail" => Kind::Fail(Failing::parse(&mut w)?),
             "stall" => Kind::Stall(w.next()?.parse().ok()?),
             "after" => Kind::After(w.next()?.parse().ok()?, w.next()?.parse().ok()?),
             "sample" => Kind::Sample(Sampling::named(w.next()?)?, w.next()?.parse().ok()?),
@@ -100,7 +106,7 @@ pub struct Deviation {
     pub kind: Kind,
 }
 
-/// A schedule: its deviations, in the order in which the base comes to them. The base has none.
+/// A schedule: its deviations, in the order in which the base reaches them. The base has none.
 pub type Schedule = Vec<Deviation>;
 
 impl Deviation {
@@ -131,6 +137,7 @@ impl Deviation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failing::{Call, Reason};
 
     #[test]
     fn deviations_survive_a_round_trip() {
@@ -141,6 +148,11 @@ mod tests {
             Kind::After(7, 8),
             Kind::Sample(Sampling::Pct(4), 9),
             Kind::Sample(Sampling::Walk, 1),
+            Kind::Fail(Failing {
+                call: Call::Sync,
+                reason: Reason::Eio,
+                lasts: true,
+            }),
         ] {
             let d = Deviation::at((u64::MAX, 3), k);
             assert_eq!(Deviation::parse(&d.text()), Some(d));

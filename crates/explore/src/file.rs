@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// The version of the format. It changes whenever an older Purlin could misread a file, or a newer
 /// one an older file.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The first line, before the version.
 const HEAD: &str = "purlin schedule ";
@@ -221,6 +221,7 @@ mod tests {
             keep_going: false,
             any_delivery: false,
             first: Vec::new(),
+            sweep: None,
             from: None,
             command: vec!["run".into(), "a \"b\".erl".into()],
             release: 27,
@@ -276,13 +277,13 @@ mod tests {
             &whole.replacen("status 3", "status 4", 1),
             "",
             "purlin schedule x\n",
-            "purlin schedule 5\n",
+            "purlin schedule 6\n",
         ] {
             assert_eq!(read(bad).err(), Some(Unreadable::NoReplayFile), "{bad}");
         }
-        let other = whole.replacen("schedule 5", "schedule 6", 1);
+        let other = whole.replacen("schedule 6", "schedule 7", 1);
         let by = Some("Purlin 1.2.3 (abc)".to_owned());
-        assert_eq!(read(&other).err(), Some(Unreadable::OtherFormat(6, by)));
+        assert_eq!(read(&other).err(), Some(Unreadable::OtherFormat(7, by)));
         assert_eq!(build("\"a\\u001bb\"").as_deref(), Some("ab"));
         let old = Some(Unreadable::OtherFormat(3, None));
         assert_eq!(read("purlin schedule 3\nrelease 25\n").err(), old);

@@ -1,10 +1,13 @@
 //! A fresh folder for each run (`--fresh-dir`): a copy of the folder in which the search began, and
 //! an empty one for temporary files. It has the same name in all runs and in a replay.
 //!
+//! Runs that are forked where a run of the base waits have the folder as it was then: it is kept
+//! beside.
+//!
 //! # Invariant
-//! Nothing is deleted but [`WORK`], [`PASSING`] and the lock, in a folder whose name begins with
-//! [`BEGIN`], that belongs to this user, is no link, has nothing else in it, and whose lock this
-//! process holds: its name may come from a replay file of somebody else.
+//! Nothing is deleted but [`WORK`], [`PASSING`], what was kept and the lock, in a folder whose name
+//! begins with [`BEGIN`], that belongs to this user, is no link, has nothing else in it, and whose
+//! lock this process holds: its name may come from a replay file of somebody else.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
@@ -16,6 +19,12 @@ use std::sync::OnceLock;
 pub const WORK: &str = "work";
 pub const PASSING: &str = "tmp";
 const LOCK: &str = "lock";
+/// The names of the copies of the two.
+const KEPT_WORK: &str = "kept-work";
+const KEPT_PASSING: &str = "kept-tmp";
+
+/// The folders within it that have contents of runs.
+const FOLDERS: [&str; 4] = [WORK, PASSING, KEPT_WORK, KEPT_PASSING];
 /// The beginning of its name.
 pub const BEGIN: &str = "purlin-fresh-";
 
@@ -37,12 +46,12 @@ fn make(at: &Path, user: u32) -> Result<()> {
     }
     let mut b = fs::DirBuilder::new();
     b.mode(0o700);
-    for dir in [at, &at.join(WORK), &at.join(PASSING)] {
-        match b.create(dir) {
+    for dir in std::iter::once(at.to_owned()).chain(FOLDERS.map(|f| at.join(f))) {
+        match b.create(&dir) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             r => r?,
         }
-        let m = fs::symlink_metadata(dir)?;
+        let m = fs::symlink_metadata(&dir)?;
         if !m.is_dir() || m.uid() != user {
             let text = format!("{} is not a folder of this user's", dir.display());
             return Err(Error::other(text));
@@ -50,7 +59,7 @@ fn make(at: &Path, user: u32) -> Result<()> {
     }
     for e in fs::read_dir(at)? {
         let name = e?.file_name();
-        if ![WORK, PASSING, LOCK].iter().any(|n| name == *n) {
+        if !FOLDERS.iter().chain([&LOCK]).any(|n| name == *n) {
             let text = format!("{} has something else in it", at.display());
             return Err(Error::other(text));
         }
@@ -97,13 +106,35 @@ pub fn renew() -> Result<()> {
     copy(&f.from, &work, &f.at)
 }
 
+/// Keeps what is in it now.
+pub(crate) fn keep() -> Result<()> {
+    replace([(WORK, KEPT_WORK), (PASSING, KEPT_PASSING)])
+}
+
+/// Makes it as it was when [`keep`] was called. Nothing runs in it.
+pub(crate) fn restore() -> Result<()> {
+    replace([(KEPT_WORK, WORK), (KEPT_PASSING, PASSING)])
+}
+
+/// Gives the second folder of each pair the contents of the first.
+fn replace(pairs: [(&str, &str); 2]) -> Result<()> {
+    let Some(f) = FOLDER.get() else {
+        return Ok(());
+    };
+    for (from, to) in pairs {
+        let (from, to) = (f.at.join(from), f.at.join(to));
+        empty(&to)?;
+        copy(&from, &to, &f.at)?;
+    }
+    Ok(())
+}
+
 /// Deletes it. Nothing runs in it any more.
 pub(crate) fn remove() {
     if let Some(f) = FOLDER.get() {
         // What cannot be deleted stays. The next search with that name empties it.
-        let _ = empty(&f.at.join(WORK));
-        let _ = empty(&f.at.join(PASSING));
-        for dir in [WORK, PASSING] {
+        for dir in FOLDERS {
+            let _ = empty(&f.at.join(dir));
             let _ = fs::remove_dir(f.at.join(dir));
         }
         let _ = fs::remove_file(f.at.join(LOCK));

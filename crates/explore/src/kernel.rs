@@ -176,6 +176,9 @@ pub trait System: Sync {
     /// Sets environment variables as a recorded run had them.
     fn set_variables(&self, all: &[Variable]);
 
+    /// Has the program's system calls counted from here on: see [`crate::Explorer::call`].
+    fn count_calls(&self);
+
     /// Whether this run records or replays.
     fn is_logging(&self) -> bool;
 

@@ -7,9 +7,9 @@
 //!
 //! From the bottom: [`operation`] and [`deviation`] are the words, [`base`] is the profile from
 //! which [`strategy`] and [`plan`] make schedules, [`shrink`] reduces one. [`explorer`] steers one
-//! run; `branch` and `run` fork runs; `search` drives them all. [`story`], `report` and [`file`]
-//! are what is left for people and for replays, with [`log`] and [`recording`] for what came from
-//! outside.
+//! run; `branch` and `run` fork runs; `search` drives them all, and `sweeping` those in which a
+//! system call fails ([`failing`]). [`story`], `report` and [`file`] are what is left for people
+//! and for replays, with [`log`] and [`recording`] for what came from outside.
 //!
 //! # Invariants
 //! * No unsafe code: what needs the operating system's calls is behind [`kernel::System`].
@@ -23,6 +23,7 @@ mod branch;
 mod checksum;
 pub mod deviation;
 pub mod explorer;
+pub mod failing;
 pub mod file;
 pub mod fingerprint;
 pub mod fresh_dir;
@@ -46,6 +47,8 @@ pub mod shrink;
 pub mod steps;
 pub mod story;
 pub mod strategy;
+pub mod sweep;
+mod sweeping;
 
 pub use checksum::checksum;
 pub use explorer::Explorer;

@@ -162,7 +162,7 @@ impl Plan {
         schedule.iter().map(longer).collect()
     }
 
-    /// Puts deviations into the order in which the base comes to them.
+    /// Sorts deviations into the order in which the base reaches them.
     pub fn sort(&self, s: &mut Schedule) {
         self.base.sort(s);
     }

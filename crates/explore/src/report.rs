@@ -285,7 +285,7 @@ impl Failure {
     }
 
     /// Describes the failure. `path`: its replay file, if that could be written.
-    fn text(&self, s: &Search, path: Option<&PathBuf>, had_input: bool) -> String {
+    pub fn text(&self, s: &Search, path: Option<&PathBuf>, had_input: bool) -> String {
         let (run, failed) = (&self.run, &self.failed);
         let mut text = String::new();
         let ended = match run.status {
@@ -306,17 +306,15 @@ impl Failure {
             }
             false => {
                 let _ = writeln!(text, "{ended}");
-                let _ = writeln!(
-                    text,
-                    "Shrunk from {} deviation{} to {}.{}",
-                    failed.before,
-                    if failed.before == 1 { "" } else { "s" },
-                    failed.schedule.len(),
-                    path.map_or(String::new(), |p| format!(
-                        " Again: purlin replay {}",
-                        p.display()
-                    ))
-                );
+                let again = path.map(|p| format!("Again: purlin replay {}", p.display()));
+                let shrunk = match (failed.before, failed.schedule.len()) {
+                    // There was nothing to shrink.
+                    _ if s.sweep.is_some() => None,
+                    (1, n) => Some(format!("Shrunk from 1 deviation to {n}.")),
+                    (b, n) => Some(format!("Shrunk from {b} deviations to {n}.")),
+                };
+                let both: Vec<String> = shrunk.into_iter().chain(again).collect();
+                let _ = writeln!(text, "{}", both.join(" "));
             }
         }
         text.push_str(&account(s, &run.outside, had_input));

@@ -3,6 +3,7 @@
 use crate::deviation::Schedule;
 use crate::kernel::Function;
 use crate::strategy;
+use crate::sweep::Sweep;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Search {
     pub any_delivery: bool,
     /// A schedule that is tried first.
     pub first: Schedule,
+    /// The system calls that fail. None: none do, and the schedules of the strategy are tried.
+    pub sweep: Option<Sweep>,
     /// Schedules deviate from the first operation of this function on.
     pub from: Option<Function>,
     /// The command line, for the replay file.

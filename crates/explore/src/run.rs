@@ -10,6 +10,7 @@
 use crate::account::Account;
 use crate::fingerprint::failures;
 use crate::kernel::{Forked, Limits, System};
+use purlin_messages as messages;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -208,9 +209,15 @@ impl Runs {
 
     /// Ends this process, since the system refuses something.
     pub fn cannot(&self, what: &str, e: &std::io::Error) -> ! {
-        self.system
-            .say(&format!("purlin: schedules: cannot {what}: {e}\n"));
+        self.report_refusal(what, e);
         self.system.exit(71)
+    }
+
+    /// Reports that the system refuses something.
+    pub fn report_refusal(&self, what: &str, e: &std::io::Error) {
+        let text = format!("schedules: cannot {what}: {e}");
+        self.system
+            .say(&(messages::SEARCH_REFUSED.line(text) + "\n"));
     }
 
     /// Returns the time that is left to the search, if it has an end.

@@ -27,10 +27,12 @@ use crate::request::Search;
 use crate::run::{Child, Ended, Outcome, Run, Stuck, seconds};
 use crate::shrink::Shrink;
 use crate::steps::Step;
-use crate::{Explorer, fresh_dir, recording};
+use crate::{Explorer, fresh_dir, recording, sweep};
+use purlin_messages::{self as messages, Code};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Bounds of shrinking: runs, time, and rounds.
@@ -40,7 +42,7 @@ const MOST_ROUNDS: usize = 60;
 /// Number of listed schedules that are tried at a time in place of a sampled one.
 const SIMPLE: usize = 32;
 /// Maximum number of failures that a search reports.
-const MOST_FAILURES: usize = 20;
+pub(crate) const MOST_FAILURES: usize = 20;
 
 /// Seconds that a run of the base may take.
 const MOST_BASE: u32 = 600;
@@ -82,19 +84,29 @@ struct Shrunk {
 }
 
 impl Explorer {
-    fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         self.branches.runs.system.say(text);
     }
 
+    /// Prints a message of that code.
+    fn warn(&self, code: Code, text: impl std::fmt::Display) {
+        self.say(&(code.line(text) + "\n"));
+    }
+
+    /// Reports a result that cannot be written.
+    fn result_lost(&self, text: impl std::fmt::Display) {
+        self.warn(messages::RESULT_LOST, text);
+    }
+
     /// Prints the result. A reader that has gone does not want it.
-    fn print(&mut self, text: &str) {
+    pub(crate) fn print(&mut self, text: &str) {
         let mut out = std::io::stdout().lock();
         let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         if let Err(e) = done
             && e.kind() != std::io::ErrorKind::BrokenPipe
         {
             self.root.lost = true;
-            self.say(&format!("purlin: schedules: cannot write: {e}\n"));
+            self.result_lost(format_args!("schedules: cannot write: {e}"));
         }
     }
 
@@ -113,8 +125,9 @@ impl Explorer {
     /// seed.
     fn strict_status(&self, s: &Search, status: i32, open: bool) -> i32 {
         if s.strict && open {
-            self.say(
-                "purlin: schedules: --strict: the seed does not decide all that the program does\n",
+            self.warn(
+                messages::NOT_DECIDED,
+                "schedules: --strict: the seed does not decide all that the program does",
             );
             return 5;
         }
@@ -124,9 +137,9 @@ impl Explorer {
     /// Forks a run of the program from its start. In the child: the file for its report.
     fn fork_run(&mut self, limits: Limits) -> Result<Child, File> {
         if let Err(e) = fresh_dir::renew() {
-            self.say(&format!(
-                "purlin: schedules: cannot make the folder of a run: {e}\n"
-            ));
+            self.branches
+                .runs
+                .report_refusal("make the folder of a run", &e);
             self.exit(71)
         }
         self.branches.runs.fork(limits)
@@ -163,16 +176,18 @@ impl Explorer {
     /// search.
     fn too_long(&mut self, seconds: u32) -> ! {
         if self.branches.runs.is_over() {
-            self.say("purlin: schedules: --for: the program as it is takes longer than that\n");
+            self.warn(
+                messages::TOO_LITTLE_TIME,
+                "schedules: --for: the program as it is takes longer than that",
+            );
             self.exit(2)
         }
-        self.say(&format!(
-            "purlin: schedules: the program as it is does not end within {seconds} s\n"
-        ));
+        let text = format!("schedules: the program as it is does not end within {seconds} s");
+        self.warn(messages::DOES_NOT_END, text);
         self.exit(1)
     }
 
-    /// Begins a run of a schedule from the start. `expected`: the steps that it is held against.
+    /// Begins a run of a schedule from the start. `expected`: the steps that it is compared with.
     /// `narrated`: whether it writes its story. None: this process is the run.
     pub(crate) fn begin_run(
         &mut self,
@@ -212,6 +227,7 @@ impl Explorer {
             None if !self.discover(MOST_BASE) => return,
             None => {}
         }
+        self.set_sweeps_of(&r.schedule);
         self.set_premises(&r.premises);
         self.branches.runs.system.set_variables(&r.variables);
         let seconds = match &r.outside {
@@ -272,10 +288,11 @@ impl Explorer {
                 n => format!("{taken} of {n} deviations were met"),
             },
         };
-        self.say(&format!(
-            "purlin: the replay went another way: {why}; status {status}, recorded {}\n",
+        let text = format!(
+            "the replay went another way: {why}; status {status}, recorded {}",
             r.status
-        ));
+        );
+        self.warn(messages::REPLAY_DIFFERS, text);
         self.exit(4)
     }
 
@@ -285,6 +302,10 @@ impl Explorer {
     pub fn search(&mut self, s: &Search) {
         self.root.had_input = self.branches.runs.system.empty_input();
         self.branches.runs.system.handle_stops();
+        match s.sweep {
+            Some(_) => self.set_sweeps(),
+            None => self.set_sweeps_of(&s.first),
+        }
         self.branches.runs.deadline = s.time.and_then(|t| Instant::now().checked_add(t));
         if !self.discover(MOST_BASE) {
             return;
@@ -302,8 +323,9 @@ impl Explorer {
             matches!(Outcome::of_report(&b.report), Some(Outcome::Ended(r)) if r.hash == base_run.hash)
         });
         if !decided && !self.branches.runs.is_over() {
-            self.say(
-                "purlin: schedules: two runs of the base differ: not all that the program depends on is decided by the seed\n",
+            self.warn(
+                messages::RUNS_DIFFER,
+                "schedules: two runs of the base differ: not all that the program depends on is decided by the seed",
             );
             if s.strict {
                 self.exit(5)
@@ -338,13 +360,19 @@ impl Explorer {
         if let Some((m, f, a)) = &s.from
             && !base.has_begun()
         {
-            self.say(&format!(
-                "purlin: schedules: the program does not call {m}:{f}/{a} before a visible operation\n"
-            ));
+            let text = format!(
+                "schedules: the program does not call {m}:{f}/{a} before a visible operation"
+            );
+            self.warn(messages::FROM_NOT_CALLED, text);
             self.exit(2)
         }
         let mut plan = Plan::new(base, s.strategy, s.seed);
-        let ground = Ground::new(s.jobs, plan.base(), seconds, plan.begins());
+        let begins = match s.sweep {
+            // Before the first system call that can fail.
+            Some(_) => plan.base().first_of_code(),
+            None => plan.begins(),
+        };
+        let ground = Ground::new(s.jobs, plan.base(), seconds, begins);
         if !s.first.is_empty() {
             plan.begin_with(s.first.clone());
         }
@@ -353,6 +381,15 @@ impl Explorer {
             premises,
             base_takes,
         };
+        if let Some(w) = &s.sweep {
+            let made = sweep::calls(&bases[if decided { 1 } else { 0 }].report);
+            let Some(status) = self.sweep(s, w, &made, &context, began, &mut tried) else {
+                return;
+            };
+            let open = !decided || tried.unrepeated > 0;
+            let status = self.strict_status(s, status.into(), open);
+            self.exit(status)
+        }
         let Some(failures) = self.try_plan(s, &mut plan, &context, &mut tried) else {
             return;
         };
@@ -395,16 +432,17 @@ impl Explorer {
             self.too_long(MOST_BASE);
         }
         self.say(&base.output);
-        self.say(&format!(
-            "purlin: schedules: the program ended by itself in no time that could be waited for ({})\n",
+        let text = format!(
+            "schedules: the program ended by itself in no time that could be waited for ({})",
             base.status
-        ));
+        );
+        self.warn(messages::NO_BASE, text);
         self.exit(71)
     }
 
     /// Runs these schedules, as far as possible in one run of the base. An outcome is None if the
     /// time of the search was over. None: this process is one of the runs.
-    fn try_all(&mut self, all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
+    pub(crate) fn try_all(&mut self, all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
         let mut together = Vec::new();
         for (i, s) in all.iter().enumerate() {
@@ -622,7 +660,7 @@ impl Explorer {
     /// Runs a schedule from the start and writes its story. `takes`: the time of the base. If the
     /// time of the search is over, the run has twice that, and no longer. None: this process is the
     /// run.
-    fn run_narrated(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
+    pub(crate) fn run_narrated(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
         let ends = self.branches.runs.deadline.take();
         let allowed = Instant::now() + takes * 2 + LEAST_TOLD;
         self.branches.runs.deadline = ends.map(|e| e.max(allowed));
@@ -691,6 +729,26 @@ impl Explorer {
         self.exit(status)
     }
 
+    /// Writes a replay file for each failure. Returns their paths, and whether each was written.
+    pub(crate) fn write_files(&mut self, s: &Search, all: &[Failure]) -> Vec<(PathBuf, bool)> {
+        let mut files = Vec::new();
+        for (n, f) in all.iter().enumerate() {
+            let path = report::path(s, n + 1);
+            let system = &self.branches.runs.system;
+            let recorded = f.kept().map(|events| {
+                let program = system.program_path();
+                recording::text(&system.prepared_atoms(), program.as_deref(), events)
+            });
+            let text = f.file(s, self.started, recorded.as_deref());
+            let done = report::write_private(&path, text.as_bytes());
+            if let Err(e) = &done {
+                self.result_lost(format_args!("cannot write {}: {e}", path.display()));
+            }
+            files.push((path, done.is_ok()));
+        }
+        files
+    }
+
     /// Writes the replay files, prints the result, and exits.
     fn finish(
         &mut self,
@@ -700,24 +758,7 @@ impl Explorer {
         all: Vec<Failure>,
         decided: bool,
     ) -> ! {
-        let mut files = Vec::new();
-        for (n, f) in all.iter().enumerate() {
-            let path = report::path(s, n + 1);
-            let recorded = f.kept().map(|events| {
-                let path = self.branches.runs.system.program_path();
-                recording::text(
-                    &self.branches.runs.system.prepared_atoms(),
-                    path.as_deref(),
-                    events,
-                )
-            });
-            let text = f.file(s, self.started, recorded.as_deref());
-            let done = report::write_private(&path, text.as_bytes());
-            if let Err(e) = &done {
-                self.say(&format!("purlin: cannot write {}: {e}\n", path.display()));
-            }
-            files.push((path, done.is_ok()));
-        }
+        let files = self.write_files(s, &all);
         let text = match s.json {
             true => report::failed_as_json(s, tried, &all, &files),
             false => report::failed_as_text(s, tried, began, &all, &files, self.root.had_input),
@@ -734,8 +775,8 @@ impl Explorer {
 }
 
 /// Data that all schedules of a search share.
-struct Context {
-    ground: Ground,
-    premises: Premises,
-    base_takes: Duration,
+pub(crate) struct Context {
+    pub ground: Ground,
+    pub premises: Premises,
+    pub base_takes: Duration,
 }

@@ -1,5 +1,5 @@
 //! Steps: the program's operations of a run, in order. A narrated run notes them, and a replay
-//! is held against them.
+//! is compared with them.
 //!
 //! # Invariant
 //! An operation is named, `ets:insert/2` for example, and never numbered by a table of the build.
@@ -89,7 +89,7 @@ pub fn parse(paths: &str, names: &str, list: &str) -> Option<Vec<Step>> {
     list.split_ascii_whitespace().map(step).collect()
 }
 
-/// The steps that a run notes, or those that it is held against.
+/// The steps that a run notes, or those that it is compared with.
 #[derive(Default)]
 pub enum Steps {
     #[default]
@@ -111,12 +111,12 @@ pub struct Differs {
 }
 
 impl Steps {
-    /// Whether the run neither notes its steps nor is held against others.
+    /// Whether the run neither notes its steps nor is compared with others.
     pub fn are_off(&self) -> bool {
         matches!(self, Steps::Off)
     }
 
-    /// Whether the run is held against another one.
+    /// Whether the run is compared with another one.
     pub fn are_expected(&self) -> bool {
         matches!(self, Steps::Expected { .. })
     }

@@ -150,6 +150,7 @@ pub fn rendered<S: AsRef<str>>(all: &[Vec<S>]) -> String {
                 let waits = done.is_none_or(|at| at > n);
                 waits.then(|| format!("stops before {call}, until {until}"))
             }
+            Some(Kind::Fail(_)) => Some(format!("here {call}")),
             Some(Kind::Sample(s, _)) => Some(format!(
                 "reaches {call}; from here on turns are random ({})",
                 s.name()

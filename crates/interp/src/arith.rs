@@ -10,12 +10,13 @@ use super::operands::{Dest, Dst, Src};
 use super::room::collect_after;
 use super::{Exit, instr};
 use crate::code;
-use crate::collect::Also;
+use crate::collect::{Also, Collect, Sweep};
 use crate::cx::{Cx, Fail};
 use purlin_isa::ops::{self, Form, arith as arith_number};
 use purlin_native::errors::arith as arith_error;
 use purlin_native::reschedule;
 use purlin_term::arith::Effort;
+use purlin_term::pressure;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
 use purlin_term::word::{SMALL_SHIFT, TAG_SMALL, TAG4_MASK};
 use purlin_term::{NIL, Term, am, arith};
@@ -68,6 +69,65 @@ unsafe fn collect_made(cx: *mut Cx, pc: *const u64, live: usize, also: Also, red
     collect_after(cx, live, also);
 }
 
+/// Collects all garbage if the budget of the process has no room for the result of operation `n`,
+/// and returns the operands, which may have moved. None if there is no room then.
+///
+/// # Safety
+/// As for handlers: the instruction at `pc` performs it on `a` and `b` in a body, and `live` X
+/// registers hold terms that are needed afterwards. The tops of stack and heap, and the reductions,
+/// must be stored in the context.
+#[cold]
+#[inline(never)]
+unsafe fn make_room(
+    cx: *mut Cx,
+    pc: *const u64,
+    live: usize,
+    n: usize,
+    a: Term,
+    b: Term,
+) -> Option<(Term, Term)> {
+    let bytes = EFFORTS[n].bytes(a, b);
+    let there = !(*cx).proc.is_null() && !(*cx).heap.window && live + 2 <= (*cx).x.len();
+    if !pressure::refuses(bytes) || !there {
+        return Some((a, b));
+    }
+    // The registers behind the live ones are free, even if the operands came from there.
+    (*cx).x[live] = a;
+    (*cx).x[live + 1] = b;
+    (*cx).bif_pc = pc;
+    (*cx).collect(0, live + 2, Also::NONE, Sweep::Full);
+    match pressure::refuses(bytes) {
+        true => None,
+        false => Some(((*cx).x[live], (*cx).x[live + 1])),
+    }
+}
+
+/// As for [`make_room`]: makes room in the general case of an operation, and fails if there is
+/// none.
+macro_rules! with_room {
+    (
+        $F:ident, $cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $op:ident, $n:expr,
+        $a:ident, $b:ident
+    ) => {
+        if pressure::is_limited() && $op.fail().given().is_none() && $op.live() != ops::NO_LIVE {
+            (*$cx).heap.htop = $hp;
+            (*$cx).heap.stop = $e;
+            (*$cx).reds = $reds;
+            let room = make_room($cx, $pc, $op.live(), $n, $a, $b);
+            ($e, $hp, $reds) = ((*$cx).heap.stop, (*$cx).heap.htop, (*$cx).reds);
+            match room {
+                Some(operands) => ($a, $b) = operands,
+                None => {
+                    ($a, $b) = ((*$cx).x[$op.live()], (*$cx).x[$op.live() + 1]);
+                    (*$cx).exc.class = crate::cx::Class::Error;
+                    (*$cx).exc.value = am::SYSTEM_LIMIT;
+                    return int_failed::<$F>($cx, $pc, $reds, $a, $b, $n);
+                }
+            }
+        }
+    };
+}
+
 macro_rules! add_op {
     ($($name:ident = $op:ident $general:ident $name_call:ident = $op_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
         op!($name_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
@@ -114,8 +174,9 @@ macro_rules! add_op {
         op!(
         #[inline(never)]
         $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
+            let mut $a = op.a().get(cx, e);
+            let mut $b = op.b().get(cx, e);
+            with_room!(F, cx, pc, e, hp, reds, op, $sub as usize, $a, $b);
             let t = arith_slow(cx, e, hp, $a, $b, $sub);
             if t == Term::NON_VALUE {
                 if let Some(to) = op.fail().given() {
@@ -307,8 +368,9 @@ macro_rules! int_op {
         op!(
         #[inline(never)]
         $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
+            let mut $a = op.a().get(cx, e);
+            let mut $b = op.b().get(cx, e);
+            with_room!(F, cx, pc, e, hp, reds, op, $n, $a, $b);
             if EFFORTS[$n].is_long($a, $b) && op.fail().given().is_none() {
                 (*cx).heap.htop = hp;
                 (*cx).heap.stop = e;
@@ -481,7 +543,7 @@ pub fn operation(n: usize, h: &mut purlin_term::heap::Heap, a: Term, b: Term) ->
 /// makes anything. It collects after the result is written, with the result as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Arith::at(pc);
-    let (a, b) = (op.a().value(cx), op.b().value(cx));
+    let (mut a, mut b) = (op.a().value(cx), op.b().value(cx));
     let n = op.operation();
     let small = a.is_small() && b.is_small();
     // Only meaningful if both are small.
@@ -498,8 +560,23 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
         9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
         _ => None,
     };
+    let mut refused = false;
+    if quick.is_none()
+        && pressure::is_limited()
+        && op.fail().given().is_none()
+        && op.live() != ops::NO_LIVE
+    {
+        // SAFETY: as at the end of the op, which collects with the same registers.
+        match unsafe { make_room(cx, pc, op.live(), n, a, b) } {
+            Some(operands) => (a, b) = operands,
+            None => {
+                (a, b) = (cx.x[op.live()], cx.x[op.live() + 1]);
+                refused = true;
+            }
+        }
+    }
     let mut away = false;
-    if quick.is_none() && EFFORTS[n].is_long(a, b) && op.fail().given().is_none() {
+    if quick.is_none() && !refused && EFFORTS[n].is_long(a, b) && op.fail().given().is_none() {
         match long_way(cx, pc, op.live(), n, a, b) {
             Where::Here => {}
             Where::Away | Where::Ended => return std::ptr::null(),
@@ -519,6 +596,7 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
             am::SYSTEM_LIMIT => arith::ArithError::SystemLimit,
             _ => arith::ArithError::BadArith,
         }),
+        None if refused => Err(arith::ArithError::SystemLimit),
         None => operation(n, &mut cx.heap, a, b),
     };
     match v {

@@ -24,7 +24,7 @@ use super::{exc, instr};
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::bit_fields::flags::SIGNED;
-use purlin_isa::bit_fields::seg;
+use purlin_isa::bit_fields::{SEGMENT_WORDS, seg};
 use purlin_term::bits::{self, AppendError, BsWriter};
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, SUB_BIN_WORDS, heap_bin_limit};
 use purlin_term::release::{self, UTF_SIZES};
@@ -124,10 +124,17 @@ unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Ter
         return Term::NON_VALUE;
     }
     let limit = room.start.add((room.bytes() - SLACK).min(MOST_APPENDED));
-    let end = write_segments(cx, e, list.add(5), n - 5, room.start, limit);
+    let end = write_segments(
+        cx,
+        e,
+        list.add(SEGMENT_WORDS),
+        n - SEGMENT_WORDS,
+        room.start,
+        limit,
+    );
     let n = (end as usize).wrapping_sub(room.start as usize);
     let heap = &mut (*cx).heap;
-    // Nothing was written, or so many bytes that a collection is due.
+    // Nothing was written, or enough bytes to make a collection due.
     if end.is_null() || n == 0 || heap.off_heap.bytes + n > heap.vheap_bytes {
         return Term::NON_VALUE;
     }
@@ -164,7 +171,7 @@ unsafe fn write_segments(
             }
             std::ptr::copy_nonoverlapping(*s.add(3) as *const u8, to, bytes);
             to = to.add(bytes);
-            k += 5;
+            k += SEGMENT_WORDS;
             continue;
         }
         let v = source(cx, e, *s.add(3));
@@ -225,7 +232,7 @@ unsafe fn write_segments(
             }
             _ => return NONE,
         }
-        k += 5;
+        k += SEGMENT_WORDS;
     }
     to
 }
@@ -445,7 +452,7 @@ unsafe fn first_failure(
         true => &[seg::UTF8, seg::UTF32],
         false => &[seg::UTF32],
     };
-    for k in (0..n).step_by(5) {
+    for k in (0..n).step_by(SEGMENT_WORDS) {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
         let character = characters.contains(&kind);
         if !character && !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY) {
@@ -469,7 +476,7 @@ unsafe fn first_failure(
             return Some((k, bad));
         }
     }
-    for k in (0..n).step_by(5) {
+    for k in (0..n).step_by(SEGMENT_WORDS) {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
         if kind != seg::STRING {
             let v = source(cx, e, *list.add(k + 3));
@@ -505,7 +512,7 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
     // has grown by then.
     let mut sizes = [0usize; 16];
     let mut more_sizes: Vec<usize> = Vec::new();
-    for (i, k) in (0..n).step_by(5).enumerate() {
+    for (i, k) in (0..n).step_by(SEGMENT_WORDS).enumerate() {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
         if kind == seg::STRING {
             total += *list.add(k + 4) as usize * 8;
@@ -549,6 +556,18 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
             return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
         }
     }
+    if appends && pressure::is_limited() {
+        let needs = bits::append_needs(source(cx, e, *list.add(3)), total);
+        if pressure::refuses(needs) {
+            if !collected {
+                // SAFETY: as above.
+                unsafe { (*cx).collect(0, op.live(), Also::NONE, Sweep::Full) };
+                return unsafe { create_with(cx, pc, true) };
+            }
+            let size = source(cx, e, *list.add(4));
+            return create_failed(cx, pc, to, number(0), seg::BINARY, Bad::Limit(size));
+        }
+    }
     let (term, dst, mut pos) = if appends {
         let bin = source(cx, e, *list.add(3));
         let unit = *list.add(1) as usize;
@@ -588,7 +607,7 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
             0,
         )
     };
-    for (i, k) in (0..n).step_by(5).enumerate() {
+    for (i, k) in (0..n).step_by(SEGMENT_WORDS).enumerate() {
         if appends && i == 0 {
             continue;
         }
@@ -736,6 +755,13 @@ unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Ok(n) => n,
         Err(b) => return failed(cx, pc, to, value_of(b)),
     };
+    if pressure::is_limited() && pressure::refuses(bits::append_needs(bin, n)) {
+        (*cx).collect(0, op.live(), Also::NONE, Sweep::Full);
+        if pressure::refuses(bits::append_needs(op.binary().value(cx), n)) {
+            return failed(cx, pc, to, am::SYSTEM_LIMIT);
+        }
+    }
+    let bin = op.binary().value(cx);
     match bits::append(&mut cx.heap, bin, n, unit) {
         Ok((t, dst, pos)) => {
             op.dst().put(cx, t);
@@ -759,6 +785,10 @@ unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Ok(n) => n,
         Err(b) => return failed(cx, pc, to, value_of(b)),
     };
+    // Here nothing can be collected.
+    if pressure::is_limited() && pressure::refuses(bits::append_needs(bin, n)) {
+        return failed(cx, pc, to, am::SYSTEM_LIMIT);
+    }
     match bits::private_append(&mut cx.heap, bin, n, 1) {
         Ok((t, dst, pos)) => {
             op.dst().put(cx, t);

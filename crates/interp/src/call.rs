@@ -19,7 +19,7 @@ use super::{Exit, instr};
 use crate::code;
 use crate::collect::Also;
 use crate::cx::Cx;
-use crate::process::saved;
+use crate::process::{SAVES, saved};
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am};
 
@@ -252,8 +252,16 @@ pub(super) unsafe fn undefined(
     cx.x[0] = m;
     cx.x[1] = f;
     cx.x[2] = args;
+    note_handler(cx, target);
     collect_after(cx, 3, Also::NONE);
     to
+}
+
+/// Records a call of an error handler if the process saves its calls.
+pub(super) fn note_handler(cx: &mut Cx, handler: &Export) {
+    if !cx.proc.is_null() && cx.process().has(SAVES) {
+        saved::note(cx.process(), call_of(handler));
+    }
 }
 
 /// Returns the module whose `undefined_function/3` is called for undefined functions.

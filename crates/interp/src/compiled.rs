@@ -23,7 +23,7 @@ use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers, Mail};
 use purlin_kernel::message::mailbox::places;
 use purlin_kernel::process::Process;
-use purlin_term::{Term, am, compare, fun, map};
+use purlin_term::{Term, am, compare, fun, map, pressure};
 use std::cmp::Ordering as Order;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,8 +107,8 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 /// Runs the machine code at `at`, and goes on where that leaves.
 ///
 /// # Safety
-/// It goes on with the instruction that the process is about to run, as of which `cx`, `e`, `hp`
-/// and `reds` are; nothing wants a collection.
+/// It continues with the instruction that the process is about to run. `cx`, `e`, `hp` and `reds`
+/// are as before that instruction; no collection is due.
 #[inline(always)]
 unsafe fn enter<F: Flavour>(
     cx: *mut Cx,
@@ -179,7 +179,9 @@ mod helper {
     /// of X registers that hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
         let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0x7F_FFFF) as usize);
-        if what & IN_BODY != 0 && EFFORTS[n].is_long(a, b) {
+        // The interpreter does these.
+        let refused = || pressure::is_limited() && pressure::refuses(EFFORTS[n].bytes(a, b));
+        if what & IN_BODY != 0 && (EFFORTS[n].is_long(a, b) || refused()) {
             return Term::NON_VALUE;
         }
         let h = &mut (*cx).heap;

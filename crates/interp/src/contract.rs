@@ -75,8 +75,8 @@ impl Before {
         hold(may.yields || raised || !left, || {
             format!("{} left with {:?}", row.name, cx.interp.exit)
         })?;
-        // A breakpoint runs the instruction that it replaces; natives may go on elsewhere, with any
-        // registers.
+        // A breakpoint runs the instruction that it replaces. After a native the process may
+        // continue in other code, with any registers.
         let elsewhere = may.calls && may.fails || Op::of(self.number) == Some(Op::Breakpoint);
         if collected || raised || left || elsewhere {
             return Ok(());

@@ -5,7 +5,9 @@
 //! op that finds no code leaves stack and registers unchanged until it knows what follows.
 
 use super::apply::{MOST_APPLIED, applied_by_name, not_spread, place_of_apply, spread};
-use super::call::{address, args_list, call_of, count_call, error_handler_of, yield_at};
+use super::call::{
+    address, args_list, call_of, count_call, error_handler_of, note_handler, yield_at,
+};
 use super::exc::{self, First};
 use super::handler::{Flavour, go, go_on, op};
 use super::operands::source;
@@ -321,6 +323,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             // The module of the fun is gone: the error handler may load it again.
             let handler = error_handler_of(cx);
             let target = code::export(handler, am::UNDEFINED_LAMBDA, 3);
+            note_handler(cx, target);
             cx.x[0] = module;
             cx.x[1] = f;
             cx.x[2] = args;

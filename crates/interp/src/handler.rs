@@ -17,7 +17,7 @@ pub type Step = unsafe extern "C" fn(cx: *mut Cx, pc: *const u64) -> *const u64;
 pub(crate) trait Flavour {
     /// The result of a handler.
     type Out;
-    /// Goes on with the instruction at `pc`.
+    /// Continues with the instruction at `pc`.
     unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Self::Out;
     /// Runs the handler of variant `number` on the operands at `pc`, whatever number the code has
     /// there.
@@ -39,7 +39,7 @@ pub(crate) trait Flavour {
     unsafe fn leave(cx: *mut Cx, exit: Exit) -> Self::Out;
 }
 
-/// Goes on with the instruction at `$pc`; the last thing a handler does.
+/// Continues with the instruction at `$pc`; the last thing a handler does.
 macro_rules! go {
     ($cx:expr, $pc:expr, $e:expr, $hp:expr, $reds:expr) => {
         return F::go($cx, $pc, $e, $hp, $reds)

@@ -41,7 +41,7 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     hibernated(cx, code::stubs().hibernated.as_ptr())
 }
 
-/// Goes on with [`hibernated`] when others have run.
+/// Continues with [`hibernated`] when others have run.
 ///
 /// # Safety
 /// The process must be at its bottom frame, with the call to make in its registers.

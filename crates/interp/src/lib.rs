@@ -1,11 +1,11 @@
 //! The interpreter.
 //!
-//! A handler runs one instruction and goes on with the next. It is written once and compiled in two
-//! flavours (`handler`). One ends by calling the next instruction's handler in tail position, which
-//! an optimised build compiles to a jump. Program counter, stack top, heap top and reductions are
-//! arguments, so they stay in machine registers. The other flavour is a step: it takes them from
-//! the context, stores them there, and returns the address of the next instruction. `dispatch` has
-//! a table for each.
+//! A handler runs one instruction and continues with the next. It is written once and compiled in
+//! two flavours (`handler`). One ends by calling the next instruction's handler in tail position,
+//! which an optimised build compiles to a jump. Program counter, stack top, heap top and reductions
+//! are arguments, so they stay in machine registers. The other flavour is a step: it takes them
+//! from the context, stores them there, and returns the address of the next instruction. `dispatch`
+//! has a table for each.
 //!
 //! # Invariants
 //! - No handler lets the address of a local escape: code that does is in a function of its own that
@@ -34,7 +34,7 @@
 //! - An instruction without room of its own that makes a term uses words reserved by one before it.
 //!
 //! The loader ensures the last three: it has checked the flow of each function
-//! (`purlin_loader::lower::flow`). The instruction that a handler returns, or goes on with, finds
+//! (`purlin_loader::lower::flow`). The instruction that a handler returns, or continues with, finds
 //! them ensured again. If it returns null, or stops, the stack's top, the heap's top and the
 //! reductions are in the context, with `interp.pc` and `interp.live` as the exit requires.
 

@@ -16,10 +16,15 @@ use crate::collect::Also;
 use crate::cx::{Cx, Fail};
 use crate::process::{SAVES, saved};
 use purlin_isa::ops::{Op, dirty};
+use purlin_native::lazy_atoms;
 use purlin_term::fun::Export;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
 use purlin_term::{NIL, Term, am, atom, gc};
 use smallvec::SmallVec;
+
+lazy_atoms! {
+    a_yield = "yield";
+}
 
 op! {
     op_call_bif => call_bif;
@@ -88,9 +93,12 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
 #[cold]
 #[inline(never)]
 unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
-    // A call that came through the export has been recorded.
+    // A call that came through the export has been recorded. To stock, a call of `yield/0` by its
+    // name is an instruction.
     let noted = pc == export.stub.as_ptr() as *const u64;
-    saved::continue_slice(cx, (!noted).then(|| call_of(export)));
+    let call = call_of(export);
+    let unseen = noted || call == saved::Call::Function(am::ERLANG, a_yield(), 0);
+    saved::continue_slice(cx, (!unseen).then_some(call));
 }
 
 /// Handles the failure of a native. The arguments are still in x: `n` of them are live if it is
@@ -423,7 +431,7 @@ const COUNT: usize = 5;
 
 /// `length/1` in guards and bodies, like any other guard native. But a long list may take more than
 /// one time slice to count. Meanwhile the state of the count is in the registers after the live
-/// ones, and this instruction goes on with it.
+/// ones, and this instruction continues with it.
 ///
 /// The process does not yield while it looks at a message of a receive, because such a message must
 /// not outlast the time slice.

@@ -1,4 +1,5 @@
-//! Room on the heap: how ops request a collection. The `live` of an op states what it may collect.
+//! Room on the heap: how ops request a collection. The operand `live` of an op is the number of X
+//! registers that are roots.
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;

@@ -11,7 +11,9 @@
 //! * Names are sorted and unique. A folder exists wherever a name continues behind a slash.
 
 use std::ffi::CString;
-use std::os::fd::{FromRawFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::FromRawFd;
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 /// The path below which embedded files appear.

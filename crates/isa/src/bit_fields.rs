@@ -75,7 +75,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn of(words: &[u64]) -> Option<Segment> {
+    /// Returns the segment of the words of a list; `None` if there is no such kind.
+    pub fn of(words: &[u64]) -> Option<Segment> {
         let &[kind, unit, flags, value, size] = words else {
             return None;
         };
@@ -158,8 +159,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// Splits a list into its commands.
-    pub(crate) fn all(mut words: &[u64]) -> Option<Vec<Command>> {
+    /// Splits a list into its commands; `None` if one of them does not exist.
+    pub fn all(mut words: &[u64]) -> Option<Vec<Command>> {
         let mut out = Vec::new();
         while let [number, rest @ ..] = words {
             let fields = COMMANDS.get(usize::try_from(*number).ok()?)?.1;

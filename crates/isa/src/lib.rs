@@ -4,12 +4,14 @@
 
 pub mod atoms;
 pub mod bit_fields;
+pub mod cache_lines;
 pub mod codec;
 pub mod context;
 pub mod contract;
 pub mod genops;
 pub mod helpers;
 pub mod known;
+
 pub mod natives;
 pub mod ops;
 pub mod release;

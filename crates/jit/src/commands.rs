@@ -1,7 +1,9 @@
 //! The commands of a `bs_match` that have machine code.
 
-use crate::operands::Dst;
+use crate::operands::{Dst, list};
 use purlin_isa::bit_fields::flags::{LITTLE, NATIVE, SIGNED};
+use purlin_isa::bit_fields::{self, Field, cmd};
+use purlin_isa::codec::Value;
 use purlin_term::word::{SMALL_SHIFT, is_small_word};
 
 /// A command of `bs_match`.
@@ -9,62 +11,60 @@ use purlin_term::word::{SMALL_SHIFT, is_small_word};
 pub enum Command {
     AtLeast(u64, u64),
     Exactly(u64),
-    /// At most 56 bits; flags.
+    /// Bits, 56 at most, flags and destination.
     Integer(u64, u64, Dst),
     Bits(u64, Dst),
     Tail(Dst),
     Skip(u64),
-    /// Likewise.
+    /// Bits, 56 at most, and their value.
     Equals(u64, u64),
 }
 
+/// Bound of the bits of other commands: a position and its distance fit into 32 bits.
+const LARGEST: u64 = 1 << 28;
+
 impl Command {
     /// Returns the commands of a list, if all of them are simple.
-    pub fn all(list: &[u64]) -> Option<Vec<Command>> {
-        const LARGEST: u64 = 1 << 28;
-        let mut out = Vec::new();
-        let mut k = 0;
-        let word = |k: usize| list.get(k).copied();
-        while k < list.len() {
-            let (c, n) = match list[k] {
-                // Numbers of commands, as in `bs_match`.
-                0 => (Command::AtLeast(word(k + 1)?, word(k + 2)?.max(1)), 3),
-                1 => (Command::Exactly(word(k + 1)?), 2),
-                2 => {
-                    let (flags, bits) = (word(k + 2)?, word(k + 3)?);
-                    // The native order is little-endian here; bits that are no whole bytes have
-                    // another order.
-                    let flags = match flags & (LITTLE | NATIVE) {
-                        0 => flags & SIGNED,
-                        _ if bits % 8 == 0 => flags & SIGNED | LITTLE,
-                        _ => return None,
-                    };
-                    (Command::Integer(bits, flags, Dst::of_word(word(k + 4)?)), 5)
+    pub fn all(commands: list::Commands) -> Option<Vec<Command>> {
+        commands.all()?.iter().map(Command::of).collect()
+    }
+    fn of(c: &bit_fields::Command) -> Option<Command> {
+        let number = |f: Field| c.field(f).map(Value::word);
+        let (bits, flags) = (number(Field::Bits), number(Field::Flags));
+        let dst = c.write().map(Dst::of_value);
+        let is_short = |bits: u64| (1..=56).contains(&bits);
+        let is_long = |bits: u64| bits < LARGEST;
+        Some(match c.number {
+            cmd::ENSURE_AT_LEAST => {
+                let unit = number(Field::Unit)?.max(1);
+                if unit > 256 || !unit.is_power_of_two() {
+                    return None;
                 }
-                3 => (Command::Bits(word(k + 3)?, Dst::of_word(word(k + 4)?)), 5),
-                5 => (Command::Tail(Dst::of_word(word(k + 3)?)), 4),
-                4 => (Command::Skip(word(k + 1)?), 2),
-                6 if is_small_word(word(k + 2)?) => {
-                    let v = (word(k + 2)? as i64) >> SMALL_SHIFT;
-                    (Command::Equals(word(k + 1)?, v as u64), 3)
-                }
-                _ => return None,
-            };
-            let fits = match c {
-                Command::AtLeast(b, u) => b < LARGEST && u <= 256 && u.is_power_of_two(),
-                Command::Exactly(b) | Command::Skip(b) => b < LARGEST,
-                Command::Bits(b, _) => b < LARGEST,
-                Command::Tail(_) => true,
-                Command::Integer(b, ..) => (1..=56).contains(&b),
-                Command::Equals(b, v) => (1..=56).contains(&b) && v >> b == 0,
-            };
-            if !fits {
-                return None;
+                Command::AtLeast(bits.filter(|b| is_long(*b))?, unit)
             }
-            out.push(c);
-            k += n;
-        }
-        Some(out)
+            cmd::ENSURE_EXACTLY => Command::Exactly(bits.filter(|b| is_long(*b))?),
+            cmd::INTEGER => {
+                let (bits, flags) = (bits.filter(|b| is_short(*b))?, flags?);
+                // The native order is little-endian here; bits that are no whole bytes have
+                // another order.
+                let flags = match flags & (LITTLE | NATIVE) {
+                    0 => flags & SIGNED,
+                    _ if bits % 8 == 0 => flags & SIGNED | LITTLE,
+                    _ => return None,
+                };
+                Command::Integer(bits, flags, dst?)
+            }
+            cmd::BINARY => Command::Bits(bits.filter(|b| is_long(*b))?, dst?),
+            cmd::SKIP => Command::Skip(bits.filter(|b| is_long(*b))?),
+            cmd::GET_TAIL => Command::Tail(dst?),
+            cmd::EQ => {
+                let term = number(Field::Term).filter(|t| is_small_word(*t))?;
+                let value = (term as i64 >> SMALL_SHIFT) as u64;
+                let bits = bits.filter(|b| is_short(*b) && value >> b == 0)?;
+                Command::Equals(bits, value)
+            }
+            _ => return None,
+        })
     }
 }
 

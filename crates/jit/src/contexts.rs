@@ -8,6 +8,7 @@ use crate::machine::*;
 use purlin_term::layout::{
     BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_CONTEXT_WORDS, MATCH_END, MATCH_ORIGINAL,
     MATCH_POSITION, REFC_BIN_BYTES, SUB_BIN_BITS, SUB_BIN_OFFSET, SUB_BIN_ORIGINAL,
+    SUB_BIN_START_SHIFT,
 };
 use purlin_term::word::{KIND_MASK, SUBTAG_SHIFT, Subtag, TAG_BOXED, header};
 
@@ -31,7 +32,10 @@ pub(crate) fn make<M: Machine>(a: &mut M) -> Label {
     a.if_i(Cond::E, D, R, kind(Subtag::RefcBin), counted);
     a.if_i(Cond::Ne, D, R, kind(Subtag::SubBin), fail);
     // A sub-binary: where its bits start, and how many there are.
-    a.load8(B, boxed(A, SUB_BIN_BITS).plus(1));
+    a.load8(
+        B,
+        boxed(A, SUB_BIN_BITS).plus(SUB_BIN_START_SHIFT as i32 / 8),
+    );
     a.load(K, boxed(A, SUB_BIN_OFFSET));
     a.lea(B, indexed(B, K, 8, 0));
     a.load(K, boxed(A, BIN_SIZE));

@@ -65,7 +65,34 @@ pub struct Stubs {
     /// By number of arguments.
     pub fun: [u64; FUN_STUBS],
     pub bif: [u64; BIF_STUBS],
+    pub frames: Frames,
 }
+
+/// The parts of the stubs in which the return address does not lie where the stack pointer points,
+/// as ranges of addresses. Empty on processors where it is not asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames {
+    /// Behind the entry from C: a word for `leave`, the saved registers and the return address of C
+    /// lie on the stack.
+    pub entered: [(u64, u64); 2],
+    /// Around calls of C on an aligned stack: R12 has the stack pointer of before.
+    pub aligned: [(u64, u64); BIF_STUBS + 2],
+    /// Numbers of pushed words from these addresses on; those at 0 mean nothing.
+    pub depths: [(u64, u8); DEPTHS],
+}
+
+impl Default for Frames {
+    fn default() -> Frames {
+        Frames {
+            entered: [(0, 0); 2],
+            aligned: [(0, 0); BIF_STUBS + 2],
+            depths: [(0, 0); DEPTHS],
+        }
+    }
+}
+
+/// Maximum number of changes of the depth in the stubs that are described.
+pub const DEPTHS: usize = 96;
 
 /// Number of stubs that call a fun, for 0 arguments and more.
 pub const FUN_STUBS: usize = 13;

@@ -182,6 +182,7 @@ mod kind {
 pub mod list {
     use super::{Dst, Src};
     use crate::decode::Instruction;
+    use purlin_isa::bit_fields::{Command, SEGMENT_WORDS, Segment};
 
     macro_rules! lists {
         ($($name:ident)*) => {$(
@@ -189,7 +190,8 @@ pub mod list {
             #[derive(Clone, Copy, Debug)]
             pub struct $name<'a> {
                 /// The words in the code.
-                pub words: &'a [u64],
+                #[allow(dead_code)]
+                words: &'a [u64],
                 #[allow(dead_code)]
                 at: u32,
             }
@@ -260,6 +262,19 @@ pub mod list {
         pub fn all(self) -> impl DoubleEndedIterator<Item = (usize, Src)> + 'a {
             let pairs = self.words.chunks_exact(2);
             pairs.map(|p| (p[0] as usize, Src::of_word(p[1])))
+        }
+    }
+    impl Segments<'_> {
+        /// Returns the segments; `None` if one is of an unknown kind.
+        pub fn all(self) -> Option<Vec<Segment>> {
+            let words = self.words.chunks_exact(SEGMENT_WORDS);
+            words.map(Segment::of).collect()
+        }
+    }
+    impl Commands<'_> {
+        /// Returns the commands; `None` if one is unknown.
+        pub fn all(self) -> Option<Vec<Command>> {
+            Command::all(self.words)
         }
     }
 }

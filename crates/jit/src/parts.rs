@@ -8,7 +8,7 @@ use crate::machine::Width::*;
 use crate::machine::*;
 use purlin_term::layout::{
     BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_ORIGINAL, SUB_BIN_BITS, SUB_BIN_OFFSET,
-    SUB_BIN_ORIGINAL, SUB_BIN_WORDS, heap_bin_limit,
+    SUB_BIN_ORIGINAL, SUB_BIN_START_SHIFT, SUB_BIN_WORDS, heap_bin_limit,
 };
 use purlin_term::word::{ARITY_SHIFT, Subtag, TAG_BOXED, header};
 
@@ -92,7 +92,7 @@ pub(crate) fn part(a: &mut impl Machine) -> Label {
     // Bits after the last whole byte and before the first.
     a.alu_i(D, And, R, 7);
     a.alu_i(D, And, B, 7);
-    a.shift_i(D, Shl, B, 8);
+    a.shift_i(D, Shl, B, SUB_BIN_START_SHIFT as u8);
     a.alu(D, Or, R, B);
     a.store(new(SUB_BIN_BITS), R);
     a.load(T, boxed(A, MATCH_ORIGINAL));

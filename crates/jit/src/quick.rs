@@ -16,7 +16,7 @@ use crate::machine::Width::{D, Q};
 use crate::machine::processors::{A64, X64};
 use crate::machine::{
     A, B, CX, Cond, E, HP, K, Machine, Mem, Operands, Processor, R, REDS, Reg, X_REGS, at, boxed,
-    indexed, new,
+    cons, indexed, new,
 };
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
@@ -25,8 +25,8 @@ use purlin_isa::ops::{MachineCode, Op};
 
 use purlin_term::fun::LEAD_CODE;
 use purlin_term::layout::{
-    CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT, FUN_BITS,
-    FUN_TARGET, FUN_WORDS, MATCH_END, MATCH_POSITION,
+    CONS_HEAD, CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT,
+    FUN_BITS, FUN_TARGET, FUN_WORDS, MATCH_END, MATCH_POSITION,
 };
 use purlin_term::word::{
     ARITY_SHIFT, KIND_MASK, NIL_WORD, SMALL_SHIFT, SUBTAG_SHIFT, Subtag, TAG_ATOM, TAG_BOXED,
@@ -152,6 +152,9 @@ struct Gen<'a, 'e, M> {
     floats: u64,
     /// Number of key lookups in maps so far, for their hints.
     hints: u64,
+    /// Each `loop_rec` so far: where it is, whether messages may be gone past without running code,
+    /// and the label where R has the mailbox and B a message to look at.
+    looks: Vec<(u32, bool, Label)>,
     /// The known ranges of registers. They are others when cold parts are made.
     ranges: Ranges,
 }
@@ -260,6 +263,7 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         notes: Vec::new(),
         floats: 0,
         hints: 0,
+        looks: Vec::new(),
         ranges: Ranges::new((f.start, f.end), &instructions, |i| over(&f, i)),
         handlers: instructions
             .iter()

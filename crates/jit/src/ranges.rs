@@ -9,6 +9,7 @@
 use crate::commands::Command;
 use crate::decode::Instruction;
 use crate::operands::*;
+use purlin_isa::bit_fields::Field;
 use purlin_isa::bit_fields::flags::SIGNED;
 use purlin_isa::codec::Value;
 use purlin_isa::contract::{Stack, Xs};
@@ -349,8 +350,8 @@ impl Ranges {
             }
             Op::BsMatch => {
                 let BsMatch { commands, .. } = BsMatch::of(i);
-                now.forget_x(live_behind(commands.words));
-                for (dst, r) in integers_matched(commands.words) {
+                now.forget_x(live_behind(commands));
+                for (dst, r) in integers_matched(commands) {
                     now.set(dst, r);
                 }
             }
@@ -497,26 +498,12 @@ fn forget_value(known: &mut Known, v: Value) {
 
 /// Returns the number of X registers that are live after a `bs_match` that has matched, if it makes
 /// terms. If it has not matched, others are live too.
-fn live_behind(list: &[u64]) -> u16 {
-    let mut least = u16::MAX;
-    let mut k = 0;
-    while k < list.len() {
-        // Words of each command, and whether the first after its number is the number of live
-        // registers.
-        let (words, makes) = match list[k] {
-            0 | 6 => (3, false),
-            1 | 4 => (2, false),
-            2 | 3 => (5, true),
-            5 => (4, true),
-            _ => return 0,
-        };
-        if makes {
-            let live = list.get(k + 1).copied().unwrap_or(0);
-            least = least.min(u16::try_from(live).unwrap_or(u16::MAX));
-        }
-        k += words;
-    }
-    least
+fn live_behind(commands: list::Commands) -> u16 {
+    let Some(all) = commands.all() else { return 0 };
+    let live = all.iter().filter_map(|c| c.field(Field::Live));
+    live.map(|n| u16::try_from(n.word()).unwrap_or(u16::MAX))
+        .min()
+        .unwrap_or(u16::MAX)
 }
 
 /// Returns the range and destination of a shortcut and the native after it.
@@ -532,11 +519,14 @@ fn shortcut(i: &Instruction) -> Option<(Dst, Range)> {
 }
 
 /// Returns the registers to which a `bs_match` writes integers, and their ranges.
-fn integers_matched(list: &[u64]) -> Vec<(Dst, Option<Range>)> {
-    let made = Command::all(list).into_iter().flatten().map(|c| match c {
-        Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),
-        Command::Bits(_, d) | Command::Tail(d) => Some((d, None)),
-        _ => None,
-    });
+fn integers_matched(commands: list::Commands) -> Vec<(Dst, Option<Range>)> {
+    let made = Command::all(commands)
+        .into_iter()
+        .flatten()
+        .map(|c| match c {
+            Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),
+            Command::Bits(_, d) | Command::Tail(d) => Some((d, None)),
+            _ => None,
+        });
     made.flatten().collect()
 }

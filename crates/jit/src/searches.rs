@@ -5,15 +5,13 @@ use crate::asm::Label;
 use crate::machine::Shift::*;
 use crate::machine::Width::*;
 use crate::machine::*;
-use purlin_term::word::{
-    ARITY_SHIFT, KIND_MASK, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK, TAG_SMALL, header,
-};
+use purlin_term::layout::{CONS_HEAD, CONS_TAIL};
+use purlin_term::word::{ARITY_SHIFT, KIND_MASK, Subtag, TAG_BOXED, TAG_MASK, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am};
 
 /// Maximum number of elements to search. The natives count one more reduction for each sixteen.
 const MOST: i32 = 15;
 
-const LIST: i32 = TAG_LIST as i32;
 const BOXED: i32 = TAG_BOXED as i32;
 
 /// The part that both share. `R` is each element in turn, of the list in `K`. `element` jumps to
@@ -30,8 +28,8 @@ fn search<M: Machine>(
     let more = a.here_label();
     a.if_not_cons(K, T, end);
     a.dec_if(Cond::E, U, no_value);
-    a.load(R, at(K, -LIST));
-    a.load(K, at(K, 8 - LIST));
+    a.load(R, cons(K, CONS_HEAD));
+    a.load(K, cons(K, CONS_TAIL));
     element(a, next);
     a.bind(next);
     a.jmp(more);
@@ -63,7 +61,7 @@ pub(crate) fn find_key(a: &mut impl Machine) -> Label {
     a.if_masked(Cond::E, A, TAG_SMALL as u32, TAG_SMALL as u32, R, out);
     search(a, found, no_value, |a, next| {
         a.if_not_boxed(R, T, next);
-        a.load(T, at(R, -BOXED));
+        a.load(T, boxed(R, 0));
         const { assert!(header(Subtag::Tuple, 0) == 0) }
         a.if_bits(Cond::Ne, T, KIND_MASK as u8, next);
         a.shift_i(Q, Shr, T, ARITY_SHIFT as u8);

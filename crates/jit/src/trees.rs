@@ -9,7 +9,7 @@ use crate::machine::*;
 use purlin_isa::release::WIDE_HASHES;
 use purlin_term::Term;
 use purlin_term::hash::{FINAL_FACTORS, FINAL_SHIFT};
-use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
+use purlin_term::layout::{CONS_HEAD, CONS_TAIL, MAP_BITMAP_SHIFT, MAP_LEVELS};
 use purlin_term::release;
 use purlin_term::word::{ARITY_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_LIST};
 
@@ -80,8 +80,8 @@ fn walk(a: &mut impl Machine, general: Label) {
     a.unspare();
     a.jmp(general);
     a.bind(leaf);
-    a.if_m(Cond::Ne, A, at(B, -(TAG_LIST as i32)), none);
-    a.load(R, at(B, 8 - TAG_LIST as i32));
+    a.if_m(Cond::Ne, A, cons(B, CONS_HEAD), none);
+    a.load(R, cons(B, CONS_TAIL));
     a.jmp(out);
     a.bind(none);
     a.mov_i(R, Term::NON_VALUE.raw());

@@ -12,7 +12,9 @@ pub mod explore;
 pub mod lifecycle;
 pub mod message;
 pub mod os;
+pub mod outside;
 pub mod poll;
+pub mod post;
 pub mod process;
 pub mod sched;
 pub mod signal;
@@ -21,15 +23,16 @@ pub mod system;
 pub mod threads;
 pub mod timer;
 
-pub use accounting::{accounts, budgets, msacc, profile, recorder, waits};
+pub use accounting::{
+    accounts, budget_weights, budgets, msacc, profile, recorder, selection, waits,
+};
 pub use message::keys;
 pub use os::{affinity, clock, filename, osenv, posix};
 pub use process::{remote, tracer};
 use purlin_native::{bif, hashing, ids, lazy_atoms};
 pub use purlin_options as options;
 pub use sched::later;
-pub use signal::post;
-pub use system::{halt, outside, report};
+pub use system::{halt, report};
 
 /// The context in which code and natives run, together with the running process.
 pub mod cx {

@@ -7,6 +7,7 @@
 use crate::text::atom_text;
 use purlin_isa::genops;
 use purlin_isa::release::OTHER_RELEASE_ADVISED;
+use purlin_messages::{self as messages, Code};
 use std::fmt;
 
 /// The chunk that has a fault.
@@ -115,6 +116,20 @@ impl LoadError {
     /// Returns the fault.
     pub fn fault(&self) -> &Fault {
         &self.0.fault
+    }
+
+    /// Returns the code of the message about it.
+    pub fn code(&self) -> Code {
+        match self.fault() {
+            Fault::Header => messages::NOT_BEAM,
+            Fault::Missing(_) => messages::MISSING_CHUNK,
+            Fault::Corrupt(_) => messages::DAMAGED_CHUNK,
+            Fault::ModuleName(_) => messages::OTHER_MODULE,
+            Fault::TooNew(_) => messages::TOO_NEW,
+            Fault::Obsolete => messages::TOO_OLD,
+            Fault::Flow(_) => messages::UNSAFE_CODE,
+            _ => messages::DAMAGED_CODE,
+        }
     }
 
     /// Returns name and arity of the function that has the fault.

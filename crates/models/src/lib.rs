@@ -8,9 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+/// The kernel's `crate::sync::constant`: here the function is an ordinary one.
+#[macro_export]
+macro_rules! constant {
+    ($($function:tt)*) => { $($function)* };
+}
+
 /// The module that the files under test know as `crate::sync`.
 pub mod sync {
     pub use self::Mutex as Spin;
+    pub use crate::constant;
     pub use loom::hint::spin_loop;
     pub use loom::sync::MutexGuard;
     pub use loom::sync::MutexGuard as SpinGuard;
@@ -32,6 +39,26 @@ pub mod sync {
         }
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
+        }
+    }
+
+    /// The kernel's, filled before the threads of a model begin.
+    pub struct OnceSlice<T>(std::sync::OnceLock<Box<[T]>>);
+
+    impl<T> OnceSlice<T> {
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> OnceSlice<T> {
+            OnceSlice(std::sync::OnceLock::new())
+        }
+        pub fn fill(&self, make: impl FnOnce() -> Box<[T]>) {
+            self.0.get_or_init(make);
+        }
+    }
+
+    impl<T> std::ops::Deref for OnceSlice<T> {
+        type Target = [T];
+        fn deref(&self) -> &[T] {
+            self.0.get().map_or(&[], |all| all)
         }
     }
 

@@ -120,7 +120,8 @@ fn table() -> Arc<Slots<Memory>> {
         ids: std::array::from_fn(|_| AtomicU32::new(0)),
         queues: std::array::from_fn(|_| InTransit::zeroed()),
     };
-    let t = Arc::new(Slots::new(memory, SLOTS));
+    let t = Arc::new(Slots::closed(memory));
+    t.open(SLOTS);
     // The first process, which has the data 0, never ends.
     assert_eq!(t.reserve(None), Ok((0, 0)));
     t.cells.queues[0].open();

@@ -16,7 +16,7 @@ use purlin_term::{NIL, Term, am, atom};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 16;
 
@@ -148,8 +148,28 @@ fn find_export(m: Term, f: Term, arity: u32) -> &'static Export {
         .or_insert_with(|| new_export(m, f, arity))
 }
 
+/// Number of changes of the loaded code.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a change of the loaded code: modules became current or were deleted.
+pub fn code_has_changed() {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Returns the export `m:f/arity` if it counts as existing: it is a native or is loaded, or code
+/// has changed since it was named. (Stock puts an export that a term or a computed call names into
+/// its next table of code.)
+fn known_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
+    if is_builtin(m, f, arity) {
+        return Some(export(m, f, arity));
+    }
+    existing_export(m, f, arity).filter(|e| e.is_led() || e.made != CHANGES.load(Ordering::Relaxed))
+}
+
 fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
-    let e: &'static Export = Box::leak(Box::new(Export::new(m, f, arity, std::ptr::null())));
+    let mut made = Export::new(m, f, arity, std::ptr::null());
+    made.made = CHANGES.load(Ordering::Relaxed);
+    let e: &'static Export = Box::leak(Box::new(made));
     let here = e as *const Export as u64;
     let words = match native(m, f, arity) {
         Some((row, b)) => {
@@ -298,7 +318,7 @@ impl purlin_term::etf::Hooks for CodeHooks {
     #[inline]
     fn export(&self, m: Term, f: Term, arity: u32, only_existing: bool) -> Option<*const Export> {
         if only_existing {
-            existing_export(m, f, arity).map(|e| e as *const Export)
+            known_export(m, f, arity).map(|e| e as *const Export)
         } else {
             Some(export(m, f, arity))
         }

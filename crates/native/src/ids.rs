@@ -6,8 +6,8 @@
 use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, Term};
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 
 const BLOCK: u64 = 1 << 12;
 /// Number of bits of a reference's first number.
@@ -24,13 +24,10 @@ thread_local! {
     static UNIQUE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// The values that differ from run to run.
-struct Seed {
-    /// The first number of references.
-    first: u64,
-    /// The bits of a reference's last number that all references of this run share.
-    last: u32,
-}
+/// The first number of references, which differs from run to run.
+static FIRST: AtomicU64 = AtomicU64::new(0);
+/// The bits of a reference's last number that all references of this run share.
+static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// The seed of the first numbers of this run.
 static BEGUN: OnceLock<u64> = OnceLock::new();
@@ -41,33 +38,39 @@ pub fn begin_at(nanoseconds: u64) {
     let _ = BEGUN.set(nanoseconds);
 }
 
-#[inline]
-fn seed() -> &'static Seed {
-    static SEED: OnceLock<Seed> = OnceLock::new();
-    SEED.get_or_init(|| {
+/// Settles [`FIRST`] and [`LAST`], if no thread has. The runtime calls it when it starts. Each
+/// thread calls it before its first number, so that making a reference need not check.
+pub fn settle() {
+    static SETTLED: Once = Once::new();
+    SETTLED.call_once(|| {
         let t = *BEGUN.get_or_init(|| {
             std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |d| d.as_nanos() as u64)
         });
         let bits = t.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Seed {
-            first: (bits >> 4) & 0x0FFF_FFFF_FFFF_0000,
-            last: (bits.swap_bytes() as u32) << LAST_BITS,
-        }
-    })
+        FIRST.store((bits >> 4) & 0x0FFF_FFFF_FFFF_0000, Ordering::Relaxed);
+        LAST.store((bits.swap_bytes() as u32) << LAST_BITS, Ordering::Relaxed);
+    });
 }
 
+#[inline]
 fn from_block(cell: &'static std::thread::LocalKey<Cell<(u64, u64)>>, next: &AtomicU64) -> u64 {
     cell.with(|c| {
         let (mut at, mut end) = c.get();
         if at == end {
-            at = next.fetch_add(BLOCK, Ordering::Relaxed);
-            end = at + BLOCK;
+            (at, end) = next_block(next);
         }
         c.set((at + 1, end));
         at
     })
+}
+
+#[cold]
+fn next_block(next: &AtomicU64) -> (u64, u64) {
+    settle();
+    let at = next.fetch_add(BLOCK, Ordering::Relaxed);
+    (at, at + BLOCK)
 }
 
 /// Returns the numbers of a new reference.
@@ -79,16 +82,17 @@ pub fn ref_numbers() -> [u32; 3] {
 /// Returns a new reference, as the bits that [`numbers_of`] takes.
 #[inline]
 pub fn ref_bits() -> u64 {
-    seed().first.wrapping_add(from_block(&REFS, &NEXT_REF))
+    let n = from_block(&REFS, &NEXT_REF);
+    FIRST.load(Ordering::Relaxed).wrapping_add(n)
 }
 
-/// Returns the numbers of a reference of this runtime, which has 64 bits.
+/// Returns the numbers of a reference of this runtime, which has 64 bits, from [`ref_bits`].
 #[inline]
 pub fn numbers_of(bits: u64) -> [u32; 3] {
     [
         (bits & ((1 << FIRST_BITS) - 1)) as u32,
         (bits >> FIRST_BITS) as u32,
-        (bits >> (FIRST_BITS + 32)) as u32 | seed().last,
+        (bits >> (FIRST_BITS + 32)) as u32 | LAST.load(Ordering::Relaxed),
     ]
 }
 

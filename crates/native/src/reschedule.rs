@@ -299,6 +299,11 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
     n
 }
 
+/// Whether a row is that of `purlin:long/1`.
+pub fn is_long(row: &Bif) -> bool {
+    (row.module, row.name) == ("purlin", "long")
+}
+
 /// Returns the native that `purlin:long/1` is to call.
 pub fn called(call: Term) -> Option<Name> {
     match call.as_tuple()? {

@@ -8,9 +8,12 @@
 //! Operations of `atomics` are `SeqCst`, since OTP documents that they are mutually ordered.
 //! `counters` with `write_concurrency` promises no order, so its operations are `Relaxed`.
 
+use super::iolist::admit;
 use crate::cx::{BifResult, Env, Fail};
+use purlin_term::cache_lines::{CACHE_LINE, OneLine};
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::payer::Billed;
 use purlin_term::refusal::may_fail;
 use purlin_term::{Alloc, Term, am, arith, atom, map};
 use std::alloc::{Layout, alloc_zeroed};
@@ -20,13 +23,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// An array of `atomics`.
 struct Atomics {
     signed: bool,
+    /// The bill for its memory.
+    _billed: Billed,
     cells: Box<[AtomicU64]>,
 }
 
 /// Number of integers in a cache line.
-const LINE: usize = 8;
-#[repr(align(64))]
-struct Line([AtomicU64; LINE]);
+const LINE: usize = CACHE_LINE / 8;
+struct Line([AtomicU64; LINE], OneLine);
 
 /// An array of `counters`. The lines of the first eight counters come first, one for each part.
 /// There is a part for each scheduler, and one that `put` changes.
@@ -34,6 +38,8 @@ struct Counters {
     len: usize,
     parts: usize,
     lines: Box<[Line]>,
+    /// The bill for its memory.
+    _billed: Billed,
 }
 
 /// Returns the value behind a magic reference, if it has that type.
@@ -114,12 +120,14 @@ fn integer(cx: &mut Env, a: &Atomics, v: u64) -> Term {
 fn atomics_new_2(cx: &mut Env, [n, options]: [Term; 2]) -> BifResult {
     let n = length(n, u64::MAX / 8)?;
     let options = arith::to_u64(options).ok_or(Fail::Badarg)?;
+    admit(n.saturating_mul(8))?;
     let cells = zeroed(n).ok_or(Fail::SystemLimit)?;
     Ok(reference(
         cx,
         Box::new(Atomics {
             signed: options & 1 != 0,
             cells,
+            _billed: Billed::new(n.saturating_mul(8)),
         }),
     ))
 }
@@ -175,8 +183,16 @@ fn info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
 fn counters_new_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
     let parts = crate::bif::schedulers() + 1;
     let len = length(n, u64::MAX / (8 * 2 * parts as u64))?;
+    let bytes = len.div_ceil(LINE).saturating_mul(parts * size_of::<Line>());
+    admit(bytes)?;
     let lines = zeroed(len.div_ceil(LINE) * parts).ok_or(Fail::SystemLimit)?;
-    Ok(reference(cx, Box::new(Counters { len, parts, lines })))
+    let counters = Counters {
+        len,
+        parts,
+        lines,
+        _billed: Billed::new(bytes),
+    };
+    Ok(reference(cx, Box::new(counters)))
 }
 /// Returns all parts of the counter for a one-based index.
 fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, Fail> {
@@ -253,7 +269,10 @@ mod tests {
         let a = zeroed::<AtomicU64>(1 << 27).expect("a gigabyte of addresses");
         assert_eq!(a[a.len() - 1].load(Ordering::Relaxed), 0);
         let grown = resident_pages().saturating_sub(before);
-        assert!(grown < (1 << 30) / 4096 / 8, "{grown} pages");
-        assert!(zeroed::<Line>(usize::MAX / 64).is_none());
+        assert!(
+            grown < (1 << 30) / purlin_term::sys::page_bytes() / 8,
+            "{grown} pages"
+        );
+        assert!(zeroed::<Line>(usize::MAX / CACHE_LINE).is_none());
     }
 }

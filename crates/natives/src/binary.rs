@@ -279,19 +279,37 @@ fn find_by(a: &AhoCorasick, hay: &[u8], from: usize) -> Option<(usize, usize)> {
     Some((m.start(), m.end() - m.start()))
 }
 
+/// Bytes of words that an automaton takes for one reduction.
+const AUTOMATON_BYTES_PER_REDUCTION: usize = 8;
+
+/// Reductions that it takes to compile a pattern.
+fn compiling(pattern: Term) -> usize {
+    let len = |t: Term| t.as_bits().map_or(0, |b| b.bit_len / 8);
+    len(pattern) / BYTES_PER_REDUCTION
+        + pattern.list_iter().map(len).sum::<usize>() / AUTOMATON_BYTES_PER_REDUCTION
+}
+
 /// Calls `f` with the pattern `t`, which is compiled already, or is compiled now.
-fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern<'_>) -> R) -> Result<R, Fail> {
+fn with_pattern<R>(
+    cx: &mut Env,
+    t: Term,
+    hay: usize,
+    f: impl FnOnce(&Pattern<'_>) -> R,
+) -> Result<R, Fail> {
     if let Some(&[tag, r]) = t.as_tuple() {
         let p = native_state::get::<Pattern<'static>>(r)
             .filter(|p| p.tag() == tag)
             .ok_or(Fail::Badarg)?;
         return Ok(f(p));
     }
-    Ok(f(&pattern(t, hay).ok_or(Fail::Badarg)?))
+    let p = pattern(t, hay).ok_or(Fail::Badarg)?;
+    cx.bump(compiling(t));
+    Ok(f(&p))
 }
 
 fn compile_pattern_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let p = pattern(t, usize::MAX).ok_or(Fail::Badarg)?.into_owned();
+    cx.bump(compiling(t));
     let tag = p.tag();
     let r = native_state::make(cx, p);
     Ok(cx.tuple(&[tag, r]))
@@ -349,12 +367,12 @@ fn search(
     if o.scope.0 + o.scope.1 == 0 {
         // As in stock the pattern was not looked at then.
         if release::has(EMPTY_SUBJECTS_NEED_PATTERNS) {
-            with_pattern(pat, 0, |_| ())?;
+            with_pattern(cx, pat, 0, |_| ())?;
         }
         return Ok(Vec::new());
     }
     let end = o.scope.0 + o.scope.1;
-    let found = with_pattern(pat, o.scope.1, |p| {
+    let found = with_pattern(cx, pat, o.scope.1, |p| {
         let hay = &s[..end];
         let mut v = Vec::new();
         let mut from = o.scope.0;
@@ -387,9 +405,9 @@ const BYTES_PER_REDUCTION: usize = 512;
 const NEAR: usize = 1 << 16;
 
 /// Returns the length of the longest word of a pattern in bytes, without compiling the pattern.
-fn longest(pattern: Term) -> Result<usize, Fail> {
+fn longest(cx: &mut Env, pattern: Term) -> Result<usize, Fail> {
     if pattern.as_tuple().is_some() {
-        return with_pattern(pattern, 0, |p| p.longest());
+        return with_pattern(cx, pattern, 0, |p| p.longest());
     }
     let len = |t: Term| t.as_bits().map_or(0, |b| b.bit_len.div_ceil(8));
     Ok(pattern.list_iter().map(len).max().unwrap_or(len(pattern)))
@@ -408,7 +426,7 @@ fn first(
         let near = Options { scope, ..*o };
         if let Some(&(at, n)) = search(cx, s, p, &near, false)?.first()
             // A longer word that begins there as well may extend beyond.
-            && at + longest(p)? <= scope.0 + scope.1
+            && at + longest(cx, p)? <= scope.0 + scope.1
         {
             return Ok(Some((at, n)));
         }
@@ -438,11 +456,16 @@ fn match_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
     Ok(found.map_or(nomatch(), |m| pair(cx, m)))
 }
 
+/// Cells of a list that take as much memory as a match with its cell, and as a part with its cell.
+const CELLS_OF_MATCH: usize = 3;
+const CELLS_OF_PART: usize = 4;
+
 fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     let size = bytes(s)?.len();
     leave_if_long(cx, "matches", &[s, p, o], size.saturating_mul(ALL))?;
     let o = options(o, size, false)?;
     let found = search(cx, s, p, &o, true)?;
+    iolist::admit_list(found.len().saturating_mul(CELLS_OF_MATCH))?;
     let mut v: Vec<Term> = Vec::with_capacity(found.len());
     for m in found {
         if v.len().is_multiple_of(LOOK_EVERY) {
@@ -490,6 +513,7 @@ fn split(cx: &mut Env, s: Term, p: Term, o: Term, args: &[Term]) -> BifResult {
     let v: Vec<Term> = match &ranges[..] {
         [(0, n)] if *n == size => vec![s],
         _ => {
+            iolist::admit_list(ranges.len().saturating_mul(CELLS_OF_PART))?;
             let mut v = Vec::with_capacity(ranges.len());
             for (at, n) in ranges {
                 if v.len().is_multiple_of(LOOK_EVERY) {

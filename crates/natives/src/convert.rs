@@ -18,8 +18,13 @@ lazy_atoms! {
     big = "big";
 }
 
-/// Returns the atom of that name. `system_limit` if it is too long, or there are too many atoms.
-fn new_atom(name: &str) -> BifResult {
+/// Returns the atom of that name, and notes the caller if it did not exist. `system_limit` if it is
+/// too long, or there are too many atoms.
+fn new_atom(cx: &mut Env, name: &str) -> BifResult {
+    if let Some(t) = atom::existing(name) {
+        return Ok(t);
+    }
+    crate::atom_makers::note(cx.bif_pc);
     match atom::try_intern(name) {
         Ok(t) => Ok(t),
         Err(AtomError::TooLong | AtomError::TableFull) => Err(Fail::SystemLimit),
@@ -50,8 +55,8 @@ fn atom_to_list_1(cx: &mut Env, [a]: [Term; 1]) -> BifResult {
     }
     Ok(cx.string(atom::name(a)))
 }
-fn list_to_atom_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
-    new_atom(&atom_chars(l)?)
+fn list_to_atom_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    new_atom(cx, &atom_chars(l)?)
 }
 fn list_to_existing_atom_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     let s = atom_chars(l).map_err(|_| Fail::Badarg)?;
@@ -113,8 +118,8 @@ fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
         },
     }
 }
-fn binary_to_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
-    new_atom(&binary_name(b, enc)?)
+fn binary_to_atom_2(cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
+    new_atom(cx, &binary_name(b, enc)?)
 }
 fn binary_to_existing_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
     let s = binary_name(b, enc).map_err(|_| Fail::Badarg)?;

@@ -1,12 +1,14 @@
 //! Natives of module `erlang` for the external term format.
 
 use super::errors::with_args;
+use super::iolist::admit;
 use super::reschedule::{MANY, dirty_if, dirty_if_large, is_larger};
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports::CodeHooks;
 use purlin_term::etf::decode::{self, DecodeError, decode};
 use purlin_term::etf::encode::{self, encode_all, encode_parts, external_size};
 use purlin_term::etf::{VERSION, tag};
+use purlin_term::pressure::{self, Judged};
 use purlin_term::release::{self, LOCAL_ENCODING, SIZES_BY_ALL_OPTIONS};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
@@ -81,6 +83,11 @@ fn most_parts(o: &encode::Options) -> usize {
     }
 }
 fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
+    if cx.dirty && pressure::is_limited() {
+        // The bytes are copied to the binary.
+        let bytes = external_size(t, o).ok_or(Fail::SystemLimit)?;
+        admit(bytes.saturating_mul(2))?;
+    }
     let b = encode_all(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(b.len() / 64);
     Ok(cx.binary(&b))
@@ -213,14 +220,21 @@ fn bad_option(cx: &mut Env, args: &[Term]) -> Fail {
 fn from_binary(cx: &mut Env, b: Term, safe: bool, most: usize) -> Result<(Term, usize), Fail> {
     let all = b.as_binary().ok_or(Fail::Badarg)?;
     let bytes = &all[..all.len().min(most)];
+    // Most terms take several times as much.
+    admit(bytes.len().max(inflated_bytes(b)))?;
     let options = decode::Options {
         safe,
+        bounded: true,
         ..Default::default()
     };
     let found = decode(bytes, cx, &CodeHooks, options);
     cx.bump(found.as_ref().map_or(bytes.len(), |f| f.1) / 64);
     found.map_err(|e| match e {
         DecodeError::AtomTableFull => Fail::SystemLimit,
+        DecodeError::NoRoom => match pressure::refused() {
+            Judged::AfterCollection => Fail::Again,
+            _ => Fail::SystemLimit,
+        },
         _ => Fail::Badarg,
     })
 }

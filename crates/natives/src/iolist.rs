@@ -17,6 +17,8 @@ const STEPS_PER_REDUCTION: usize = 32;
 /// Bits that count as one part, like an element of a list. More than [`MANY`] parts are too many
 /// for a scheduler.
 const BITS_PER_PART: usize = 512;
+/// Bytes of a list cell.
+const CELL_BYTES: usize = 16;
 /// Number of parts that count as one reduction.
 const PARTS_PER_REDUCTION: usize = 16;
 
@@ -27,6 +29,12 @@ pub(crate) fn admit(n: usize) -> Result<(), Fail> {
         Judged::AfterCollection => Err(Fail::Again),
         Judged::Refused => Err(Fail::SystemLimit),
     }
+}
+
+/// Fails if the process may not make a list of `n` elements. The next collection copies it, so it
+/// takes its memory twice.
+pub(crate) fn admit_list(n: usize) -> Result<(), Fail> {
+    admit(n.saturating_mul(2 * CELL_BYTES))
 }
 
 /// Makes a binary of `n` bytes that `fill` writes, starting from zeroed bytes.
@@ -202,6 +210,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn binary_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let s = b.as_binary().ok_or(Fail::Badarg)?;
     dirty_if(cx, "erlang", "binary_to_list", &[b], || s.len() > MANY)?;
+    admit_list(s.len())?;
     cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
     Ok(cx.byte_list(&s, NIL))
 }
@@ -215,6 +224,7 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
     };
     let args = [b, Term::small(from as i64), Term::small(to as i64)];
     dirty_if(cx, "erlang", "binary_to_list", &args, || to - from > MANY)?;
+    admit_list(to - from)?;
     let part = Bits {
         // SAFETY: within the bitstring.
         base: unsafe { bits.base.add(from - 1) },
@@ -231,6 +241,7 @@ fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     dirty_if(cx, "erlang", "bitstring_to_list", &[b], || {
         bits.bit_len / 8 > MANY
     })?;
+    admit_list(bits.bit_len / 8)?;
     let whole = bits.bit_len & !7;
     let tail = if bits.bit_len == whole {
         NIL

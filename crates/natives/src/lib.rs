@@ -2,6 +2,7 @@
 //!
 //! This crate knows no process, no loaded code, no port and no table.
 
+pub mod atom_makers;
 pub mod atomics;
 pub mod binary;
 pub mod checksum;

@@ -1,6 +1,7 @@
 //! Natives for lists: those of module `lists`, and `hd`, `tl`, `length`, `++` and `--` of module
 //! `erlang`.
 
+use super::iolist::admit_list;
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use crate::errors::with_args;
@@ -83,6 +84,7 @@ fn go_on(cx: &mut Env, l: Term, mut c: Count) -> BifResult {
 
 fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
     let n = reschedule::length(cx, l, "lists", "reverse", &[l, tail])?;
+    admit_list(n)?;
     cx.bump(n / 16);
     if n == 0 {
         return Ok(tail);
@@ -191,6 +193,7 @@ pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     if n == 0 || b.is_nil() {
         return Ok(if n == 0 { b } else { a });
     }
+    admit_list(n)?;
     cx.bump(n / 16);
     let p = cx.alloc(2 * n);
     // SAFETY: 2n fresh words, of which each cons cell is written whole; the list has n elements.

@@ -2,6 +2,7 @@
 //! `erlang`.
 
 use super::errors::{badkey, badmap};
+use super::iolist::admit_list;
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::{Alloc, Term, am, map};
@@ -54,6 +55,7 @@ fn from_list_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
+    admit_list(n)?;
     cx.bump(n / 4);
     Ok(map::from_iterators(cx, n, || {
         l.list_iter().filter_map(pair)
@@ -66,18 +68,21 @@ fn from_keys_2(cx: &mut Env, [l, v]: [Term; 2]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
+    admit_list(pairs.len())?;
     cx.bump(pairs.len() / 4);
     Ok(map::from_pairs(cx, &pairs))
 }
 fn keys_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
     dirty_if(cx, "maps", "keys", &[m], || map::size(m) > MANY)?;
+    admit_list(map::size(m))?;
     cx.bump(map::size(m) / 8);
     Ok(map::keys(cx, m))
 }
 fn values_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
     dirty_if(cx, "maps", "values", &[m], || map::size(m) > MANY)?;
+    admit_list(map::size(m))?;
     cx.bump(map::size(m) / 8);
     Ok(map::values(cx, m))
 }

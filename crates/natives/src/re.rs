@@ -12,6 +12,7 @@
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
 use super::reschedule::{self, dirty_if, is_larger};
+use crate::bif::Bif;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
@@ -213,6 +214,18 @@ fn latin1_tables() -> &'static [u8; 1088] {
     })
 }
 
+/// The largest number of an option for what `\R` matches. Both together make a larger one.
+const MOST_BSR: u8 = sys::PCRE2_BSR_ANYCRLF as u8;
+
+/// The number of an option that is given several times. The last one counts with PCRE2. With PCRE,
+/// they are bits of one number, which may be that of another option, or of none.
+fn one_of_several(before: u8, option: u32) -> u8 {
+    match release::has(PATTERNS_OF_PCRE2) {
+        true => option as u8,
+        false => before | option as u8,
+    }
+}
+
 /// The limit of PCRE's memory for parsing: more nested groups are refused.
 const MOST_NESTED: u32 = 798;
 
@@ -270,7 +283,7 @@ fn pcre2_compile(
             true => sys::PCRE2_NEWLINE_NUL,
             false => sys::PCRE2_NEWLINE_ANYCRLF,
         };
-        if u32::from(src.newline) > most {
+        if u32::from(src.newline) > most || src.bsr > MOST_BSR {
             sys::pcre2_compile_context_free_8(ctx);
             return Err(("inconsistent NEWLINE options".into(), 0));
         }
@@ -616,8 +629,7 @@ fn options(list: Term) -> Option<Options> {
                 o.run_only = true;
             }
             Some(&[k, v]) if k == newline() && v.is_atom() => {
-                // Several are bits of one number, as in stock.
-                o.newline |= match atom::name(v) {
+                let newline = match atom::name(v) {
                     "cr" => sys::PCRE2_NEWLINE_CR,
                     "lf" => sys::PCRE2_NEWLINE_LF,
                     "crlf" => sys::PCRE2_NEWLINE_CRLF,
@@ -625,7 +637,8 @@ fn options(list: Term) -> Option<Options> {
                     "anycrlf" => sys::PCRE2_NEWLINE_ANYCRLF,
                     "nul" if release::has(NUL_ENDS_LINES) => sys::PCRE2_NEWLINE_NUL,
                     _ => return None,
-                } as u8
+                };
+                o.newline = one_of_several(o.newline, newline);
             }
             Some(&[k, v]) => {
                 o.run_only = true;
@@ -662,11 +675,11 @@ fn atom_option(o: &mut Options, name: &str) -> Option<()> {
             return Some(());
         }
         "bsr_anycrlf" => {
-            o.bsr = sys::PCRE2_BSR_ANYCRLF as u8;
+            o.bsr = one_of_several(o.bsr, sys::PCRE2_BSR_ANYCRLF);
             return Some(());
         }
         "bsr_unicode" => {
-            o.bsr = sys::PCRE2_BSR_UNICODE as u8;
+            o.bsr = one_of_several(o.bsr, sys::PCRE2_BSR_UNICODE);
             return Some(());
         }
         "notempty" | "notempty_atstart" | "notbol" | "noteol" | "report_errors" | "global" => {
@@ -1687,6 +1700,11 @@ fn run_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
 fn internal_run_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
     run(cx, s, p, o, is_first)
+}
+
+/// Whether a row is that of `purlin:re_long/4`.
+pub fn is_long(row: &Bif) -> bool {
+    (row.module, row.name) == ("purlin", "re_long")
 }
 
 /// Returns the native that `purlin:re_long/4` continues, by its last two arguments.

@@ -1125,35 +1125,38 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Handles `(?(?`, where an assertion is the condition.
+    fn asserted_condition(&mut self) -> Result<(), Fault> {
+        let from = self.i + 3;
+        // An assertion may follow a callout.
+        let digits = self.skip(from + 2, |c| c.is_ascii_digit());
+        let mut asks = from;
+        if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {
+            if self.at(digits + 1) != Some(b'(') {
+                return Err((NO_ASSERTION, from - 1));
+            }
+            asks = digits + 2;
+        }
+        let next = self.at(asks + 1).filter(|_| self.at(asks) == Some(b'?'));
+        let behind = matches!(self.at(asks + 2), Some(b'=' | b'!'));
+        let ahead = matches!(next, Some(b'=' | b'!'));
+        if !(ahead || next == Some(b'<') && behind) {
+            return Err((NO_ASSERTION, from));
+        }
+        if ahead && asks + 2 == self.p.len() {
+            return Err((UNCLOSED, asks + 2));
+        }
+        self.copy_to(self.i + 2);
+        Ok(())
+    }
+
     /// Handles `(?(` and the condition.
     fn condition(&mut self) -> Result<(), Fault> {
         let i = self.i;
         let from = i + 3;
         self.push(i, false);
         match self.at(from) {
-            // An assertion follows.
-            Some(b'?') => {
-                // An assertion may follow a callout.
-                let digits = self.skip(from + 2, |c| c.is_ascii_digit());
-                let mut asks = from;
-                if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {
-                    if self.at(digits + 1) != Some(b'(') {
-                        return Err((NO_ASSERTION, from - 1));
-                    }
-                    asks = digits + 2;
-                }
-                let next = self.at(asks + 1).filter(|_| self.at(asks) == Some(b'?'));
-                let behind = matches!(self.at(asks + 2), Some(b'=' | b'!'));
-                let ahead = matches!(next, Some(b'=' | b'!'));
-                if !(ahead || next == Some(b'<') && behind) {
-                    return Err((NO_ASSERTION, from));
-                }
-                if ahead && asks + 2 == self.p.len() {
-                    return Err((UNCLOSED, asks + 2));
-                }
-                self.copy_to(i + 2);
-                return Ok(());
-            }
+            Some(b'?') => return self.asserted_condition(),
             None | Some(b')' | b'*') => return Err((NO_ASSERTION, from)),
             _ => {}
         }

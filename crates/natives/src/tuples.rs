@@ -1,5 +1,6 @@
 //! Natives of module `erlang` for tuples.
 
+use super::iolist::{admit, admit_list};
 use super::reschedule::{self, MANY, dirty_if, is_large};
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::object_words;
@@ -98,6 +99,7 @@ fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
     let n = arity(n)?;
     let args = [Term::small(n as i64), v];
     dirty_if(cx, "erlang", "make_tuple", &args, || n > 4 * MANY)?;
+    admit(n * 8)?;
     cx.bump(n / 64);
     Ok(build(cx, n, std::iter::repeat_n(v, n)))
 }
@@ -108,6 +110,8 @@ fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
     dirty_if(cx, "erlang", "make_tuple", &args, || {
         n > 4 * MANY || is_large(init)
     })?;
+    // The items come first.
+    admit(n * 16)?;
     let mut items = vec![v; n];
     let mut it = init.list_iter();
     let mut steps = 0;
@@ -128,6 +132,7 @@ fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
 fn tuple_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     dirty_if(cx, "erlang", "tuple_to_list", &[t], || e.len() > MANY)?;
+    admit_list(e.len())?;
     cx.bump(e.len() / 64);
     Ok(cx.list(e))
 }
@@ -137,6 +142,7 @@ fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if n > MAX_ARITY {
         return Err(Fail::Badarg);
     }
+    admit(n * 8)?;
     cx.bump(n / 64);
     Ok(build(cx, n, l.list_iter()))
 }

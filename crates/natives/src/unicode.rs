@@ -3,6 +3,7 @@
 //! Data is walked with an explicit stack that keeps every tail, because the rest in an error must
 //! nest like the input.
 
+use super::iolist::admit;
 use super::reschedule::{self, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
@@ -353,6 +354,7 @@ fn convert<S: Sink>(
     data: Term,
     enc: Term,
     name: &str,
+    bytes_each: usize,
     finish: fn(&mut Env, &S) -> Term,
 ) -> BifResult {
     let Some(latin1) = encoding(enc) else {
@@ -370,6 +372,7 @@ fn convert<S: Sink>(
     dirty_if(cx, "unicode", name, &[data, enc], || {
         reschedule::UNICODE.exceeded(size)
     })?;
+    admit(size.saturating_mul(bytes_each))?;
     let mut out = S::with_room(size);
     let end = Conv {
         cx,
@@ -396,11 +399,15 @@ fn characters_to_binary_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
         Some((h, t)) if t.is_nil() && h.as_bits().is_some() && encoding(enc).is_some() => h,
         _ => data,
     };
-    convert::<Vec<u8>>(cx, data, enc, "characters_to_binary", |cx, v| cx.binary(v))
+    // The bytes are copied to the binary.
+    convert::<Vec<u8>>(cx, data, enc, "characters_to_binary", 2, |cx, v| {
+        cx.binary(v)
+    })
 }
 
 fn characters_to_list_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
-    convert::<Vec<Term>>(cx, data, enc, "characters_to_list", |cx, v| cx.list(v))
+    // A word of each character is copied to a cell.
+    convert::<Vec<Term>>(cx, data, enc, "characters_to_list", 24, |cx, v| cx.list(v))
 }
 
 /// Maximum number of bytes that are processed where the native is called: a few milliseconds.

@@ -9,6 +9,7 @@ use crate::env::ErlNifEnv;
 use purlin_native::exports::CodeHooks;
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{Bits, heap_bin_limit};
+use purlin_term::pressure::refuses;
 use purlin_term::{Alloc, Term, etf, iolist};
 use std::ffi::{c_int, c_uint};
 
@@ -100,6 +101,9 @@ exported! {
         1
     }
     fn enif_alloc_binary(size: usize, to: *mut Binary) -> c_int {
+        if refuses(size) {
+            return 0;
+        }
         match RcBin::try_alloc(size) {
             Some(b) => {
                 to.write(Binary::owned(b, size));
@@ -110,6 +114,9 @@ exported! {
     }
     fn enif_realloc_binary(bin: *mut Binary, size: usize) -> c_int {
         let b = &mut *bin;
+        if size > b.size && refuses(size - b.size) {
+            return 0;
+        }
         if b.ref_bin.is_null() {
             let Some(new) = RcBin::try_alloc(size) else {
                 return 0;

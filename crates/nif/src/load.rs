@@ -165,7 +165,11 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
     }
     let (open, file) = open_file(path)?;
     // SAFETY: the handle is open.
-    let init = unsafe { libc::dlsym(open.0, c"nif_init".as_ptr()) };
+    let named = |name: &std::ffi::CStr| unsafe { libc::dlsym(open.0, name.as_ptr()) };
+    let mut init = named(c"nif_init");
+    if init.is_null() {
+        init = named(c"_nif_init");
+    }
     if init.is_null() {
         let why = dl_error();
         return Err(bad(format!(

@@ -14,6 +14,12 @@ use std::ffi::c_int;
 /// The value of `ErlNifPid` for no pid or port.
 const UNDEFINED: Term = am::UNDEFINED;
 
+/// Notes that a library knows a local pid from now on, and returns it.
+fn known_outside(pid: Term) -> Term {
+    process::exported::note(pid);
+    pid
+}
+
 /// Stores a pid, if there is one, and returns whether there is.
 ///
 /// # Safety
@@ -101,7 +107,7 @@ exported! {
     fn enif_self(env: *mut ErlNifEnv, to: *mut Pid) -> *mut Pid {
         match (*env).process() {
             Some(cx) => {
-                to.write(pid_of(cx));
+                to.write(known_outside(pid_of(cx)));
                 to
             }
             None if (*env).on_behalf != Term::NON_VALUE => {
@@ -112,7 +118,7 @@ exported! {
         }
     }
     fn enif_get_local_pid(_env: *mut ErlNifEnv, t: Term, to: *mut Pid) -> c_int {
-        store(to, t.is_local_pid().then_some(t))
+        store(to, t.is_local_pid().then(|| known_outside(t)))
     }
     fn enif_get_local_port(_env: *mut ErlNifEnv, t: Term, to: *mut Pid) -> c_int {
         store(to, t.is_local_port().then_some(t))

@@ -12,6 +12,7 @@ pub struct BudgetFlag {
     pub memory: Option<u64>,
     /// Percentage of one processor.
     pub cpu: Option<u64>,
+    pub cpu_weight: Option<u64>,
     pub processes: Option<u64>,
     pub messages: Option<u64>,
     pub atoms: Option<u64>,
@@ -53,6 +54,7 @@ pub(super) fn read(text: &str) -> Option<BudgetFlag> {
         name: name.to_owned(),
         memory: None,
         cpu: None,
+        cpu_weight: None,
         processes: None,
         messages: None,
         atoms: None,
@@ -69,6 +71,10 @@ pub(super) fn read(text: &str) -> Option<BudgetFlag> {
             }
             "cpu" => {
                 b.cpu = Some(amount(value, false).filter(|n| (1..=100_000).contains(n))?);
+                continue;
+            }
+            "cpu_weight" => {
+                b.cpu_weight = Some(amount(value, false).filter(|n| (1..=10_000).contains(n))?);
                 continue;
             }
             "over_messages" => {
@@ -109,6 +115,8 @@ mod tests {
             "app:a,processes=1k",
             "app:a,size=1",
             "app:a,over_messages=keep",
+            "app:a,cpu_weight=0",
+            "app:a,cpu_weight=10001",
             "pid:a",
             "app:a,memory=99999999999g",
         ] {

@@ -5,6 +5,7 @@
 //! Errors have stock's words. Stock checks flags in several passes over the command line. [`parse`]
 //! makes the same passes, so that of two errors the same one is reported.
 
+use purlin_messages as messages;
 use std::ffi::OsString;
 
 use super::alloc;
@@ -220,11 +221,11 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fatoms",
         "keep|collect|stress",
-        "Purlin: keep all atoms, collect dead ones, or do so after every 1,000",
+        "Purlin: keep all atoms, collect dead ones (the default), or do so after every 1,000",
         |p, v| {
-            p.flags.purlin.atoms = word(AtomCollection::from_word, v, || {
+            p.flags.purlin.atoms = Some(word(AtomCollection::from_word, v, || {
                 format!("bad collection of atoms {v}")
-            })?;
+            })?);
             Ok(())
         },
     ),
@@ -302,6 +303,16 @@ pub static FLAGS: &[FlagRow] = &[
                 format!("bad address of metrics {v}: IP:PORT or /PATH is expected")
             })?;
             p.flags.purlin.metrics = Some(place);
+            Ok(())
+        },
+    ),
+    main(
+        "Fotlp",
+        "URL[,TIME]",
+        "Purlin: send metrics and profiles to http://HOST:PORT by OTLP, every TIME (10s)",
+        |p, v| {
+            let to = OtlpFlag::from_words(v).map_err(|why| format!("bad +Fotlp {v}: {why}"))?;
+            p.flags.purlin.otlp = Some(to);
             Ok(())
         },
     ),
@@ -1131,8 +1142,9 @@ impl Parsed {
             if let Some(glued) = switch.strip_prefix("limit") {
                 let value = args.value(at, glued)?;
                 let limit = MemoryLimit::parse(&value);
-                self.flags.memory_limit =
-                    limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
+                self.flags.memory_limit = limit.ok_or_else(|| {
+                    messages::BAD_MEMORY_LIMIT.mark(&format!("bad \"Mlimit\" value: {value}"))
+                })?;
                 continue;
             }
             let (setting, used_next) = alloc::parse(&switch, args.next(at))?;
@@ -1185,7 +1197,9 @@ impl Parsed {
                         Some(b'D') if release::DEBUGGER.is_in(self.otp_release) => {
                             format!("Unknown option {text}")
                         }
-                        Some(b'F') => format!("bad -F option -{text}"),
+                        Some(b'F') => {
+                            messages::NO_SUCH_FLAG.mark(&format!("bad -F option -{text}"))
+                        }
                         _ => format!("{program} unknown flag {word}"),
                     }));
                 };
@@ -1193,7 +1207,12 @@ impl Parsed {
                     "" => String::new(),
                     _ => args.value(at, glued)?,
                 };
-                (row.set)(self, &argument)?;
+                let set = (row.set)(self, &argument);
+                // A flag that stock has is refused in stock's words.
+                set.map_err(|text| match row.name.starts_with('F') {
+                    true => messages::BAD_FLAG_VALUE.mark(&text),
+                    false => text,
+                })?;
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ mod values;
 use purlin_isa::release;
 use std::ffi::OsString;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -462,13 +462,132 @@ impl RecordFlag {
     }
 }
 
+/// A server that is reached by HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpUrl {
+    /// A name, or an address without brackets.
+    pub host: String,
+    pub port: u16,
+    /// Prefix of the paths of requests: empty, or `/…` without a slash at its end.
+    pub path: String,
+}
+
+impl HttpUrl {
+    /// Returns the server for `http://HOST[:PORT][/PATH]`. The error is the rest of a sentence.
+    pub fn from_word(word: &str) -> Result<Self, &'static str> {
+        const FORM: &str = "http://HOST:PORT is expected";
+        if word
+            .get(..8)
+            .is_some_and(|w| w.eq_ignore_ascii_case("https://"))
+        {
+            return Err("notsup: no https; a collector on this machine can pass it on");
+        }
+        let rest = word.strip_prefix("http://").ok_or(FORM)?;
+        let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let ok = |c: char| c.is_ascii_graphic() && !"\"<>\\^`{|}#?@".contains(c);
+        if !rest.chars().all(ok) {
+            return Err(FORM);
+        }
+        let (host, port) = match place.strip_prefix('[') {
+            Some(inner) => {
+                let (host, port) = inner.split_once(']').ok_or(FORM)?;
+                host.parse::<Ipv6Addr>().map_err(|_| FORM)?;
+                match port {
+                    "" => (host, None),
+                    port => (host, Some(port.strip_prefix(':').ok_or(FORM)?)),
+                }
+            }
+            None => match place.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (place, None),
+            },
+        };
+        if host.is_empty() {
+            return Err(FORM);
+        }
+        let port = match port {
+            None => 80,
+            Some(port) => port.parse().ok().filter(|p| *p > 0).ok_or(FORM)?,
+        };
+        Ok(HttpUrl {
+            host: host.to_string(),
+            port,
+            path: path.trim_end_matches('/').to_string(),
+        })
+    }
+
+    /// Host and port, as a request names them.
+    pub fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// Whether the host is this machine, as far as its name says so.
+    pub fn is_local(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|a| a.to_canonical().is_loopback())
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority(), self.path)
+    }
+}
+
+/// A collector that metrics and profiles are sent to (`+Fotlp`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtlpFlag {
+    pub to: HttpUrl,
+    /// Seconds between two times that something is sent.
+    pub every: u32,
+    pub metrics: bool,
+    pub profiles: bool,
+}
+
+impl OtlpFlag {
+    /// Seconds between two times, unless others are given; and the maximum.
+    pub const EVERY: u32 = 10;
+    pub const MOST_SECONDS: u32 = 3600;
+
+    /// Returns the setting for a value: a URL, and any of `metrics`, `profiles` and a time like
+    /// `10s`, separated by commas. The error is the rest of a sentence.
+    pub fn from_words(words: &str) -> Result<Self, &'static str> {
+        let mut words = words.split(',');
+        let mut flag = OtlpFlag {
+            to: HttpUrl::from_word(words.next().unwrap_or_default())?,
+            every: Self::EVERY,
+            metrics: true,
+            profiles: true,
+        };
+        let mut named = (false, false);
+        for word in words {
+            match word {
+                "metrics" => named.0 = true,
+                "profiles" => named.1 = true,
+                time => {
+                    let seconds = time.strip_suffix('s').and_then(|n| n.parse().ok());
+                    let fits = seconds.filter(|n| (1..=Self::MOST_SECONDS).contains(n));
+                    flag.every = fits.ok_or("metrics, profiles or 1s to 3600s is expected")?;
+                }
+            }
+        }
+        if named != (false, false) {
+            (flag.metrics, flag.profiles) = named;
+        }
+        Ok(flag)
+    }
+}
+
 /// Purlin's own settings (`+F…`); `None` means the runtime's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurlinFlags {
     /// `+Fbudget`: budgets of applications and registered processes.
     pub budgets: Vec<BudgetFlag>,
-    /// `+Fatoms`: whether dead atoms are collected.
-    pub atoms: AtomCollection,
+    /// `+Fatoms`: whether dead atoms are collected; by default they are, where that is possible.
+    pub atoms: Option<AtomCollection>,
     /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
     pub region_words: Option<u64>,
     /// `+Fleave`: maximum number of words that a full sweep copies out of a region to release it; 0
@@ -486,6 +605,8 @@ pub struct PurlinFlags {
     pub no_explain: bool,
     /// `+Fmetrics`: where metrics are served.
     pub metrics: Option<MetricsPlace>,
+    /// `+Fotlp`: where metrics and profiles are sent.
+    pub otlp: Option<OtlpFlag>,
     /// `+Frecord`: the record of the last minute.
     pub record: RecordFlag,
     /// `+Fjit`: which functions get machine code.
@@ -517,12 +638,10 @@ macro_rules! words {
 
 words! {
     /// Whether dead atoms are collected.
-    #[derive(Default)]
     AtomCollection {
         /// All atoms are kept.
-        #[default]
         Keep = "keep",
-        /// They are, in cycles.
+        /// They are, in cycles; it is an error if that is impossible.
         Collect = "collect",
         /// They are, with a cycle after every 1,000 new atoms.
         Stress = "stress",

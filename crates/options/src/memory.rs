@@ -187,7 +187,7 @@ pub fn resident() -> usize {
     let pages = text.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok());
     // SAFETY: reads a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    pages.unwrap_or(0) * usize::try_from(page).unwrap_or(4096)
+    pages.unwrap_or(0) * usize::try_from(page).unwrap_or(0)
 }
 
 /// Returns the memory that the process may use in bytes; `None` if the system doesn't report it.

@@ -186,6 +186,16 @@ fn flags_reach_their_fields() {
             "+Frecord off +Frecord terms,/run/r",
             "record: RecordFlag { off: true, quiet: false, terms: true, mib: None, folder: Some(\"/run/r\") }",
         ),
+        (
+            "+Fotlp http://[::1]:4318/otlp/,5s,metrics",
+            "otlp: Some(OtlpFlag { to: HttpUrl { host: \"::1\", port: 4318, path: \"/otlp\" }, \
+             every: 5, metrics: true, profiles: false })",
+        ),
+        (
+            "+Fotlp http://collector",
+            "otlp: Some(OtlpFlag { to: HttpUrl { host: \"collector\", port: 80, path: \"\" }, \
+             every: 10, metrics: true, profiles: true })",
+        ),
         ("+Fmetrics /run/m", "metrics: Some(Unix(\"/run/m\"))"),
         ("-env ERL_CRASH_DUMP /dump", "file: Some(\"/dump\")"),
         ("-env ERL_CRASH_DUMP_SECONDS -1", "seconds: Some(-1)"),

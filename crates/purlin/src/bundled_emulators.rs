@@ -51,7 +51,7 @@ pub fn releases_since(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
 /// The note about such a release.
 pub fn note(release: &Path) -> String {
     format!(
-        "purlin: {} contains stock's emulator and will run on that: set include_erts to the folder \
+        "{} contains stock's emulator and will run on that: set include_erts to the folder \
          that 'purlin erts' makes, for relx after any {{mode, …}} and not beside one in a profile",
         release.display()
     )

@@ -58,11 +58,25 @@ impl Marks {
             return;
         };
         all.rlim_cur = limit;
-        // SAFETY: a valid limit. A system that refuses it changes nothing.
-        unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &all) };
+        set_limits(&all);
     }
 }
 
+/// Sets the limit that bears marks. A system that refuses it changes nothing.
+#[cfg(target_os = "linux")]
+fn set_limits(all: &libc::rlimit) {
+    // SAFETY: a valid limit.
+    unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, all) };
+}
+/// No limit here may bear marks.
+#[cfg(not(target_os = "linux"))]
+fn set_limits(_: &libc::rlimit) {}
+
+#[cfg(not(target_os = "linux"))]
+fn limits() -> Option<libc::rlimit> {
+    None
+}
+#[cfg(target_os = "linux")]
 fn limits() -> Option<libc::rlimit> {
     let mut all = libc::rlimit {
         rlim_cur: 0,

@@ -20,7 +20,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -30,7 +32,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::bundled_emulators;
 use crate::descendants::{Descendants, Marks, age};
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason, say};
+use crate::failure::{
+    Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, cannot_run, lost_command, say, warn,
+};
+use purlin_messages as messages;
 
 /// The variable for the mode. `strict`: another emulator is an error. `quiet`: the command is meant
 /// to start one, and nothing is reported.
@@ -87,8 +92,8 @@ impl Watch {
     /// Records what was seen, if anything.
     fn note(&mut self, seen: Option<PathBuf>) {
         self.seen = seen;
-        if let Some(message) = self.message().filter(|_| self.at_once) {
-            say(message);
+        if let Some(found) = self.failure().filter(|_| self.at_once) {
+            say(found);
         }
     }
 
@@ -152,12 +157,13 @@ impl Watch {
         last != Some(now)
     }
 
-    fn message(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         let seen = self.seen.as_ref()?;
-        Some(format!(
-            "purlin: the command started {}, which is not Purlin: it names that emulator, or can't read Purlin's",
+        let text = format!(
+            "the command started {}, which is not Purlin: it names that emulator, or can't read Purlin's",
             seen.display()
-        ))
+        );
+        Some(Failure::new(messages::OTHER_EMULATOR, REFUSED, text))
     }
 }
 
@@ -230,11 +236,20 @@ fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
 fn report_releases(since: SystemTime) {
     let made = std::env::current_dir().map(|dir| bundled_emulators::releases_since(&dir, since));
     for release in made.unwrap_or_default() {
-        say(bundled_emulators::note(&release));
+        warn(
+            messages::ASSEMBLED_EMULATOR,
+            bundled_emulators::note(&release),
+        );
     }
 }
 
 /// A descriptor that becomes readable when the process has ended.
+#[cfg(not(target_os = "linux"))]
+fn handle_of(_: u32) -> Option<OwnedFd> {
+    None
+}
+/// A descriptor that becomes readable when the process has ended.
+#[cfg(target_os = "linux")]
 fn handle_of(process: u32) -> Option<OwnedFd> {
     // SAFETY: no memory is passed.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
@@ -292,11 +307,7 @@ pub fn run_strict(
             io::ErrorKind::NotFound => NOT_FOUND,
             _ => NOT_EXECUTABLE,
         };
-        let program = program.display();
-        Failure::new(
-            code,
-            format!("purlin: cannot run {program}: {}", reason(&error)),
-        )
+        cannot_run(code, program.display(), &error)
     })?;
     CHILD.store(child.id() as i32, Ordering::Relaxed);
     for signal in [
@@ -332,15 +343,21 @@ pub fn run_strict(
         }
     });
     report_releases(since);
-    if let Some(message) = watch.message() {
-        return Err(Failure::new(REFUSED, message));
+    if let Some(found) = watch.failure() {
+        return Err(found);
     }
-    let status = status.ok_or_else(|| Failure::new(SYSTEM, "purlin: lost track of the command"))?;
+    let status = status.ok_or_else(|| lost_command("lost track of the command"))?;
     let code = status.code().unwrap_or(0);
     Ok(status.signal().map_or(code as u8, |n| 128 + n as u8))
 }
 
 /// A descriptor that becomes readable when one of these files is opened.
+#[cfg(not(target_os = "linux"))]
+fn notice(_: &[PathBuf]) -> Option<OwnedFd> {
+    None
+}
+/// A descriptor that becomes readable when one of these files is opened.
+#[cfg(target_os = "linux")]
 fn notice(files: &[PathBuf]) -> Option<OwnedFd> {
     // SAFETY: no memory is passed.
     let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };

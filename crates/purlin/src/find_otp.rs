@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::otp::PRELOADED;
 
-use crate::failure::{Failure, NO_INSTALLATION};
+use crate::failure::{Failure, NO_INSTALLATION, bad_otp_root};
 use crate::shims;
+use purlin_messages as messages;
 
 /// The variable that names the root to use.
 pub const VARIABLE: &str = "PURLIN_OTP_ROOT";
@@ -44,8 +45,9 @@ const SYSTEM_ROOTS: [&str; 3] = [
 pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
     if std::env::var_os(PROBE).is_some() {
         return Err(Failure::new(
+            messages::SEARCH_IN_SEARCH,
             NO_INSTALLATION,
-            "purlin: called by its own search for Erlang/OTP",
+            "called by its own search for Erlang/OTP",
         ));
     }
     let variable = std::env::var_os(VARIABLE)
@@ -54,17 +56,17 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
     let named = told.map(|root| ("--otp-root", root.to_path_buf()));
     if let Some((source, root)) = named.or_else(|| variable.map(|root| (VARIABLE, root))) {
         let absolute = std::path::absolute(&root).unwrap_or(root);
-        return OtpInstall::open(&absolute)
-            .map_err(|error| Failure::new(NO_INSTALLATION, format!("purlin: {source}: {error}")));
+        return OtpInstall::open(&absolute).map_err(|error| bad_otp_root(source, error));
     }
     if let Some(otp) = around_this() {
         return Ok(otp);
     }
     installed().ok_or_else(|| {
         Failure::new(
+            messages::NO_OTP,
             NO_INSTALLATION,
             format!(
-                "purlin: no Erlang/OTP found (no erl on PATH, nothing in {}); install it, \
+                "no Erlang/OTP found (no erl on PATH, nothing in {}); install it, \
                  for example with 'apt install erlang', or name its root with --otp-root or {VARIABLE}",
                 SYSTEM_ROOTS.join(", ")
             ),

@@ -31,7 +31,8 @@ use std::process::ExitCode;
 use commands::COMMANDS;
 use commands::table::HAND_ON;
 use context::Context;
-use failure::{Failure, USAGE, say};
+use failure::{Failure, USAGE, no_value, say, warn};
+use purlin_messages as messages;
 
 #[global_allocator]
 static ALLOCATOR: purlin_runtime::Counted = purlin_runtime::Counted;
@@ -41,7 +42,8 @@ const LEAST_STACK: usize = 64 << 10;
 
 fn main() -> ExitCode {
     if purlin_runtime::stack_limit().is_some_and(|n| n < LEAST_STACK) {
-        say("purlin: the limit of the stack is too low: at least 64 kilobytes are needed");
+        let text = "the limit of the stack is too low: at least 64 kilobytes are needed";
+        warn(messages::LOW_STACK, text);
         return ExitCode::FAILURE;
     }
     let argv: Vec<OsString> = std::env::args_os().collect();
@@ -79,14 +81,12 @@ fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
     let mut otp_root = None;
     loop {
         let Some((first, rest)) = args.split_first() else {
-            return Err(Failure::new(
-                USAGE,
-                "purlin: no command; try: purlin --help",
-            ));
+            let text = "no command; try: purlin --help";
+            return Err(Failure::new(messages::NO_COMMAND, USAGE, text));
         };
         if first == "--otp-root" {
             let Some((root, rest)) = rest.split_first() else {
-                return Err(Failure::new(USAGE, "purlin: --otp-root needs a directory"));
+                return Err(no_value("--otp-root needs a directory"));
             };
             otp_root = Some(root.into());
             args = rest;
@@ -123,10 +123,8 @@ fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
                 Some(likely) => format!("did you mean '{likely}'?"),
                 None => "try: purlin --help".into(),
             };
-            Err(Failure::new(
-                USAGE,
-                format!("purlin: there is no {kind} '{name}'; {likely}"),
-            ))
+            let text = format!("there is no {kind} '{name}'; {likely}");
+            Err(Failure::new(messages::NO_SUCH_COMMAND, USAGE, text))
         }
     }
 }

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 use purlin_diagnostics::explain::private::{is_safe_way, user};
 
-use crate::failure::{Failure, SYSTEM, reason};
+use crate::failure::{Failure, SYSTEM, cannot_make, no_own_executable};
+use purlin_messages as messages;
 
 /// The variable that names the directory for child processes, which keep it first on their `PATH`.
 pub const VARIABLE: &str = "PURLIN_SHIMS";
@@ -29,8 +30,7 @@ const TOOLS: [&str; 3] = ["erl", "erlc", "escript"];
 
 /// The directory, which is created and checked.
 pub fn directory() -> Result<PathBuf, Failure> {
-    let executable = crate::linker::executable()
-        .map_err(|error| failure("find Purlin's own executable", &error))?;
+    let executable = crate::linker::executable().map_err(|error| no_own_executable(&error))?;
     let mut last = None;
     for base in bases() {
         match prepare(&base, &executable) {
@@ -39,19 +39,16 @@ pub fn directory() -> Result<PathBuf, Failure> {
         }
     }
     Err(match last {
-        Some((base, error)) => failure(
-            &format!("make a directory of links below {}", base.display()),
+        Some((base, error)) => cannot_make(
+            format!("make a directory of links below {}", base.display()),
             &error,
         ),
         None => Failure::new(
+            messages::NO_FOLDER_FOR_LINKS,
             SYSTEM,
-            "purlin: neither HOME nor a temporary directory is there",
+            "neither HOME nor a temporary directory is there",
         ),
     })
-}
-
-fn failure(what: &str, error: &io::Error) -> Failure {
-    Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(error)))
 }
 
 /// Possible places of the directory: for root, one that lasts as long as the machine runs; for

@@ -51,6 +51,11 @@ fn counts_raise_system_limit() {
 }
 
 #[test]
+fn a_refusal_gives_nothing_back() {
+    prints("refusals", &["{true,1,2,1,1}"]);
+}
+
+#[test]
 fn nothing_leaves_its_budget() {
     let refused = "{error,badarg}";
     prints(
@@ -119,6 +124,71 @@ fn a_share_of_a_processor() {
     prints("share", &["true true", "true"]);
 }
 
+#[test]
+fn siblings_share_by_weight() {
+    prints("weights", &["true", "true"]);
+}
+
+#[test]
+fn someone_is_notified_first() {
+    let refused = "{error,badarg}";
+    prints(
+        "notified",
+        &[
+            "8388608 true true true",
+            "{budget,memory}",
+            "true",
+            "{budget,messages}",
+            &format!("[{refused},{refused},{refused}]"),
+        ],
+    );
+    prints("told_above", &["{budget,memory} true"]);
+}
+
+#[test]
+fn a_report_has_lines() {
+    prints("lines", &["true", "true", "true", "true", "true"]);
+}
+
+/// The connection is busy, the mailbox stays short, all arrive in order, and the budget counts it;
+/// or the messages beyond the limit are dropped.
+#[test]
+fn senders_on_other_nodes_wait_for_the_connection() {
+    let line = "{true,true,true,true} 40";
+    prints("far", &[line, line]);
+}
+
+/// Messages to a mailbox that is never read hold up others on the same connection, for a bounded
+/// time. Other connections and processes of this node are not held up.
+#[test]
+fn a_full_mailbox_holds_up_its_connection_only() {
+    let line = "{arrived,[second,here,first]}";
+    prints("far_beside", &[line, line]);
+}
+
+/// A program that never reads does not hold the budget of its port.
+#[test]
+fn ports_with_output_end_with_their_budget() {
+    prints("ports_with_output", &["{2,[undefined,undefined],true}"]);
+}
+
+#[test]
+fn messages_to_oneself() {
+    prints(
+        "self_sends",
+        &[
+            "wait {queued,9} [0,0,0,4]",
+            "drop {queued,5} [0,4,0,0]",
+            "exit {budget,messages} [0,0,1,0]",
+        ],
+    );
+}
+
+#[test]
+fn a_queue_of_a_port_is_on_the_bill() {
+    prints("port_queue", &["true"]);
+}
+
 /// A process that uses ever more memory ends at the limit of its budget, whose peak is no more than
 /// a tenth above it. The small process beside it stays.
 fn bomb(way: &str, ends: &str) {
@@ -149,6 +219,7 @@ fn binaries_and_terms_in_other_places_end_at_the_limit() {
         "region_messages",
         "binary_table",
         "timers",
+        "counters",
         "outside",
     ] {
         bomb(way, "{budget,memory}");
@@ -156,7 +227,23 @@ fn binaries_and_terms_in_other_places_end_at_the_limit() {
 }
 #[test]
 fn a_single_large_binary_is_refused() {
-    bomb("large", "[{error,system_limit},{error,system_limit}]");
+    bomb("large", "[{error,system_limit}]");
+}
+/// A binary that is appended to gets a block that the limit has room for, or none.
+#[test]
+fn appended_binaries_are_refused() {
+    for way in ["appends", "copied_appends", "old_appends"] {
+        bomb(way, "system_limit");
+    }
+}
+/// Tables are weighed whatever writes to them.
+#[test]
+fn a_table_that_is_updated_ends_at_the_limit() {
+    bomb("update_table", "{budget,memory}");
+    bomb("counter_table", "{budget,memory}");
+    bomb("replaced", "{budget,memory}");
+    bomb("insert_lists", "{budget,memory}");
+    bomb("many_inserts", "system_limit");
 }
 #[test]
 fn no_process_is_made_beyond_the_limit() {

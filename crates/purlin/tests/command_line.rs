@@ -1015,52 +1015,80 @@ fn purlins_own_errors_are_one_line_and_a_status() {
     let scratch = Scratch::new();
     scratch.file("empty.beam", "");
     for (args, code, message) in [
-        (&[][..], 2, "purlin: no command; try: purlin --help"),
+        (
+            &[][..],
+            2,
+            "purlin: no command; try: purlin --help [PURLIN-0001]",
+        ),
         (
             &["elixr"],
             2,
-            "purlin: there is no command 'elixr'; did you mean 'elixir'?",
+            "purlin: there is no command 'elixr'; did you mean 'elixir'? [PURLIN-0002]",
         ),
         (
             &["--quick"],
             2,
-            "purlin: there is no option '--quick'; try: purlin --help",
+            "purlin: there is no option '--quick'; try: purlin --help [PURLIN-0002]",
         ),
-        (&["--otp-root"], 2, "purlin: --otp-root needs a directory"),
+        (
+            &["--otp-root"],
+            2,
+            "purlin: --otp-root needs a directory [PURLIN-0004]",
+        ),
         (
             &["run"],
             2,
-            "purlin: run needs a file: purlin run FILE [ARGS]",
+            "purlin: run needs a file: purlin run FILE [ARGS] [PURLIN-0006]",
         ),
         (
             &["exec"],
             2,
-            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
+            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS] [PURLIN-0006]",
         ),
         (
             &["exec", "--"],
             2,
-            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
+            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS] [PURLIN-0006]",
         ),
         (
             &["disasm"],
             2,
-            "purlin: disasm needs a file: purlin disasm FILE.beam",
+            "purlin: disasm needs a file: purlin disasm FILE.beam [PURLIN-0006]",
         ),
         (
             &["disasm", "--all"],
             2,
-            "purlin: disasm has no option '--all'",
+            "purlin: disasm has no option '--all' [PURLIN-0003]",
+        ),
+        (
+            &["erts", "--all"],
+            2,
+            "purlin: erts has no option '--all' [PURLIN-0003]",
+        ),
+        (
+            &["exec", "--all"],
+            2,
+            "purlin: exec has no option '--all' [PURLIN-0003]",
+        ),
+        (
+            &["replay", "--all"],
+            2,
+            "purlin: replay has no option '--all' [PURLIN-0003]",
+        ),
+        (
+            &["version", "--all"],
+            2,
+            "purlin: version takes nothing, and not '--all' [PURLIN-0007]",
         ),
         (
             &["disasm", "no.beam"],
             66,
-            "purlin: cannot read no.beam: No such file or directory",
+            "purlin: cannot read no.beam: No such file or directory [PURLIN-0020]",
         ),
         (
             &["help", "me"],
             2,
-            "purlin: there is no help on 'me'; try: purlin help",
+            "purlin: there is no help on 'me'; try: purlin help [PURLIN-0009]",
         ),
     ] {
         let output = purlin(args, &[], &scratch.0);

@@ -3,6 +3,10 @@
 //!
 //! Skipped with a message if there is no OTP.
 
+#[path = "scratch/codes.rs"]
+mod codes;
+
+use codes::without_code;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -210,7 +214,7 @@ fn a_program_that_was_run_is_explained() {
     assert_eq!(output.status.code(), Some(66));
     assert_eq!(
         err(&output),
-        "purlin: cannot read none.erl: No such file or directory\n"
+        "purlin: cannot read none.erl: No such file or directory [PURLIN-0020]\n"
     );
     let output = scratch.purlin(&["explain", "exec", "--", "true"]);
     assert_eq!(output.status.code(), Some(68), "{output:?}");
@@ -376,7 +380,10 @@ fn a_running_program_is_asked() {
     assert!(socket.exists());
     let output = scratch.purlin(&["explain", &pid]);
     assert_eq!(output.status.code(), Some(68));
-    assert_eq!(err(&output), format!("purlin: there is no process {pid}\n"));
+    assert_eq!(
+        err(&output),
+        format!("purlin: there is no process {pid} [PURLIN-0060]\n")
+    );
 }
 
 #[test]
@@ -468,7 +475,7 @@ fn bad_input_is_one_line_and_a_status() {
         (&[][..], 2, format!("explain needs to know what: {uses}")),
         (&["me"], 2, format!("explain does not know 'me': {uses}")),
         (&["0"], 2, format!("explain does not know '0': {uses}")),
-        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, latency, writes, work, collections, machine_code, budgets, recorder, profile, run".into()),
+        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, heap, leaks, latency, writes, work, collections, machine_code, budgets, recorder, profile, run".into()),
         (&["1", "copies", "memory"], 2, "explain takes one topic at a time".into()),
         (&["--top", "0", "1"], 2, "--top takes a number from 1 to 1000, not '0'".into()),
         (&["--quick", "1"], 2, "explain has no option '--quick'".into()),
@@ -494,7 +501,8 @@ fn bad_input_is_one_line_and_a_status() {
     ] {
         let output = scratch.purlin(&[&["explain"][..], args].concat());
         let expected = format!("purlin: {message}\n");
-        assert_eq!((output.status.code(), err(&output)), (Some(code), expected), "{args:?}");
+        let said = without_code(&err(&output));
+        assert_eq!((output.status.code(), said), (Some(code), expected), "{args:?}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
@@ -610,6 +618,131 @@ part(KiB, Keep) ->
 cache(State) ->
     receive {get, From} -> From ! State, cache(State) end.
 "#;
+
+/// Three kinds of processes that compute, each in a function of its own: one by its name, those of
+/// an application, and those of a budget.
+const APART: &str = r#"
+-module(apart).
+-behaviour(application).
+-export([stay/0, start/2, stop/1]).
+stay() ->
+    register(alone, spawn(fun alone/0)),
+    ok = application:load({application, apart, [{mod, {apart, []}}, {vsn, "1"}]}),
+    ok = application:start(apart),
+    {ok, B} = purlin:budget(#{name => tenant, memory => 1 bsl 30}),
+    spawn_opt(fun() -> spawn(fun charged/0), receive never -> ok end end, [{budget, B}]),
+    io:format("ready~n"),
+    receive never -> ok end.
+start(_, _) -> {ok, spawn_link(fun() -> spawn(fun led/0), receive never -> ok end end)}.
+stop(_) -> ok.
+alone() -> work(1000), alone().
+led() -> work(1001), led().
+charged() -> work(1002), charged().
+work(N) -> lists:sum(lists:seq(1, N)).
+"#;
+
+#[test]
+fn a_profile_is_of_selected_processes() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("apart.erl", APART);
+    let running = scratch.start_at("apart");
+    let pid = running.pid();
+    let all = ["apart:alone/0", "apart:led/0", "apart:charged/0"];
+    // The functions in samples of a kind.
+    let seen = |profile: &Json, kind: &str| -> Vec<&str> {
+        let samples = profile.get("samples").expect("has them").list();
+        let of_it = samples.iter().filter(|s| word(s, &["kind"]) == kind);
+        let frames: Vec<&Json> = of_it
+            .flat_map(|s| s.get("stack").expect("has one").list())
+            .collect();
+        let there = |f: &&&str| frames.iter().any(|j| word(j, &["function"]) == **f);
+        all.iter().filter(there).copied().collect()
+    };
+    for (option, of) in [
+        (&["--process", "alone"][..], &all[..1]),
+        (&["--application=apart"], &all[1..2]),
+        (&["--budget", "tenant"], &all[2..]),
+        (&[], &all[..]),
+    ] {
+        let profile = scratch.json(&[&[&*pid, "profile", "--for", "1s"][..], option].concat());
+        assert_eq!(word(&profile, &["topic"]), "profile");
+        for kind in ["work", "time", "allocation"] {
+            assert_eq!(seen(&profile, kind), of, "{option:?} {kind}");
+        }
+        let uptime = number(&profile, &["uptime_s"]);
+        assert!((0.9..10.0).contains(&uptime), "{uptime}");
+    }
+    for (args, status, line) in [
+        (
+            &["--process", "alone"][..],
+            2,
+            "--process needs the time of the profile: --for 10s",
+        ),
+        (
+            &["--for=1s", "--process", "none"],
+            68,
+            "there is no process 'none'",
+        ),
+        (
+            &["--for=1s", "--process", "<0.99.7>"],
+            68,
+            "there is no process '<0.99.7>'",
+        ),
+        (
+            &["--for=1s", "--application", "x y"],
+            68,
+            "the application 'x y' does not run",
+        ),
+        (
+            &["--for=1s", "--budget", ""],
+            2,
+            "--budget needs a name, not ''",
+        ),
+        (
+            &["--for=1s", "--budget=a", "--process=b"],
+            2,
+            "a profile has one of --process, --application and --budget",
+        ),
+    ] {
+        let output = scratch.purlin(&[&["explain", &pid, "profile"][..], args].concat());
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {output:?}");
+        assert_eq!(without_code(&err(&output)), format!("purlin: {line}\n"));
+    }
+}
+
+/// Go's tool opens a profile, and finds each measure and its functions.
+#[test]
+fn pprof_opens_a_profile() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    if Command::new("go").arg("version").output().is_err() {
+        println!("skipped: no go");
+        return;
+    }
+    scratch.file("apart.erl", APART);
+    let running = scratch.start_at("apart");
+    let pid = running.pid();
+    let output = scratch.purlin(&["explain", &pid, "profile", "--for=1s", "--to", "p.pprof"]);
+    assert!(output.status.success(), "{output:?}");
+    for measure in ["time", "work", "allocated"] {
+        let index = format!("-sample_index={measure}");
+        let args = ["tool", "pprof", "-top", "-cum", &index, "p.pprof"];
+        let shown = Command::new("go")
+            .args(args)
+            .current_dir(&scratch.0)
+            .output();
+        let shown = shown.expect("runs");
+        let text = String::from_utf8_lossy(&shown.stdout);
+        assert!(text.contains("apart:alone/0"), "{measure}: {shown:?}");
+        assert!(
+            text.contains(&format!("Type: {measure}")),
+            "{measure}: {text}"
+        );
+    }
+}
 
 #[test]
 fn what_holds_a_binary_is_told_with_the_way_to_it() {
@@ -731,7 +864,7 @@ fn costs_of_many_processes_and_of_what_they_capture_are_named() {
             && word(c, &["site", "file"]).ends_with("task.exs")
     };
     let line = copies.iter().find(made).expect("a line of the example");
-    assert_eq!(number(line, &["site", "line"]), 13.0, "{line}");
+    assert_eq!(number(line, &["site", "line"]), 14.0, "{line}");
 
     // The list goes to three tasks: it is moved to a region once, and then shared.
     let all = scratch
@@ -959,6 +1092,75 @@ fn what_is_known_of_memory_comes_to_what_is_resident() {
             return;
         }
         last = memory;
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    panic!("{last}");
+}
+
+/// Two budgets, one below the other and one beside it, hold all that [`LARGE`] does.
+const BILLED: &str = r#"
+-module(billed).
+-export([stay/0]).
+stay() ->
+    {ok, A} = purlin:budget(#{name => shop}),
+    {ok, B} = purlin:budget(#{name => pool}),
+    Me = self(),
+    Start = fun(Budget, F) -> spawn_opt(F, [{budget, Budget}, link]), receive built -> ok end end,
+    Start(A, fun() ->
+        {ok, Below} = purlin:budget(#{name => cart}),
+        Start2 = fun(F) -> spawn_opt(F, [{budget, Below}, link]) end,
+        [Start2(fun() -> L = lists:seq(1, 300000), Me ! built, receive never -> L end end) || _ <- lists:seq(1, 10)],
+        receive never -> ok end
+    end),
+    [receive built -> ok end || _ <- lists:seq(1, 9)],
+    Start(B, fun() ->
+        T = ets:new(t, [public]),
+        [ets:insert(T, {N, lists:seq(1, 120), <<N:800>>}) || N <- lists:seq(1, 60000)],
+        Me ! built,
+        receive never -> ok end
+    end),
+    Start(B, fun() ->
+        Large = [binary:copy(<<1>>, 4 bsl 20) || _ <- lists:seq(1, 4)],
+        Small = [binary:copy(<<1>>, 5000) || _ <- lists:seq(1, 4000)],
+        Me ! built,
+        receive never -> {Large, Small} end
+    end),
+    io:format("ready~n"),
+    receive never -> ok end.
+"#;
+
+/// The use of budgets, less what is on two bills, and the rest of the node come to what is
+/// resident; and the rest is about that of a node in which little lives.
+///
+/// The program makes some 217 MB: lists of 48, a table of 132, binaries of 37. No kind of these may
+/// be missing in the bills. What is on no bill was 27 to 34 MB in twelve runs of one executable; it
+/// depends on the garbage in the heaps of OTP's own processes.
+#[test]
+fn bills_and_the_rest_come_to_what_is_resident() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("billed.erl", BILLED);
+    let running = scratch.start_at("billed");
+    let mut last = Json::Null;
+    // As above.
+    for _ in 0..20 {
+        let bill = scratch.json(&[&running.pid(), "budgets"]);
+        if bill.get("rest") == Some(&Json::Null) {
+            println!("skipped: the system doesn't tell");
+            return;
+        }
+        let billed = number(&bill, &["billed_bytes"]) - number(&bill, &["billed_twice_bytes"]);
+        let other = number(&bill, &["rest", "other"]);
+        let rest = ["program_and_libraries", "stacks", "unused_in_allocator"];
+        let rest: f64 = rest.iter().map(|p| number(&bill, &["rest", p])).sum();
+        let resident = number(&bill, &["resident_bytes"]);
+        let apart = billed + rest + other - resident;
+        let all_billed = (205e6..232e6).contains(&billed) && (4e6..48e6).contains(&other);
+        if apart.abs() < 0.02 * resident && all_billed {
+            return;
+        }
+        last = bill;
         std::thread::sleep(std::time::Duration::from_millis(500));
     }
     panic!("{last}");

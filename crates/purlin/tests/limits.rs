@@ -281,8 +281,8 @@ fn system_calls_that_are_refused() {
     }
 }
 
-/// Creates atoms until there are as many as `+t` allows. Every way to a new atom then fails by an
-/// exception or an error value, and the node goes on. (Stock ends.)
+/// Creates atoms and keeps them until there are as many as `+t` allows. Every way to a new atom
+/// then fails by an exception or an error value, and the node goes on. (Stock ends.)
 const ATOMS: &str = r#"
 {ok, m, Code} = compile:forms([{attribute,1,module,m}, {attribute,1,export,[{f,0}]},
     {function,1,f,0,[{clause,1,[],[],[{atom,1,zz_known}]}]}], []),
@@ -290,7 +290,7 @@ New = binary:replace(Code, <<"zz_known">>, <<"zz_fresh">>),
 B = fun(Name) -> <<131, 119, (byte_size(Name)), Name/binary>> end,
 Fill = fun F(N) ->
     case catch list_to_atom("atom_" ++ integer_to_list(N)) of
-        A when is_atom(A) -> F(N + 1);
+        A when is_atom(A) -> put(N, A), F(N + 1);
         {'EXIT', {Why, _}} -> {N > 1000, Why}
     end
 end,
@@ -369,7 +369,7 @@ Options = #{name => peer:random_name(), connection => standard_io, args => ["-co
 pong = net_adm:ping(Node),
 Fill = fun F(N) ->
     case catch list_to_atom("atom_" ++ integer_to_list(N)) of
-        A when is_atom(A) -> F(N + 1);
+        A when is_atom(A) -> put(N, A), F(N + 1);
         _ -> ok
     end
 end,
@@ -446,7 +446,7 @@ Show = fun(When, V) -> erlang:display({When, V}) end,
 Show(before, {atoms:make("made_1"), atoms:known("made_1"), atoms:new("made_2"), atoms:length("made_3")}),
 Fill = fun F(N) ->
     case catch list_to_atom("atom_" ++ integer_to_list(N)) of
-        A when is_atom(A) -> F(N + 1);
+        A when is_atom(A) -> put(N, A), F(N + 1);
         _ -> ok
     end
 end,
@@ -456,7 +456,8 @@ Show(known, {atoms:make("ok"), atoms:known("made_1"), atoms:new("true"), atoms:l
 halt().
 "#;
 
-/// Makes five times as many atoms as there may be, and keeps few of them; then keeps all.
+/// Makes five times as many atoms as there may be, and keeps few of them; monitors a process by
+/// more names than there may be; then keeps all atoms.
 const DEAD_ATOMS: &str = r#"
 Make = fun F(_, 0, Kept) -> Kept;
     F(Name, N, Kept) ->
@@ -466,6 +467,17 @@ end,
 Kept = Make("few_", 300000, []),
 erlang:display({length(Kept), [atom_to_list(A) || A <- Kept] =:= ["few_" ++ integer_to_list(N * 1000) || N <- lists:seq(1, 300)]}),
 erlang:display(erlang:system_info(atom_count) =< 60000),
+Pid = spawn(fun() -> receive never -> ok end end),
+Watch = fun F(0) -> ok;
+    F(N) ->
+        A = list_to_atom("watched_" ++ integer_to_list(N)),
+        register(A, Pid),
+        R = erlang:monitor(process, A),
+        unregister(A),
+        demonitor(R),
+        F(N - 1)
+end,
+erlang:display(Watch(150000)),
 All = fun F(N, As) ->
     try list_to_atom("all_" ++ integer_to_list(N)) of A -> F(N + 1, [A | As]) catch error:Why -> {Why, As} end
 end,
@@ -483,6 +495,6 @@ fn dead_atoms_make_room() {
     with_few_atoms(
         Path::new("."),
         &flags,
-        "{300,true}true{system_limit,true,0}",
+        "{300,true}trueok{system_limit,true,0}",
     );
 }

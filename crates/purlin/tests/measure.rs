@@ -1,5 +1,9 @@
 //! `purlin measure`: its output, and its messages on invalid input.
 
+#[path = "scratch/codes.rs"]
+mod codes;
+
+use codes::without_code;
 use std::process::{Command, Output};
 
 use purlin_diagnostics::json::{self, Json};
@@ -207,7 +211,7 @@ fn bad_input_is_one_line_and_a_status() {
         ),
     ] {
         let output = measure(args);
-        let error = String::from_utf8_lossy(&output.stderr);
+        let error = without_code(&String::from_utf8_lossy(&output.stderr));
         let expected = format!("purlin: {message}\n");
         assert_eq!(
             (output.status.code(), &*error),
@@ -247,7 +251,10 @@ fn a_signal_ends_the_command_and_what_was_measured_is_told() {
     let output = child.wait_with_output().expect("ends");
     let _ = std::fs::remove_file(&mark);
     assert_eq!(output.status.code(), Some(128 + libc::SIGTERM), "{told}");
-    assert_eq!(told, "purlin: ended by signal 15, after 1 of 5 runs\n");
+    assert_eq!(
+        told,
+        "purlin: ended by signal 15, after 1 of 5 runs [PURLIN-0081]\n"
+    );
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("peak memory"), "{table}");
     assert!(begun.elapsed().as_secs() < 50);

@@ -207,6 +207,44 @@ fn the_dashboard_asks_for_metrics_that_exist() {
 }
 
 #[test]
+fn the_alerts_ask_for_metrics_that_exist() {
+    let Some(node) = Node::start("127.0.0.1:0") else {
+        return;
+    };
+    let (_, _, body) = node.get("/metrics", "*/*");
+    let all = samples(&body);
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../packaging/prometheus/purlin.rules.yml"
+    );
+    let text = std::fs::read_to_string(file).expect("is there");
+    let mut asked = 0;
+    let expressions = text.lines().filter_map(|l| l.trim().strip_prefix("expr: "));
+    for expression in expressions {
+        for name in names_in(expression) {
+            let there = |s: &&str| s.split('{').next() == Some(name);
+            assert!(all.keys().any(there), "{name} in {expression}");
+            asked += 1;
+        }
+        // The class of mailboxes that an alert begins at is one that is served.
+        let bound = expression.split("{le=\"").nth(1);
+        let bound = bound.and_then(|b| b.split('"').next());
+        if let Some(bound) = bound {
+            let sample = format!("purlin_unread_messages_bucket{{le=\"{bound}\"}}");
+            assert!(all.contains_key(&*sample), "{sample}");
+        }
+    }
+    assert!(asked > 8, "{asked}");
+    let checked = Command::new("promtool")
+        .args(["check", "rules", file])
+        .output();
+    match checked {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(_) => eprintln!("not checked: promtool is not installed"),
+    }
+}
+
+#[test]
 fn both_formats_have_the_same_samples() {
     let Some(node) = Node::start("[::1]:0") else {
         return;

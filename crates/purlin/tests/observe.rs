@@ -381,7 +381,7 @@ fn bad_input_is_one_line_and_a_status() {
         said(&["x"]),
         (
             Some(2),
-            "purlin: 'x' is no process number: purlin observe [PID] [--port N] [--no-open]\n"
+            "purlin: 'x' is no process number: purlin observe [PID] [--port N] [--no-open] [--otlp URL] [PURLIN-0005]\n"
                 .into()
         )
     );
@@ -392,7 +392,10 @@ fn bad_input_is_one_line_and_a_status() {
     let (status, line) = said(&["4194000"]);
     assert_eq!(
         (status, line.as_str()),
-        (Some(68), "purlin: there is no process 4194000\n")
+        (
+            Some(68),
+            "purlin: there is no process 4194000 [PURLIN-0060]\n"
+        )
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
     let port = taken.local_addr().expect("has one").port().to_string();

@@ -406,6 +406,112 @@ fn the_page_is_clicked_through() {
     assert!(b.complaints.is_empty(), "{:?}", b.complaints);
 }
 
+/// Texts of the page whose contrast with what is behind them is below that of WCAG AA: 4.5, or 3
+/// for large letters. Colours that are partly transparent are mixed with what is behind them.
+const PALE: &str = r#"(() => {
+  const colour = (text) => {
+    const n = text.match(/[\d.]+/g).map(Number);
+    return [n[0], n[1], n[2], n[3] ?? 1];
+  };
+  const mixed = (over, under) =>
+    over.slice(0, 3).map((c, i) => c * over[3] + under[i] * (1 - over[3]));
+  const behind = (e) => {
+    if (!e) return [255, 255, 255];
+    const c = colour(getComputedStyle(e).backgroundColor);
+    return c[3] === 1 ? c.slice(0, 3) : mixed(c, behind(e.parentElement));
+  };
+  const light = (c) => {
+    const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = new Set();
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const e = walk.currentNode.parentElement, text = walk.currentNode.data.trim();
+    if (!text || !e.checkVisibility() || e.closest("script, style, svg, :disabled")) continue;
+    const style = getComputedStyle(e), back = behind(e);
+    const [a, b] = [light(mixed(colour(style.color), back)), light(back)].sort((x, y) => y - x);
+    const size = parseFloat(style.fontSize), bold = +style.fontWeight >= 700;
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < (size >= 24 || (bold && size >= 18.66) ? 3 : 4.5)) found.add(`${ratio.toFixed(2)} ${text.slice(0, 40)}`);
+  }
+  return [...found].join("; ");
+})()"#;
+
+/// Elements that reach beyond the right edge of the page, outside of what scrolls by itself.
+const WIDE: &str = r#"(() => {
+  const scrolls = (e) => e && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+  const edge = document.documentElement.clientWidth + 1;
+  const wide = [...document.querySelectorAll("body *")].filter((e) =>
+    e.checkVisibility() && e.getBoundingClientRect().right > edge && !scrolls(e.parentElement));
+  const page = document.documentElement.scrollWidth > edge ? ["the page"] : [];
+  return page.concat(wide.map((e) => `${e.tagName} ${e.className} ${e.innerText?.slice(0, 30)}`)).join("; ");
+})()"#;
+
+/// The outline of what has the focus; empty if it is not to be seen.
+const OUTLINE: &str = r#"(() => {
+  const e = document.activeElement;
+  if (!e || e === document.body) return "body";
+  const style = getComputedStyle(e);
+  return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 ? e.id || e.innerText || e.tagName : "";
+})()"#;
+
+#[test]
+fn each_view_fits_and_can_be_read() {
+    let Some(app) = App::start() else { return };
+    let Some(mut b) = Browser::start(&app.folder()) else {
+        return;
+    };
+    let observer = Observer::unopened(&app, &[&app.pid().to_string(), "--no-open"]);
+    b.open(&observer.address);
+    b.until("document.querySelector('#status').innerText === 'Live'");
+    let views =
+        b.value("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1)).join(' ')");
+    let views = views.text().expect("views").to_string();
+    assert!(views.split(' ').count() > 8, "{views}");
+    let mut wrong = Vec::new();
+    for (width, scheme) in [
+        (1280, "light"),
+        (1280, "dark"),
+        (400, "light"),
+        (400, "dark"),
+    ] {
+        b.size(width, 800);
+        b.scheme(scheme);
+        for view in views.split(' ') {
+            b.click(&format!("nav a[href='#{view}']"));
+            b.until(&format!(
+                "document.querySelector('nav a[aria-current=page]').hash === '#{view}' && document.querySelector('main h2').innerText === views['{view}'].title"
+            ));
+            if view == "flame" {
+                b.until("document.querySelectorAll('.flame button').length > 1");
+            }
+            for (what, script) in [("too pale", PALE), ("too wide", WIDE)] {
+                let found = b.value(script);
+                let found = found.text().unwrap_or("no answer");
+                if !found.is_empty() {
+                    wrong.push(format!("{view}, {width}, {scheme}: {what}: {found}"));
+                }
+            }
+        }
+    }
+    // The keyboard reaches each view, and the focus is always to be seen.
+    b.value("document.activeElement.blur(), 0");
+    let mut reached = Vec::new();
+    for _ in 0..views.split(' ').count() + 4 {
+        b.key("Tab", 9);
+        match b.value(OUTLINE).text() {
+            Some("") => wrong.push(format!("the focus is not to be seen after {reached:?}")),
+            found => reached.push(found.unwrap_or_default().to_string()),
+        }
+    }
+    for id in ["skip", "pause"] {
+        assert!(reached.iter().any(|r| r == id), "{id}: {reached:?}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(b.complaints.is_empty(), "{:?}", b.complaints);
+}
+
 #[test]
 fn an_address_that_was_used_says_so() {
     let Some(app) = App::start() else { return };

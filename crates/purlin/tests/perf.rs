@@ -33,6 +33,73 @@ fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Machine code is walked down to the interpreter's frame, with all callers of this time slice. The
+/// only the user can read files for it.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn perf_shows_who_called_machine_code() {
+    use std::os::unix::fs::PermissionsExt;
+    if !can_sample() {
+        println!("skipped: no perf, or it may not sample");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("purlin-chains-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("makes a directory");
+    fs::write(dir.join("busy.erl"), PROGRAM).expect("writes");
+    let purlin = env!("CARGO_BIN_EXE_purlin");
+    run(&dir, purlin, &["erlc", "busy.erl"]);
+    let perf = |line: &str| run(&dir, "perf", &line.split(' ').collect::<Vec<_>>());
+    let record = "record -q -k mono -o mono.data -e cpu-clock -F 499 --call-graph dwarf,16384";
+    let erl = "erl +JPperf true -noshell -s busy much";
+    perf(&format!("{record} {purlin} {erl}"));
+    let pids = perf("script -i mono.data -G -F pid");
+    let pid = pids
+        .split_whitespace()
+        .next()
+        .expect("has samples")
+        .to_string();
+    perf("inject --jit -i mono.data -o jit.data");
+    let samples = perf("script -i jit.data --no-inline -F comm,ip,sym");
+    // The map and the dump, and what was made of the dump.
+    let files = fs::read_dir("/tmp").expect("is there").flatten();
+    let own: Vec<_> = files
+        .filter(|f| {
+            let name = f.file_name().to_string_lossy().into_owned();
+            let kinds = ["perf-PID.", "jit-PID.", "jitted-PID-"];
+            let names = kinds.map(|k| k.replace("PID", &pid));
+            names.iter().any(|n| name.starts_with(n))
+        })
+        .map(|f| f.path())
+        .collect();
+    let is_open = |p: &&std::path::PathBuf| {
+        let mode = fs::metadata(p).expect("is there").permissions().mode();
+        !p.to_string_lossy().contains("jitted") && mode & 0o777 != 0o600
+    };
+    let open: Vec<_> = own.iter().filter(is_open).cloned().collect();
+    let count = own.len();
+    own.iter()
+        .for_each(|p| fs::remove_file(p).expect("removes"));
+    fs::remove_dir_all(&dir).expect("removes");
+    assert!(count >= 3 && open.is_empty(), "{count} files, {open:?}");
+    let names = |sample: &str| -> Vec<String> {
+        let lines = sample.lines().skip(1);
+        let name = |l: &str| l.split_whitespace().nth(1).unwrap_or_default().to_string();
+        lines.map(name).collect()
+    };
+    let all: Vec<Vec<String>> = samples.split("\n\n").map(names).collect();
+    let in_code = all
+        .iter()
+        .filter(|c| c.first().is_some_and(|n| n == "busy:fib/1"));
+    let in_code: Vec<_> = in_code.collect();
+    assert!(in_code.len() > 5, "{} samples", in_code.len());
+    let whole = in_code.iter().filter(|c| {
+        let depth = c.iter().take_while(|n| *n == "busy:fib/1").count();
+        depth >= 3 && c.iter().any(|n| n == "purlin_run_marked")
+    });
+    let part = whole.count() as f64 / in_code.len() as f64;
+    assert!(part > 0.5, "{part}");
+}
+
 /// The share of the samples of the thread that runs the program in which each word occurs.
 fn parts(samples: &str, words: &[&str]) -> Vec<f64> {
     let all: Vec<&str> = samples

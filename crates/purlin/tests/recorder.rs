@@ -259,7 +259,8 @@ fn the_next_start_reports_it_once_and_on_standard_error() {
     // A node with a name is the same run with other flags. Its file is not that of another name.
     let node = |name: &str, flags: &[&str]| {
         let name = format!("{name}_{}", std::process::id());
-        let mut all = vec!["-start_epmd", "false", "-sname", &name];
+        let mut all = vec!["-start_epmd", "false", "-dist_listen", "false"];
+        all.extend(["-sname", name.as_str()]);
         all.extend(flags);
         all.iter().map(|s| s.to_string()).collect::<Vec<String>>()
     };
@@ -285,6 +286,38 @@ fn the_next_start_reports_it_once_and_on_standard_error() {
             "{name} {more:?}"
         );
     }
+}
+
+/// A start that the system refuses says so itself: the next one has nothing to report.
+#[test]
+fn refused_starts_are_not_reported() {
+    let place = Place::new("refused");
+    let limited = |files: u32| {
+        let mut c = Command::new("sh");
+        c.args([
+            "-c",
+            r#"ulimit -n "$1" && exec "$2" erl -noshell -eval 'halt().'"#,
+        ])
+        .args(["sh", &files.to_string(), env!("CARGO_BIN_EXE_purlin")])
+        .env("HOME", &place.0)
+        .env_remove("XDG_CACHE_HOME")
+        .env("XDG_RUNTIME_DIR", &place.0)
+        .stdin(Stdio::null());
+        c.output().expect("runs")
+    };
+    // With some of these limits, the run has a record, and no descriptor is left when it ends.
+    let mut recorded = 0;
+    for files in 5..40 {
+        let said = limited(files);
+        let error = text(&said.stderr);
+        assert!(!error.contains("the last run"), "{files}: {error}");
+        if error.starts_with("purlin: cannot ") {
+            assert_eq!(said.status.code(), Some(1));
+            assert_eq!(error.lines().count(), 1, "{files}: {error}");
+            recorded = place.records().len().max(recorded);
+        }
+    }
+    assert!(recorded > 0, "no refused start has a record");
 }
 
 #[test]

@@ -14,11 +14,17 @@ fn programs() -> PathBuf {
 }
 
 fn run(args: &[&str]) -> Output {
-    Command::new(purlin())
-        .args(args)
-        .current_dir(programs())
-        .output()
-        .expect("runs")
+    run_on(None, args)
+}
+
+/// Runs a command on the OTP at that root, or else on the machine's own.
+fn run_on(root: Option<&Path>, args: &[&str]) -> Output {
+    let mut command = Command::new(purlin());
+    if let Some(root) = root {
+        command.env("PURLIN_OTP_ROOT", root);
+    }
+    let command = command.args(args).current_dir(programs());
+    command.output().expect("runs")
 }
 
 fn text(o: &Output) -> String {
@@ -49,6 +55,11 @@ impl Drop for File {
 
 /// The race is found, cut down to one deviation, and repeated; where it fails stands in the story.
 fn found(program: &str, line: &str) {
+    found_on(None, program, line);
+}
+
+fn found_on(root: Option<&Path>, program: &str, line: &str) {
+    let run = |args: &[&str]| run_on(root, args);
     let file = File::new(program);
     let source = format!("{program}.erl");
     let o = run(&[
@@ -106,7 +117,7 @@ fn a_damaged_file_is_told() {
         &whole[..whole.len() / 2],
         &whole.replacen("status 1", "status 2", 1),
         "",
-        "purlin schedule 5\n",
+        "purlin schedule 6\n",
     ] {
         std::fs::write(file.path(), bad).expect("written");
         let o = run(&["replay", file.path()]);
@@ -137,14 +148,14 @@ fn files_of_other_builds() {
     let o = run(&["replay", file.path()]);
     assert_eq!(o.status.code(), Some(1), "{}", text(&o));
     assert!(!text(&o).contains("made by"), "{}", text(&o));
-    let other = whole.replacen("schedule 5", "schedule 3", 1);
+    let other = whole.replacen("schedule 6", "schedule 3", 1);
     std::fs::write(file.path(), other).expect("written");
     for command in [&["replay"][..], &["schedules", "show"]] {
         let o = run(&[command, &[file.path()]].concat());
         assert_eq!(o.status.code(), Some(66), "{}", text(&o));
         let said = String::from_utf8_lossy(&o.stderr).into_owned();
         assert!(
-            said.contains("in format 3, and this Purlin reads format 5"),
+            said.contains("in format 3, and this Purlin reads format 6"),
             "{said}"
         );
         assert!(said.contains(build) && said.lines().count() == 1, "{said}");
@@ -261,6 +272,19 @@ fn natives_with_options_are_scheduling_points() {
     found("send_after_race", "send_after_race.erl:");
     found("start_timer_race", "start_timer_race.erl:");
     found("listed_race", "listed_race.erl:");
+    found("alias_race", "erlang:alias(");
+    found("spawn_request_race", "erts_internal:spawn_request(");
+}
+
+/// As the test above, where `make roots` has fetched OTP 29.
+#[test]
+fn a_later_native_is_a_scheduling_point() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/roots/otp29");
+    let root = root.join("usr/lib/erlang");
+    match root.is_dir() {
+        true => found_on(Some(&root), "put_new_race", "persistent_term:put_new("),
+        false => println!("skipped: there is no {}", root.display()),
+    }
 }
 
 /// Between the two comes a server that is not the program's.

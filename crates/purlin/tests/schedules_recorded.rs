@@ -42,7 +42,7 @@ impl Place {
     fn remove(&self, name: &str) {
         std::fs::remove_file(self.dir.join(name)).expect("removes");
     }
-    /// In the program, `old` becomes `new`.
+    /// Replaces `old` with `new` in the program.
     fn change(&self, old: &str, new: &str) {
         let text = std::fs::read_to_string(self.dir.join(&self.program)).expect("reads");
         assert!(text.contains(old), "{text}");
@@ -59,7 +59,7 @@ impl Place {
         let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
         (o.status.code(), text(&o.stdout), text(&o.stderr))
     }
-    /// Finds the race. What is told of what was recorded, and the output of the run.
+    /// Finds the race. Returns the line about what was recorded, and the output of the run.
     fn finds(&self, options: &[&str]) -> (String, String) {
         let args = ["schedules", "--seed", "1", "--to", "it.psch"];
         let (status, out, err) =
@@ -74,7 +74,7 @@ impl Place {
         let lines: Vec<&str> = output.lines().map(str::trim).collect();
         (told, lines.join("\n"))
     }
-    /// The run is repeated, with that output.
+    /// Repeats the run, which has that output.
     fn repeats(&self, output: &str) {
         for _ in 0..2 {
             let (status, out, err) = self.run(&["replay", "it.psch"]);
@@ -83,7 +83,7 @@ impl Place {
             assert_eq!(out.trim_end(), output, "{err}");
         }
     }
-    /// The replay goes another way, so.
+    /// Repeats the run, which departs from the recorded one as `how` says.
     fn differs(&self, how: &str) {
         let (status, out, err) = self.run(&["replay", "it.psch"]);
         assert_eq!(status, Some(4), "{out}{err}");
@@ -136,7 +136,7 @@ fn files_that_are_gone() {
     assert!(!p.dir.join("sum.txt").exists());
 }
 
-/// A server that says 7 to each client, until one says `leave`.
+/// Starts a server that says 7 to each client, until one says `leave`.
 fn server() -> (u16, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let port = listener.local_addr().expect("an address").port();

@@ -4,6 +4,7 @@
 use crate::options::EmulatorOptions;
 use purlin_explore::Search;
 use purlin_explore::deviation::Deviation;
+use purlin_explore::failing::Call;
 use purlin_explore::file::Replay;
 pub use purlin_explore::file::{Recorded, Unreadable, read};
 pub use purlin_explore::fresh_dir;
@@ -12,7 +13,9 @@ pub use purlin_explore::processes::introduced;
 pub use purlin_explore::report::write_private;
 pub use purlin_explore::story::rendered;
 use purlin_explore::strategy::Name;
+use purlin_explore::sweep::{Span, Sweep};
 use purlin_kernel::explore::{self, stack};
+use purlin_messages as messages;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -60,6 +63,25 @@ pub fn is_strategy(word: &str) -> bool {
     Name::parse(word).is_some()
 }
 
+/// Returns the names of the system calls that can be made to fail, if that text is no list of some.
+pub fn no_calls(text: &str) -> Option<String> {
+    Call::list(text).is_none().then(Call::names)
+}
+
+/// Whether calls can fail for a span of that name.
+pub fn is_span(word: &str) -> bool {
+    Span::named(word).is_some()
+}
+
+/// Reads exit statuses, separated by commas, or `any`.
+pub fn statuses(text: &str) -> Option<Vec<i32>> {
+    if text == "any" {
+        return Some((0..=255).collect());
+    }
+    let status = |w: &str| w.parse::<u8>().ok().map(i32::from);
+    text.split(',').map(status).collect()
+}
+
 /// Reads `Module:Function/Arity`.
 pub fn function(text: &str) -> Option<(String, String, u32)> {
     let (name, arity) = text.rsplit_once('/')?;
@@ -100,6 +122,7 @@ fn default_search(o: &EmulatorOptions, now: i64) -> Search {
         keep_going: false,
         any_delivery: false,
         first: Vec::new(),
+        sweep: None,
         from: None,
         command: Vec::new(),
         release: o.otp.release,
@@ -118,6 +141,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     let mut replay = None;
     let mut recorded = None;
     let (mut narrates, mut live) = (false, false);
+    let mut fails = (None, Span::Both, Vec::new());
     let (mut copied, mut fresh) = (None, None);
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
@@ -135,6 +159,9 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "keep-going" => search.keep_going = true,
             "delivery" => search.any_delivery = value == "any",
             "from" => search.from = function(value),
+            "fail-nth" => fails.0 = Call::list(value),
+            "fail-for" => fails.1 = Span::named(value).unwrap_or(fails.1),
+            "expect" => fails.2 = statuses(value).unwrap_or_default(),
             "first" => search.first.extend(Deviation::parse(value)),
             "made-by" => search.made_by = value.to_owned(),
             "argument" => search.command.push(value.to_owned()),
@@ -153,7 +180,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
                         replay = Some(r.replay);
                     }
                     Err(why) => {
-                        purlin_term::say!("purlin: {value}: {why}");
+                        let text = format!("{value}: {why}");
+                        purlin_term::say!("{}", messages::NO_REPLAY_FILE.line(text));
                         std::process::exit(66);
                     }
                 }
@@ -161,10 +189,16 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             _ => {}
         }
     }
+    search.sweep = fails.0.map(|calls| Sweep {
+        calls,
+        span: fails.1,
+        expected: fails.2,
+    });
     if let (Some(from), Some(at)) = (copied, fresh)
         && let Err(e) = fresh_dir::begin(from, at, user())
     {
-        purlin_term::say!("purlin: schedules: {e}");
+        let text = format!("schedules: {e}");
+        purlin_term::say!("{}", messages::FRESH_FOLDER_LOST.line(text));
         std::process::exit(71);
     }
     let started = recorded.unwrap_or_else(|| start_time(now, search.seed));

@@ -9,6 +9,7 @@ use crate::process::ext::{MaxHeap, Settings};
 use crate::process::state::Priority;
 use crate::{clock, code, filename, natives, osenv, process, signal, threads, timer};
 use purlin_io::gather;
+use purlin_messages as messages;
 use purlin_term::frag::Fragment;
 use purlin_term::release::{self, MAY_LACK, PRELOADED};
 use purlin_term::sync::Ordering;
@@ -16,8 +17,7 @@ use purlin_term::{Alloc, NIL, Term, atom, gc};
 use std::os::unix::ffi::OsStrExt;
 
 fn fatal(text: std::fmt::Arguments) -> ! {
-    purlin_term::say!("purlin: {text}");
-    std::process::exit(1)
+    purlin_term::say::refused(text)
 }
 
 /// A file of the installation, which may be embedded in the executable.
@@ -65,7 +65,7 @@ fn defaults(o: &EmulatorOptions) {
     };
     d.min_heap_words.store(least, Ordering::Relaxed);
     d.min_vheap_words.store(
-        gc::heap_size_for(h.min_bin_vheap_words as usize) as u32,
+        gc::heap_size_for(h.min_bin_vheap_words as usize),
         Ordering::Relaxed,
     );
     d.fullsweep_after
@@ -122,7 +122,10 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     code::image::begin(o.otp.release);
     let schedules = crate::schedules::begin(o);
     if let Err(text) = code::perf::start(o) {
-        purlin_term::say!("purlin: +JPperf: {text}");
+        purlin_term::say!(
+            "{}",
+            messages::NO_PERF_MAP.line(format_args!("+JPperf: {text}"))
+        );
     }
     let interpreted = crate::compiled::start(o);
     natives::install();
@@ -133,6 +136,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     purlin_nif::fault::begin();
+    purlin_native::ids::settle();
     make_process_table(o);
     defaults(o);
     preload(o);
@@ -183,14 +187,16 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
 }
 
-/// Has dead atoms collected, if that was asked for.
+/// Has dead atoms collected, unless that was forbidden. By default all stay where it is impossible.
 fn collect_atoms(o: &EmulatorOptions) {
-    let every = match o.flags.purlin.atoms {
-        AtomCollection::Keep => return,
-        AtomCollection::Collect => None,
-        AtomCollection::Stress => Some(STRESSING_ATOMS),
+    let start = purlin_term::atom_collection::start;
+    let started = match o.flags.purlin.atoms {
+        None => return drop(start(None, false)),
+        Some(AtomCollection::Keep) => return,
+        Some(AtomCollection::Collect) => start(None, true),
+        Some(AtomCollection::Stress) => start(Some(STRESSING_ATOMS), true),
     };
-    if let Err(why) = purlin_term::atom_collection::start(every) {
+    if let Err(why) = started {
         fatal(format_args!("atoms cannot be collected: {why}"));
     }
 }

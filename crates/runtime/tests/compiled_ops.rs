@@ -15,12 +15,12 @@
     target_os = "linux"
 ))]
 
+use purlin_interp::STEP;
 use purlin_interp::compiled::{EXITS, FIELDS, MAIL, TARGETS, helpers, steps};
-use purlin_interp::{STEP, Step};
 use purlin_isa::bit_fields::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
 use purlin_isa::contract::Stack;
-use purlin_isa::ops::{BASE, COMPARISONS, Kind, List, MachineCode, Op, VARIANTS};
+use purlin_isa::ops::{COMPARISONS, Kind, List, MachineCode, Op, VARIANTS};
 use purlin_jit::machine::Processor;
 use purlin_jit::quick::{Function, compile};
 use purlin_jit::{Env, Stubs};
@@ -440,8 +440,21 @@ impl World {
             _ => c.string("ab"),
         }
     }
-    /// Everything that an instruction may have changed, as text.
-    fn state(&self, case: &Case, live: usize, next: u64, failed: bool, full: bool) -> Vec<String> {
+    /// Number of bytes of the heap that are used.
+    fn used(&self) -> usize {
+        self.cx.heap.htop as usize - self.cx.heap.heap as usize
+    }
+    /// Everything that an instruction may have changed, as text. With `garbage` it may have left
+    /// some on the heap.
+    fn state(
+        &self,
+        case: &Case,
+        live: usize,
+        next: u64,
+        failed: bool,
+        full: bool,
+        garbage: bool,
+    ) -> Vec<String> {
         let c = &self.cx;
         let mut all = vec![format!("next {next}"), format!("window {}", c.heap.window)];
         // The reductions of a collection depend on what it copies, so they differ where the two
@@ -489,11 +502,8 @@ impl World {
             all.push(format!("fr{k} = {:x}", c.fr[k].to_bits()));
         }
         all.push(format!("mark {:x}", *self.mark));
-        let used = c.heap.htop as usize - c.heap.heap as usize;
-        // Garbage on the heap is not compared. Machine code may leave more of it than the step
-        // where parts of a match are built before another part fails, or are built twice.
-        if alike && !(case.makes_before && (failed || full)) {
-            all.push(format!("heap {used}"));
+        if alike && !garbage {
+            all.push(format!("heap {}", self.used()));
         }
         all
     }
@@ -526,7 +536,8 @@ struct Case {
     behind: Option<(Op, Vec<Value>)>,
     /// Required contents of X registers.
     set: Vec<(usize, What)>,
-    /// Registers that may be written before it fails, and whether it may have built a term by then.
+    /// Registers that may be written before it fails, and whether its machine code may have built a
+    /// term by then, which is garbage if it fails or starts over as a step.
     written: Vec<Value>,
     makes_before: bool,
     /// Whether it ends a function that has no frame then.
@@ -1235,31 +1246,33 @@ fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
     panic!("it runs again and again");
 }
 
-/// Number of steps of natives that machine code has made.
-static NATIVE_STEPS: AtomicU64 = AtomicU64::new(0);
+/// Number of steps of natives and matches that machine code has made.
+static STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// The step of an op that calls a native, which counts it.
-unsafe extern "C" fn counted<const OP: u16>(cx: *mut Cx, pc: *const u64) -> *const u64 {
-    NATIVE_STEPS.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the contract of a step.
-    unsafe { STEP[usize::from(BASE[usize::from(OP)])](cx, pc) }
+/// The step of an op, which counts it.
+unsafe extern "C" fn counted(cx: *mut Cx, pc: *const u64) -> *const u64 {
+    STEPS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the contract of a step, whose instruction begins with the number of its variant.
+    unsafe { STEP[usize::from(pc.read() as u16)](cx, pc) }
 }
 
-/// The steps that machine code makes: those of natives are counted.
+/// The steps that machine code makes: those of natives and matches are counted.
 fn counting_steps() -> Vec<u64> {
     let mut all = steps();
-    let mut set = |op: Op, step: Step| {
-        all[usize::from(BASE[op as usize])] = step as *const () as u64;
-    };
-    set(Op::CallBif, counted::<{ Op::CallBif as u16 }>);
-    set(Op::CallBifOnly, counted::<{ Op::CallBifOnly as u16 }>);
+    for number in 0..VARIANTS as u16 {
+        if let Some(Op::CallBif | Op::CallBifOnly | Op::BsMatch) = Op::of(number) {
+            all[usize::from(number)] = counted as *const () as u64;
+        }
+    }
     all
 }
 
 /// Exit status of a child whose op has no such jump to turn.
 const NO_SUCH_JUMP: i32 = 33;
 
-/// Inverts the condition of the `k`th conditional jump. Returns false if there is none.
+/// Inverts the condition of the `k`th conditional jump, but for those that look whether a
+/// collection is wanted: a turned one leaves the machine code in good order. Returns false if there
+/// is none.
 #[cfg(target_arch = "aarch64")]
 fn turn_jump(code: &mut [u8], k: usize) -> bool {
     // The condition of `b.cond` is in the lowest bits, that of the others in bit 24.
@@ -1271,6 +1284,14 @@ fn turn_jump(code: &mut [u8], k: usize) -> bool {
     let jumps: Vec<usize> = (0..code.len() / 4)
         .map(|i| 4 * i)
         .filter(|&i| turns(&code[i..i + 4]).is_some())
+        .filter(|&i| {
+            // `ldrb` of the flag, whose offset is in bits 10 to 21.
+            let before = code
+                .get(i.wrapping_sub(4)..i)
+                .and_then(|w| w.try_into().ok());
+            let word = u32::from_le_bytes(before.unwrap_or_default());
+            word >> 22 != 0x39400000 >> 22 || word >> 10 & 0xFFF != FIELDS.gc_wanted as u32
+        })
         .collect();
     let Some(&at) = jumps.get(k) else {
         return false;
@@ -1282,13 +1303,19 @@ fn turn_jump(code: &mut [u8], k: usize) -> bool {
     true
 }
 
-/// Inverts the condition of the `k`th conditional jump. Returns false if there is none.
+/// Inverts the condition of the `k`th conditional jump, but for those that look whether a
+/// collection is wanted: a turned one leaves the machine code in good order. Returns false if there
+/// is none.
 #[cfg(target_arch = "x86_64")]
 fn turn_jump(code: &mut [u8], k: usize) -> bool {
     // All of them are near jumps: 0F 80 to 0F 8F, and the distance.
     let is_jump = |w: &[u8]| w[0] == 0x0F && w[1] & 0xF0 == 0x80;
+    let mut wanted = (FIELDS.gc_wanted as u32).to_le_bytes().to_vec();
+    wanted.push(0);
     let at: Vec<usize> = (0..code.len().saturating_sub(5))
         .filter(|&i| is_jump(&code[i..]))
+        // `cmp byte [rbx + flag], 0`: the offset in four bytes, and the number.
+        .filter(|&i| !code[..i].ends_with(&wanted))
         .collect();
     let Some(&at) = at.get(k) else { return false };
     code[at + 1] ^= 1;
@@ -1387,10 +1414,10 @@ fn machine_code_does_what_steps_do() {
             }
             let world = || World::new(s, &c, place(code.handler), full);
             let (mut a, mut b) = (world(), world());
-            let before = a.state(&c, XS, 1, false, full);
+            let before = a.state(&c, XS, 1, false, full, false);
             assert_eq!(
                 before,
-                b.state(&c, XS, 1, false, full),
+                b.state(&c, XS, 1, false, full, false),
                 "two processes alike"
             );
             let first = place(code.entry);
@@ -1406,7 +1433,7 @@ fn machine_code_does_what_steps_do() {
                 0 => 0,
                 n => by_steps(&mut b, n as *const u64),
             };
-            let stepped = NATIVE_STEPS.swap(0, Ordering::Relaxed);
+            let stepped = STEPS.swap(0, Ordering::Relaxed);
             native_steps += stepped;
             if traced && stepped == 0 {
                 wrong.push(format!("{} runs a traced native by itself", row.name));
@@ -1427,7 +1454,12 @@ fn machine_code_does_what_steps_do() {
                 true => 1,
                 false => c.live,
             };
-            let state = |w: &World, next| w.state(&c, live, next, failed, full);
+            let garbage = c.makes_before && (failed || full || stepped > 0);
+            if garbage && !full && b.used() < a.used() {
+                wrong.push(format!("{} makes less than its step", row.name));
+                break;
+            }
+            let state = |w: &World, next| w.state(&c, live, next, failed, full, garbage);
             let (mut sa, mut sb) = (state(&a, next_a), state(&b, next_b));
             // Which message is the current one, and which are left.
             if !a.cell_is_without_mailbox() && next_a != 0 && next_b != 0 {

@@ -422,8 +422,9 @@ pub trait Alloc {
             // SAFETY: layout of sub-binaries.
             unsafe {
                 let q = orig.ptr();
-                off += (*q.add(2)).raw() as usize * 8 + (((*q.add(3)).raw() >> 8) & 0xFF) as usize;
-                orig = *q.add(4);
+                let start = (*q.add(SUB_BIN_BITS)).raw() >> SUB_BIN_START_SHIFT & 0xFF;
+                off += (*q.add(SUB_BIN_OFFSET)).raw() as usize * 8 + start as usize;
+                orig = *q.add(SUB_BIN_ORIGINAL);
             }
         }
         let p = self.alloc(SUB_BIN_WORDS);
@@ -434,7 +435,7 @@ pub trait Alloc {
             w.add(1).write((bit_len >> 3) as u64);
             w.add(2).write((off >> 3) as u64);
             w.add(3)
-                .write((bit_len & 7) as u64 | ((off & 7) as u64) << 8);
+                .write((bit_len & 7) as u64 | ((off & 7) as u64) << SUB_BIN_START_SHIFT);
             p.add(4).write(orig);
             Term::boxed_at(p)
         }

@@ -61,6 +61,24 @@ impl Effort {
         }
     }
 
+    /// Maximum number of bytes that the operation takes for its result, which is computed beside
+    /// the heap first.
+    pub fn bytes(self, x: Term, y: Term) -> usize {
+        let digits = |t: Term| t.as_big().map_or(1, |b| b.1.len());
+        let (m, n) = (digits(x), digits(y));
+        let result = match self {
+            Effort::Longer => m.max(n) + 1,
+            Effort::Product => m + n,
+            Effort::Quotient => m,
+            // Shifts by more digits than there may be fail at once.
+            Effort::Result => match y.as_small() {
+                Some(by) => (m + 1).saturating_add((by.unsigned_abs() / 64) as usize),
+                None => m,
+            },
+        };
+        16 * result.min(max_digits() + 1)
+    }
+
     /// Number of reductions for an operation that has made `made` of `x` and `y`; none for small
     /// ones.
     pub fn reductions(self, x: Term, y: Term, made: Term) -> usize {

@@ -17,10 +17,19 @@ static CYCLE: AtomicU32 = AtomicU32::new(1);
 static FRESH: AtomicU32 = AtomicU32::new(0);
 static THRESHOLD: AtomicU32 = AtomicU32::new(LEAST);
 
+/// Whether more than half of the table is in use.
+static HALF_FULL: AtomicBool = AtomicBool::new(false);
+
 /// Minimum number of new atoms between two cycles.
-const LEAST: u32 = 1 << 16;
+const LEAST: u32 = 1 << 17;
 /// The same, if there is hardly any room left.
 const LEAST_IF_FULL: u32 = 1 << 10;
+/// Number of bytes of other memory for each new atom, from which on atoms count as little: eight
+/// times what an atom takes.
+const BYTES_FOR_ATOM: u64 = 8 * 64;
+/// Number of new atoms beyond the threshold between two calls of [`ask`]: one may come while the
+/// threshold changes.
+const ASKING: u32 = 256;
 /// Time between two cycles for a table that is full of atoms that are alive.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 /// Maximum time that a thread waits for room.
@@ -37,6 +46,26 @@ pub(crate) fn on() -> bool {
 #[inline]
 pub(crate) fn now() -> u32 {
     CYCLE.load(Ordering::Relaxed)
+}
+
+/// Whether more than half of the table is in use, so that no freed memory should keep an atom by a
+/// stale word.
+#[inline]
+pub(crate) fn is_half_full() -> bool {
+    HALF_FULL.load(Ordering::Relaxed)
+}
+
+/// Notes how full the table is after a cycle: so many atoms are `alive`, of at most `limit`.
+pub(crate) fn note_room(alive: u32, limit: u32) {
+    HALF_FULL.store(on() && alive > limit / 2, Ordering::Relaxed);
+}
+
+/// The same when an atom is made.
+#[inline]
+pub(crate) fn note_use(alive: u32, limit: u32) {
+    if alive > limit / 2 && !is_half_full() {
+        note_room(alive, limit);
+    }
 }
 
 /// Figures about cycles.
@@ -58,7 +87,12 @@ pub struct Figures {
 }
 
 struct State {
-    wanted: bool,
+    /// Whether a thread needs the cycle, or would.
+    pressed: bool,
+    /// Whether a cycle is under way.
+    running: bool,
+    /// Whether the last cycle was given up.
+    failing: bool,
     /// Cycles that have ended, in whatever way.
     ended: u64,
     last: Option<Instant>,
@@ -66,7 +100,9 @@ struct State {
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
-    wanted: false,
+    pressed: false,
+    running: false,
+    failing: false,
     ended: 0,
     last: None,
     figures: Figures {
@@ -87,42 +123,50 @@ pub fn figures() -> Figures {
     STATE.lock().figures
 }
 
-/// Called after an atom was made.
+impl State {
+    /// Begins a cycle as soon as possible.
+    fn press(&mut self) {
+        self.pressed = true;
+        WANTED.notify_one();
+    }
+}
+
+/// Called after an atom was made that may be collected.
 #[inline]
 pub(crate) fn made_one() {
     let fresh = FRESH.fetch_add(1, Ordering::Relaxed) + 1;
-    if fresh == THRESHOLD.load(Ordering::Relaxed) {
+    let beyond = fresh.checked_sub(THRESHOLD.load(Ordering::Relaxed));
+    if beyond.is_some_and(|n| n % ASKING == 0) {
         ask();
     }
 }
 
+/// Has the collector look at the number of new atoms.
 fn ask() {
-    STATE.lock().wanted = true;
+    let state = STATE.lock();
     WANTED.notify_one();
+    drop(state);
 }
 
 /// Waits for a cycle, and returns whether there is room now: whether fewer than `limit` atoms are
-/// alive, as `alive` counts them. If hardly any atoms were made since the
-/// last one, another would find nothing: it begins at most once in a while, and no thread waits for
-/// it.
+/// alive, as `alive` counts them. If hardly any atoms were made since the last one, another would
+/// find nothing, so it begins at most once in a while; but one that is under way may find that they
+/// have died. No thread waits if the last cycle failed.
 pub(crate) fn make_room(alive: impl Fn() -> u32, limit: u32) -> bool {
+    note_room(alive(), limit);
     let few = LEAST_IF_FULL.min(limit / 64);
-    let mut state = STATE.lock();
-    if FRESH.load(Ordering::Relaxed) < few {
-        if state.last.is_none_or(|t| t.elapsed() > REST) {
-            state.wanted = true;
-            WANTED.notify_one();
-        }
-        return false;
-    }
     let until = Instant::now() + PATIENCE;
+    let mut state = STATE.lock();
     // The cycle under way may have begun before the atoms died.
     let enough = state.ended + 2;
     while alive() >= limit && state.ended < enough {
-        state.wanted = true;
-        WANTED.notify_one();
+        let rested = state.last.is_none_or(|t| t.elapsed() > REST);
+        if rested || FRESH.load(Ordering::Relaxed) >= few && !state.failing {
+            state.press();
+        }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let expected = state.pressed || state.running;
+        if state.failing || !expected || left.is_zero() {
             break;
         }
         state = ENDED.wait_timeout(state, left);
@@ -135,8 +179,7 @@ pub fn collect_now() {
     let mut state = STATE.lock();
     let enough = state.ended + 2;
     while on() && state.ended < enough {
-        state.wanted = true;
-        WANTED.notify_one();
+        state.press();
         state = ENDED.wait_timeout(state, Duration::from_millis(100));
     }
 }
@@ -146,13 +189,28 @@ pub(crate) fn turn_on() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Waits until another cycle is wanted.
-pub(crate) fn wait() {
+/// Waits until another cycle is wanted, which is under way from then on. In the first `rest` of
+/// that time, only the need for room and `late` new atoms begin one; after that, `usual` new atoms
+/// do.
+pub(crate) fn wait(rest: Duration, usual: u32, late: u32) {
+    let fresh = || FRESH.load(Ordering::Relaxed);
+    let until = Instant::now() + rest;
     let mut state = STATE.lock();
-    while !state.wanted {
+    THRESHOLD.store(late.max(usual), Ordering::Relaxed);
+    while !state.pressed && fresh() < late.max(usual) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        state = WANTED.wait_timeout(state, left);
+    }
+    // More may have been made since.
+    THRESHOLD.store(usual, Ordering::Relaxed);
+    while !state.pressed && fresh() < usual {
         state = WANTED.wait(state);
     }
-    state.wanted = false;
+    state.pressed = false;
+    state.running = true;
 }
 
 /// Begins a cycle, and returns its number.
@@ -162,33 +220,34 @@ pub(crate) fn begin_cycle() -> u32 {
 }
 
 /// Ends a cycle, in whatever way, and changes the figures.
-pub(crate) fn end_cycle(change: impl FnOnce(&mut Figures)) {
+pub(crate) fn end_cycle(failed: bool, change: impl FnOnce(&mut Figures)) {
     let mut state = STATE.lock();
     state.ended += 1;
+    state.running = false;
+    state.failing = failed;
     state.last = Some(Instant::now());
     change(&mut state.figures);
     drop(state);
     ENDED.notify_all();
 }
 
-/// Sets the number of new atoms after which a cycle begins: `every`, or one that suits a table with
-/// so many atoms `alive`, of at most `limit`.
-pub(crate) fn set_threshold(every: Option<u32>, alive: u32, limit: u32) {
-    let room = limit.saturating_sub(alive);
-    let usual = LEAST.max(alive / 2).min((room / 2).max(LEAST_IF_FULL));
-    let threshold = every.unwrap_or(usual);
-    THRESHOLD.store(threshold, Ordering::Relaxed);
-    // More may have been made since.
-    if FRESH.load(Ordering::Relaxed) >= threshold {
-        ask();
-    }
+/// Returns the number of new atoms after which a cycle begins, and that after which it does not
+/// rest before, in a table with so many atoms `alive`, of at most `limit`. The last cycle has
+/// looked through so many `bytes`.
+pub(crate) fn thresholds(alive: u32, limit: u32, bytes: u64) -> (u32, u32) {
+    let half = (limit.saturating_sub(alive) / 2).max(LEAST_IF_FULL);
+    let usual = LEAST.max(alive / 2);
+    let little = u32::try_from(bytes / BYTES_FOR_ATOM).unwrap_or(u32::MAX);
+    let late = (usual + usual / 2).max(little);
+    (usual.min(half), late.min(half))
 }
 
 /// Memory for pages and the names of their atoms, in pieces of equal size from one range of
 /// addresses.
 pub(crate) struct Chunks {
-    /// The address of the first.
+    /// The address of the first, and their number.
     pub(crate) region: usize,
+    pub(crate) most: usize,
     /// Number of chunks that have been used, and that can be used.
     used: usize,
     usable: usize,
@@ -200,15 +259,31 @@ impl Chunks {
     /// Number of bytes of a chunk: a page, and 100 bytes for each name of average.
     pub(crate) const BYTES: usize = 1 << 16;
     /// Maximum number of chunks.
-    pub(crate) const MOST: usize = 1 << 18;
+    const MOST: usize = 1 << 18;
+    /// Number of chunks for each that is needed if all pages are full: some keep few atoms.
+    const SPARE: usize = 16;
+    /// The part of limited addresses that chunks may take.
+    const PART: usize = 16;
     /// Number of chunks that become usable at a time.
     const STEP: usize = 16;
 
+    /// Reserves addresses for at most so many full pages. None if there are too few.
     #[cfg(target_os = "linux")]
-    pub(crate) fn reserve() -> Option<Chunks> {
-        let region = crate::sys::try_reserve((Chunks::MOST + 1) * Chunks::BYTES)?;
+    pub(crate) fn reserve(pages: usize) -> Option<Chunks> {
+        let full = pages + Chunks::STEP;
+        let wanted = (full * Chunks::SPARE).min(Chunks::MOST);
+        let most = match crate::sys::address_limit() {
+            Some(all) => wanted.min(all / Chunks::PART / Chunks::BYTES),
+            None => wanted,
+        };
+        let most = most / Chunks::STEP * Chunks::STEP;
+        if most < full.min(Chunks::MOST) {
+            return None;
+        }
+        let region = crate::sys::try_reserve((most + 1) * Chunks::BYTES)?;
         Some(Chunks {
             region: region.next_multiple_of(Chunks::BYTES),
+            most,
             used: 0,
             usable: 0,
             free: Vec::new(),
@@ -221,8 +296,7 @@ impl Chunks {
         }
         if self.used == self.usable {
             let at = self.region + self.usable * Chunks::BYTES;
-            if self.usable >= Chunks::MOST
-                || !crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES)
+            if self.usable >= self.most || !crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES)
             {
                 return None;
             }

@@ -75,7 +75,7 @@ impl RcBin {
         unsafe {
             let l = Self::layout((*p).capacity);
             count_freed((*p).capacity);
-            (*p).payer.refund(l.size());
+            (*p).payer.refund((*p).billed_bytes());
             binary_blocks::deallocate(p as *mut u8, l);
         }
     }
@@ -120,6 +120,7 @@ impl RcBin {
         unsafe {
             (Self::bytes(p) as *mut Foreign).write(Foreign { end, arg, keeps });
             *(*p).used.get_mut() = FOREIGN;
+            (*p).payer.resize(0, keeps);
         }
         p
     }
@@ -210,9 +211,16 @@ impl RcBin {
             Some(q)
         }
     }
-    /// Number of bytes that its payer is billed for.
+    /// Number of bytes that its payer is billed for: its own, and those that it stands for.
     pub fn billed_bytes(&self) -> usize {
-        Self::layout(self.capacity).size()
+        // SAFETY: it is alive.
+        let elsewhere = unsafe {
+            match Self::is_foreign(self) {
+                true => Self::kept_bytes(self),
+                false => 0,
+            }
+        };
+        Self::layout(self.capacity).size() + elsewhere
     }
     /// Counts one more holder.
     ///

@@ -13,7 +13,7 @@
 
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_crowded, note_allocation};
+use crate::pressure::{gives_back, is_coarse, is_crowded, note_allocation};
 use crate::small_blocks::LARGEST as SMALL;
 use crate::stress::stress;
 use crate::sync::Mutex;
@@ -119,7 +119,7 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
 /// slow, as happens when a block grows.)
 #[inline]
 pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
-    if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() {
+    if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() && !is_coarse(crate::sys::LARGE_PAGE) {
         crate::sys::in_large_pages(p as usize, bytes);
     }
 }

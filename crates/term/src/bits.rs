@@ -657,15 +657,15 @@ pub fn append<A: Alloc + ?Sized>(
             extend(a, whole, block, size);
             return Ok((writable_sub(a, whole, new), RcBin::bytes(block), old));
         }
-        let (t, dst) = new_writable(a, new, size.saturating_mul(2).max(MIN_WRITABLE));
+        let (t, dst) = new_writable(a, new, room_for(size));
         copy_bits(bits.base, bits.bit_offset as usize, dst, 0, old);
         Ok((t, dst, old))
     }
 }
 
 /// As [`append`], if nothing else refers to `bin`: the sub-binary itself is extended, and gets
-/// another block if its own has no room. Some code of OTP 29's compiler goes on with the source of
-/// the instruction instead of its destination, so both must be the same term.
+/// another block if its own has no room. Some code of OTP 29's compiler continues with the source
+/// of the instruction instead of its destination, so both must be the same term.
 pub fn private_append<A: Alloc + ?Sized>(
     a: &mut A,
     bin: Term,
@@ -692,6 +692,20 @@ pub fn private_append<A: Alloc + ?Sized>(
         }
     }
     append(a, bin, extra, unit)
+}
+
+/// Bytes of the block that has to be made to append `extra` bits to `bin`; 0 for none.
+pub fn append_needs(bin: Term, extra: usize) -> usize {
+    let Some(old) = bin.as_bits().map(|b| b.bit_len) else {
+        return 0;
+    };
+    let size = old.saturating_add(extra).div_ceil(8);
+    // SAFETY: a live term; the block is one that it holds.
+    let room = unsafe { writable_parts(bin).map_or(0, |(_, block)| (*block).capacity) };
+    match size <= room {
+        true => 0,
+        false => room_for(size),
+    }
 }
 
 /// Room for a writable binary of `size` bytes: twice as many, or little more if memory is scarce.
@@ -767,7 +781,7 @@ fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
         let end = ((*p.add(1)).raw() + (mark & 0xFF).div_ceil(8)) as usize;
         let ok = (*q.add(5)).raw() & PB_IS_WRITABLE != 0
             && (*p.add(2)).raw() == 0
-            && (mark >> 8) & 0xFF == 0
+            && (mark >> SUB_BIN_START_SHIFT) & 0xFF == 0
             && (*block).refc.load(Ordering::Acquire) == 1
             && (*block).used.load(Ordering::Relaxed) == end;
         ok.then_some((whole, block))

@@ -11,10 +11,11 @@
 //! With a fence ([`crate::fence`]) none of this applies: blocks come from there, and nothing is
 //! kept.
 
+use crate::atom_room;
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_crowded, note_allocation};
+use crate::pressure::{gives_back, is_coarse, is_crowded, note_allocation};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
@@ -220,9 +221,9 @@ fn fresh(bytes: usize) -> usize {
 }
 
 /// Has a mapping use large pages, if it has room for any. Touching a part of one takes all of it,
-/// so not in a crowd.
+/// so not in a crowd, and not for a process with a small limit.
 fn prepare(at: usize, bytes: usize) {
-    if bytes >= sys::LARGE_PAGE && !is_crowded() {
+    if bytes >= sys::LARGE_PAGE && !is_crowded() && !is_coarse(sys::LARGE_PAGE) {
         sys::in_large_pages(at, bytes);
     }
 }
@@ -448,8 +449,15 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
             MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
             MAPPED.lock().remove(&(p as usize));
             unmap(p as usize, words * 8);
-        } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
-            std::alloc::dealloc(p as *mut u8, layout(words));
+        } else {
+            if atom_room::is_half_full() {
+                std::ptr::write_bytes(p, 0, words);
+                // The compiler must not leave out what is freed next.
+                std::hint::black_box(p);
+            }
+            if stash(p, words).is_none() && keep_warm(p, words).is_none() {
+                std::alloc::dealloc(p as *mut u8, layout(words));
+            }
         }
     }
 }

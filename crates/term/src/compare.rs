@@ -9,21 +9,26 @@
 //! values of the keys in that order. Native records compare by module, name, whether they are
 //! exported, number of fields, field names, and then values, in the order of the declaration.
 //!
-//! Terms may be nested as deeply as memory allows. [`equal`] and [`ordered`] recurse to a fixed
-//! depth, [`NESTED`], which is enough for nearly all terms. What lies deeper is left to
-//! [`equal_any`] and [`order_any`], which keep pending comparisons in a stack of frames.
+//! Terms may be nested as deeply as memory allows. [`equal_nested`] has room for [`PENDING`]
+//! unfinished objects, and [`ordered`] recurses to a fixed depth, [`NESTED`]; both are enough for
+//! nearly all terms. What lies deeper is left to [`equal_any`] and [`order_any`], which keep
+//! pending comparisons in a stack of frames.
 
 use crate::atom;
 use crate::hash;
-use crate::layout::{self, BIN_SIZE, Bits, FLATMAP_HEAD_WORDS, FLATMAP_KEYS, MAP_FLAT, MAP_SIZE};
+use crate::layout::{
+    self, BIN_SIZE, Bits, FLATMAP_HEAD_WORDS, FLATMAP_KEYS, HEAP_BIN_HEAD_WORDS, MAP_FLAT, MAP_SIZE,
+};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::prefetch::prefetch;
 use crate::record::Definition;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
 use crate::short_bytes::same_bytes;
-use crate::word::{Subtag, Term, header_arity, header_subtag};
+use crate::word::{Subtag, TAG_BOXED, TAG_LIST, Term, header_arity, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use std::mem::MaybeUninit;
+use std::ptr;
 
 /// `a =:= b`.
 #[inline]
@@ -34,7 +39,7 @@ pub fn eq_exact(a: Term, b: Term) -> bool {
     if differ::<true>(a, b) {
         return false;
     }
-    equal::<true>(a, b, NESTED)
+    equal::<true>(a, b)
 }
 
 /// `a == b`: an integer equals a float of the same value, except in keys of maps.
@@ -46,7 +51,7 @@ pub fn eq(a: Term, b: Term) -> bool {
     if differ::<false>(a, b) {
         return false;
     }
-    equal::<false>(a, b, NESTED)
+    equal::<false>(a, b)
 }
 
 /// The order of `<` and `==`.
@@ -471,80 +476,351 @@ fn differ<const EXACT: bool>(a: Term, b: Term) -> bool {
     }
 }
 
-/// Whether two words are those of equal terms; recurses `depth` levels.
+/// Number of cells that few lists exceed.
+const SHORT_LIST: usize = 48;
+
+/// Number of runs of words that [`equal_nested`] keeps in its frame while it compares those below.
+const PENDING: usize = 16;
+
+/// The object that a boxed term points at.
+///
+/// The tag is subtracted, not masked: so it becomes part of the addresses of the object's words,
+/// and a walk from term to term waits for nothing but memory.
 #[inline(always)]
-fn same<const EXACT: bool>(a: Term, b: Term, depth: u32) -> bool {
-    if a == b {
-        return true;
+fn object(t: Term) -> *const Term {
+    t.raw().wrapping_sub(TAG_BOXED) as *const Term
+}
+
+/// The cell that a list points at, as [`object`].
+#[inline(always)]
+fn cell(t: Term) -> *const Term {
+    t.raw().wrapping_sub(TAG_LIST) as *const Term
+}
+
+/// The knowledge about a pair of words.
+enum Step {
+    Different,
+    /// They are equal, if what was put aside is.
+    Same,
+    /// They are equal if these are, which are not the same word and do not [`differ`].
+    Pair(Term, Term),
+}
+
+/// Rests of objects. The last place is for a run that waits for a function.
+type Outer = [MaybeUninit<Run>; PENDING + 1];
+
+/// The words that [`equal_nested`] has still to compare.
+struct Walk<'a> {
+    /// The rest of the innermost object.
+    run: Run,
+    /// The rests of those around it. They lie apart, since the compiler keeps a structure in memory
+    /// of which a part is found by an index; the others belong in registers.
+    outer: &'a mut Outer,
+    /// Number of these.
+    n: usize,
+}
+
+impl Walk<'_> {
+    /// Puts the current run aside, unless it is empty, and begins another one.
+    ///
+    /// # Safety
+    /// At most [`PENDING`] runs are aside.
+    #[inline(always)]
+    unsafe fn enter(&mut self, a: *const Term, b: *const Term, n: usize) {
+        if self.run.n > 0 {
+            // SAFETY: by the contract there is room for one more.
+            unsafe { self.outer.get_unchecked_mut(self.n).write(self.run) };
+            self.n += 1;
+        }
+        self.run = Run { a, b, n };
     }
-    if differ::<EXACT>(a, b) {
-        return false;
+    /// Puts the current run aside, so that nothing has to be kept while a function compares.
+    ///
+    /// # Safety
+    /// As for [`Walk::enter`].
+    #[inline(always)]
+    unsafe fn wait(&mut self) {
+        // SAFETY: by the contract.
+        unsafe { self.enter(ptr::null(), ptr::null(), 0) }
     }
-    match depth.checked_sub(1) {
-        Some(d) => equal::<EXACT>(a, b, d),
-        None => equal_any(a, b, EXACT),
+    /// The next pair of words that are not the same; `Same` if there is none.
+    #[inline(always)]
+    fn next<const EXACT: bool>(&mut self) -> Step {
+        loop {
+            if self.run.n == 0 {
+                let Some(n) = self.n.checked_sub(1) else {
+                    return Step::Same;
+                };
+                self.n = n;
+                // SAFETY: those below the number were written, each with words left.
+                self.run = unsafe { self.outer.get_unchecked(n).assume_init() };
+            }
+            let Run { a, b, n } = self.run;
+            // SAFETY: words are left of both.
+            unsafe {
+                self.run = Run {
+                    a: a.add(1),
+                    b: b.add(1),
+                    n: n - 1,
+                };
+                if *a != *b {
+                    return match differ::<EXACT>(*a, *b) {
+                        true => Step::Different,
+                        false => Step::Pair(*a, *b),
+                    };
+                }
+            }
+        }
+    }
+    /// Compares two terms that are not the same word and do not [`differ`], as far as this takes
+    /// no other terms.
+    #[inline(always)]
+    fn step<const EXACT: bool>(&mut self, x: Term, y: Term) -> Step {
+        if self.n == PENDING {
+            // SAFETY: there is room for one.
+            unsafe { self.wait() };
+            return same_if(equal_any(x, y, EXACT));
+        }
+        if x.is_list_ptr() {
+            return match y.is_list_ptr() {
+                // SAFETY: both are cells, and there is room.
+                true => unsafe { self.lists::<EXACT>(x, y) },
+                false => Step::Different,
+            };
+        }
+        if !y.is_boxed() || !EXACT && !x.is_boxed() {
+            return same_if(!EXACT && equal_numbers(x, y));
+        }
+        // SAFETY: both are boxed, and there is room.
+        unsafe { self.boxed::<EXACT>(x, y) }
+    }
+    /// # Safety
+    /// Both are cells, and less than [`PENDING`] runs are aside.
+    #[inline(always)]
+    unsafe fn lists<const EXACT: bool>(&mut self, x: Term, y: Term) -> Step {
+        // SAFETY: by the contract; cells are two words.
+        unsafe {
+            let (x, y) = skip_same_heads(x, y);
+            if x == y {
+                return Step::Same;
+            }
+            let both = x.is_list_ptr() && y.is_list_ptr();
+            if !both {
+                return match differ::<EXACT>(x, y) {
+                    true => Step::Different,
+                    false => Step::Pair(x, y),
+                };
+            }
+            let (c, d) = (cell(x), cell(y));
+            if differ::<EXACT>(*c, *d) {
+                return Step::Different;
+            }
+            self.enter(c.add(1), d.add(1), 1);
+            Step::Pair(*c, *d)
+        }
+    }
+    /// # Safety
+    /// Both are boxed, and less than [`PENDING`] runs are aside.
+    #[inline(always)]
+    unsafe fn boxed<const EXACT: bool>(&mut self, x: Term, y: Term) -> Step {
+        // SAFETY: by the contract, and the layouts of tuples, binaries and maps.
+        unsafe {
+            let (c, d) = (object(x), object(y));
+            let (h, g) = ((*c).raw(), (*d).raw());
+            let is = |s: Subtag| header_subtag(h) as u8 == s as u8;
+            if is(Subtag::Tuple) {
+                if h != g {
+                    return Step::Different;
+                }
+                self.enter(c.add(1), d.add(1), header_arity(h));
+                return Step::Same;
+            }
+            if h == g && is(Subtag::HeapBin) {
+                return same_if(same_heap_bins(c, d));
+            }
+            if h == g && h == layout::FLATMAP_HEADER {
+                let size = (*c.add(MAP_SIZE)).raw() as usize;
+                if size != (*d.add(MAP_SIZE)).raw() as usize {
+                    return Step::Different;
+                }
+                if size == 0 {
+                    return Step::Same;
+                }
+                if EXACT {
+                    // The tuple of keys stands before the values.
+                    self.enter(c.add(FLATMAP_KEYS), d.add(FLATMAP_KEYS), size + 1);
+                    return Step::Same;
+                }
+                let head = FLATMAP_HEAD_WORDS;
+                self.enter(c.add(head), d.add(head), size);
+                return same_if(eq_exact(*c.add(FLATMAP_KEYS), *d.add(FLATMAP_KEYS)));
+            }
+            self.wait();
+            same_if(equal_boxed::<EXACT>(x, y))
+        }
     }
 }
 
-/// Equality of terms that are not the same word and do not [`differ`]; recurses `depth` levels.
-/// Tails of lists and last elements need no recursion.
-fn equal<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> bool {
-    loop {
-        if a.is_list_ptr() {
-            if !b.is_list_ptr() {
-                return false;
-            }
-            // SAFETY: both are cons cells, of two words.
-            unsafe {
-                let (p, q) = (a.ptr(), b.ptr());
-                if *p == *q {
-                    (a, b) = skip_same_heads(a, b);
-                } else if same::<EXACT>(*p, *q, depth) {
-                    (a, b) = (*p.add(1), *q.add(1));
-                } else {
-                    return false;
-                }
-            }
-        } else {
-            let (Some(h), Some(g)) = (a.boxed_header(), b.boxed_header()) else {
-                return !EXACT
-                    && a.is_number()
-                    && b.is_number()
-                    && cmp_numbers(a, b, false).is_eq();
-            };
-            let tuple = header_subtag(h) as u8 == Subtag::Tuple as u8;
-            if !tuple {
-                return equal_boxed::<EXACT>(a, b, (h, g), depth);
-            }
+#[inline(always)]
+fn same_if(equal: bool) -> Step {
+    match equal {
+        true => Step::Same,
+        false => Step::Different,
+    }
+}
+
+/// Equality of terms that are not the same word and do not [`differ`].
+///
+/// Most terms that differ do so in an immediate word of the outermost tuple, list or map. That much
+/// is compared here, in registers alone, since [`equal_nested`] saves registers and makes a frame.
+#[inline(never)]
+fn equal<const EXACT: bool>(a: Term, b: Term) -> bool {
+    let none = ptr::null();
+    if a.is_list_ptr() && b.is_list_ptr() {
+        // SAFETY: both are cells.
+        let (x, y) = unsafe { skip_same_heads_of_short(a, b) };
+        if x == y {
+            return true;
+        }
+        if !x.is_list_ptr() || !y.is_list_ptr() {
+            return !differ::<EXACT>(x, y) && equal_nested::<EXACT>(x, y, none, none, 0);
+        }
+        let (p, q) = (cell(x), cell(y));
+        // SAFETY: both are cells, which are two words.
+        let ((h, g), rest) = unsafe { ((*p, *q), (p.add(1), q.add(1))) };
+        if h == g {
+            // The lists are long.
+            return equal_nested::<EXACT>(x, y, none, none, 0);
+        }
+        return !differ::<EXACT>(h, g) && equal_nested::<EXACT>(h, g, rest.0, rest.1, 1);
+    }
+    if a.is_boxed() && b.is_boxed() {
+        let (mut c, mut d) = (object(a), object(b));
+        // SAFETY: boxed terms begin with a header.
+        let (h, g) = unsafe { ((*c).raw(), (*d).raw()) };
+        if header_subtag(h) as u8 == Subtag::Tuple as u8 {
             if h != g {
                 return false;
             }
-            let (p, q, n) = (a.ptr(), b.ptr(), header_arity(h));
-            // SAFETY: both are tuples of `n` elements, behind their headers.
-            unsafe {
-                for i in 1..n {
-                    if !same::<EXACT>(*p.add(i), *q.add(i), depth) {
+            let mut n = header_arity(h);
+            while n > 0 {
+                n -= 1;
+                // SAFETY: both tuples have that many elements more.
+                let (x, y) = unsafe {
+                    (c, d) = (c.add(1), d.add(1));
+                    (*c, *d)
+                };
+                if x != y {
+                    if differ::<EXACT>(x, y) {
                         return false;
                     }
+                    // SAFETY: as above, or the ends of both.
+                    let rest = unsafe { (c.add(1), d.add(1)) };
+                    return equal_nested::<EXACT>(x, y, rest.0, rest.1, n);
                 }
-                if n == 0 {
-                    return true;
-                }
-                (a, b) = (*p.add(n), *q.add(n));
             }
-        }
-        if a == b {
             return true;
         }
-        if differ::<EXACT>(a, b) {
-            return false;
+        if h == g && header_subtag(h) as u8 == Subtag::HeapBin as u8 {
+            // SAFETY: both are heap binaries.
+            return unsafe { same_heap_bins(c, d) };
+        }
+        if h == g && h == layout::FLATMAP_HEADER {
+            // SAFETY: both are maps with a tuple of keys.
+            let sizes = unsafe { ((*c.add(MAP_SIZE)).raw(), (*d.add(MAP_SIZE)).raw()) };
+            if sizes.0 != sizes.1 || sizes.0 == 0 {
+                return sizes.0 == sizes.1;
+            }
+            // Values come first: if two at one place differ, the maps do, whatever the keys are.
+            for i in FLATMAP_HEAD_WORDS..FLATMAP_HEAD_WORDS + sizes.0 as usize {
+                // SAFETY: both have that many values.
+                let (x, y) = unsafe { (*c.add(i), *d.add(i)) };
+                if x != y {
+                    return !differ::<EXACT>(x, y) && equal_nested::<EXACT>(a, b, none, none, 0);
+                }
+            }
+            // SAFETY: as above.
+            let keys = unsafe { (*c.add(FLATMAP_KEYS), *d.add(FLATMAP_KEYS)) };
+            return keys.0 == keys.1 || equal::<true>(keys.0, keys.1);
+        }
+    }
+    equal_nested::<EXACT>(a, b, none, none, 0)
+}
+
+/// Equality of two terms that are not the same word and do not [`differ`], and of the `n` words
+/// each at `rest_a` and `rest_b`. Nearly all terms are compared by this one loop, which
+/// calls nothing and keeps the rests of lists, tuples and maps in its frame.
+#[inline(never)]
+fn equal_nested<const EXACT: bool>(
+    a: Term,
+    b: Term,
+    rest_a: *const Term,
+    rest_b: *const Term,
+    n: usize,
+) -> bool {
+    let mut outer: Outer = [const { MaybeUninit::uninit() }; PENDING + 1];
+    let mut walk = Walk {
+        run: Run {
+            a: rest_a,
+            b: rest_b,
+            n,
+        },
+        outer: &mut outer,
+        n: 0,
+    };
+    let (mut x, mut y) = (a, b);
+    loop {
+        match walk.step::<EXACT>(x, y) {
+            Step::Different => return false,
+            Step::Same => match walk.next::<EXACT>() {
+                Step::Different => return false,
+                Step::Same => return true,
+                Step::Pair(a, b) => (x, y) = (a, b),
+            },
+            Step::Pair(a, b) => (x, y) = (a, b),
         }
     }
 }
 
-/// As [`equal`], for boxed terms with these headers; the first is no tuple.
+/// `a == b` for terms of which one may be an immediate.
+#[cold]
+fn equal_numbers(a: Term, b: Term) -> bool {
+    a.is_number() && b.is_number() && cmp_numbers(a, b, false).is_eq()
+}
+
+/// Whether two heap binaries with the same header have the same bytes.
+///
+/// # Safety
+/// Both are heap binaries.
 #[inline(always)]
-fn equal_boxed<const EXACT: bool>(a: Term, b: Term, (h, g): (u64, u64), depth: u32) -> bool {
+unsafe fn same_heap_bins(c: *const Term, d: *const Term) -> bool {
+    // SAFETY: by the contract; bytes are in whole words.
+    unsafe {
+        let bytes = (*c.add(BIN_SIZE)).raw();
+        if bytes != (*d.add(BIN_SIZE)).raw() {
+            return false;
+        }
+        let word = |o: *const Term, i: usize| (*o.add(HEAP_BIN_HEAD_WORDS + i)).raw();
+        let whole = (bytes / 8) as usize;
+        for i in 0..whole {
+            if word(c, i) != word(d, i) {
+                return false;
+            }
+        }
+        // What is behind the bytes in their last word is not theirs. The first is least
+        // significant.
+        let bits = bytes % 8 * 8;
+        bits == 0
+            || (u64::from_le(word(c, whole)) ^ u64::from_le(word(d, whole))) << (64 - bits) == 0
+    }
+}
+
+/// As [`equal_nested`], for two boxed terms alone; the first is no tuple.
+#[inline(never)]
+fn equal_boxed<const EXACT: bool>(a: Term, b: Term) -> bool {
+    let (Some(h), Some(g)) = (a.boxed_header(), b.boxed_header()) else {
+        return equal_any(a, b, EXACT);
+    };
     match header_subtag(h) {
         Subtag::HeapBin | Subtag::RefcBin | Subtag::SubBin => {
             let other = header_subtag(g);
@@ -560,27 +836,6 @@ fn equal_boxed<const EXACT: bool>(a: Term, b: Term, (h, g): (u64, u64), depth: u
                 )
             };
             sizes.0 == sizes.1 && equal_bits(a, b)
-        }
-        Subtag::Map if h == layout::FLATMAP_HEADER => {
-            if h != g {
-                return false;
-            }
-            // SAFETY: both are flat maps: their number of keys, the tuple of keys, and the values.
-            unsafe {
-                let (p, q) = (a.ptr(), b.ptr());
-                let n = (*p.add(MAP_SIZE)).raw();
-                if n != (*q.add(MAP_SIZE)).raw() {
-                    return false;
-                }
-                if n == 0 {
-                    return true;
-                }
-                if !same::<true>(*p.add(FLATMAP_KEYS), *q.add(FLATMAP_KEYS), depth) {
-                    return false;
-                }
-                let (p, q) = (p.add(FLATMAP_HEAD_WORDS), q.add(FLATMAP_HEAD_WORDS));
-                (0..n as usize).all(|i| same::<EXACT>(*p.add(i), *q.add(i), depth))
-            }
         }
         // In exact order, floats equal floats, and large integers those of their size.
         Subtag::Float | Subtag::PosBig | Subtag::NegBig => {
@@ -603,10 +858,17 @@ fn same_local_refs(a: Term, b: Term) -> Option<bool> {
     Some(a == b)
 }
 
-/// Words to compare pairwise: their addresses in both terms, the number left, and whether to
-/// compare them exactly.
+/// Words to compare pairwise: their addresses in both terms, and the number left.
 #[derive(Clone, Copy)]
 struct Run {
+    a: *const Term,
+    b: *const Term,
+    n: usize,
+}
+
+/// A run of words, and whether to compare them exactly.
+#[derive(Clone, Copy)]
+struct AnyRun {
     a: *const Term,
     b: *const Term,
     n: usize,
@@ -618,8 +880,8 @@ struct Run {
 /// stack.
 #[inline(never)]
 fn equal_any(a: Term, b: Term, exact: bool) -> bool {
-    let mut todo: SmallVec<[Run; 16]> = SmallVec::new();
-    let mut run = Run {
+    let mut todo: SmallVec<[AnyRun; 16]> = SmallVec::new();
+    let mut run = AnyRun {
         a: &raw const a,
         b: &raw const b,
         n: 1,
@@ -654,7 +916,7 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
                 if run.n > 0 {
                     todo.push(run);
                 }
-                run = Run { a, b, n, exact };
+                run = AnyRun { a, b, n, exact };
             }
         };
         if x.is_list_ptr() {
@@ -714,9 +976,9 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
 
 /// Whether two maps may be equal. What remains to be compared goes to `todo`.
 #[inline(always)]
-fn equal_maps(x: Term, y: Term, exact: bool, todo: &mut SmallVec<[Run; 16]>) -> bool {
+fn equal_maps(x: Term, y: Term, exact: bool, todo: &mut SmallVec<[AnyRun; 16]>) -> bool {
     let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
-        todo.push(Run { a, b, n, exact });
+        todo.push(AnyRun { a, b, n, exact });
     };
     // SAFETY: layout of maps; both have the same header, hence the same number of words.
     unsafe {
@@ -863,8 +1125,52 @@ fn order_within<const EXACT: bool>(a: Term, b: Term, depth: u32) -> Ordering {
 }
 
 /// The order of two terms that are not the same word, nor small integers both; recurses `depth`
-/// levels. Tails of lists and last elements need no recursion.
-fn ordered<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> Ordering {
+/// levels. Short binaries are compared without a frame.
+#[inline(never)]
+fn ordered<const EXACT: bool>(a: Term, b: Term, depth: u32) -> Ordering {
+    if let (Some(h), Some(g)) = (a.boxed_header(), b.boxed_header())
+        && header_subtag(h) as u8 == Subtag::HeapBin as u8
+        && header_subtag(g) as u8 == Subtag::HeapBin as u8
+    {
+        // SAFETY: both are heap binaries.
+        return unsafe { order_heap_bins(object(a), object(b)) };
+    }
+    order_nested::<EXACT>(a, b, depth)
+}
+
+/// The order of two heap binaries: by their common bytes, a word at a time, then the shorter is
+/// less.
+///
+/// # Safety
+/// Both are heap binaries.
+#[inline(always)]
+unsafe fn order_heap_bins(c: *const Term, d: *const Term) -> Ordering {
+    // SAFETY: by the contract; bytes are in whole words.
+    unsafe {
+        let (m, n) = ((*c.add(BIN_SIZE)).raw(), (*d.add(BIN_SIZE)).raw());
+        // The first byte counts most.
+        let word = |o: *const Term, i: usize| u64::from_be((*o.add(HEAP_BIN_HEAD_WORDS + i)).raw());
+        let common = m.min(n);
+        let whole = (common / 8) as usize;
+        for i in 0..whole {
+            let (x, y) = (word(c, i), word(d, i));
+            if x != y {
+                return x.cmp(&y);
+            }
+        }
+        let bits = common % 8 * 8;
+        if bits > 0 {
+            let (x, y) = (word(c, whole) >> (64 - bits), word(d, whole) >> (64 - bits));
+            if x != y {
+                return x.cmp(&y);
+            }
+        }
+        m.cmp(&n)
+    }
+}
+
+/// As [`ordered`]. Tails of lists and last elements need no recursion.
+fn order_nested<const EXACT: bool>(mut a: Term, mut b: Term, depth: u32) -> Ordering {
     loop {
         if a.is_list_ptr() && b.is_list_ptr() {
             // SAFETY: both are cons cells, of two words.
@@ -1249,26 +1555,38 @@ fn resume(
     }
 }
 
+/// As [`skip_same_heads`], but stops after [`SHORT_LIST`] cells.
+///
+/// # Safety
+/// Both are cons cells.
+#[inline(always)]
+unsafe fn skip_same_heads_of_short(mut a: Term, mut b: Term) -> (Term, Term) {
+    for _ in 0..SHORT_LIST {
+        // SAFETY: cons cells are two words.
+        unsafe {
+            let (p, q) = (cell(a), cell(b));
+            if *p != *q {
+                break;
+            }
+            (a, b) = (*p.add(1), *q.add(1));
+        }
+        if a == b || !a.is_list_ptr() || !b.is_list_ptr() {
+            break;
+        }
+    }
+    (a, b)
+}
+
 /// Skips the cells of two lists as long as their heads are the same words; returns what follows.
 ///
 /// # Safety
 /// Both are cons cells.
 #[inline]
-unsafe fn skip_same_heads(mut a: Term, mut b: Term) -> (Term, Term) {
-    // Few lists are longer than this.
-    const SHORT: usize = 48;
-    for _ in 0..SHORT {
-        // SAFETY: cons cells are two words.
-        unsafe {
-            let (p, q) = (a.ptr(), b.ptr());
-            if *p != *q {
-                return (a, b);
-            }
-            (a, b) = (*p.add(1), *q.add(1));
-        }
-        if a == b || !a.is_list_ptr() || !b.is_list_ptr() {
-            return (a, b);
-        }
+unsafe fn skip_same_heads(a: Term, b: Term) -> (Term, Term) {
+    // SAFETY: by the contract.
+    let (mut a, mut b) = unsafe { skip_same_heads_of_short(a, b) };
+    if a == b || !a.is_list_ptr() || !b.is_list_ptr() {
+        return (a, b);
     }
     // The cells of a list mostly lie side by side, in either direction: those `AHEAD` cells ahead
     // are prefetched.

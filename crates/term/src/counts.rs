@@ -1,12 +1,13 @@
 //! Counts of frequent events in the whole runtime: each of the threads that cause most of them
 //! counts for itself, on cache lines of its own, and a reader adds up.
 
+use purlin_isa::cache_lines::TwoLines;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One thread's share. Sums wrap: a thread that frees what another has allocated counts below zero.
-#[repr(align(128))]
 pub struct Counts {
+    _lines: TwoLines,
     /// Collections, and words that they reclaimed.
     pub collections: AtomicUsize,
     pub reclaimed_words: AtomicUsize,
@@ -26,6 +27,7 @@ pub(crate) const SHARES: usize = 64;
 /// The first is that of all other threads, which add to it atomically.
 static ALL: [Counts; SHARES + 1] = [const {
     Counts {
+        _lines: TwoLines,
         collections: AtomicUsize::new(0),
         reclaimed_words: AtomicUsize::new(0),
         heap_blocks: AtomicUsize::new(0),

@@ -66,7 +66,7 @@ fn draw() {
 /// Waits as the number says. Keeps `errno`, which callers may read after they released a lock.
 fn delay(n: u64) {
     // SAFETY: the address of this thread's `errno`, which is valid as long as the thread.
-    let errno = unsafe { *libc::__errno_location() };
+    let errno = unsafe { *crate::errno::place() };
     let kind = n % 64;
     let n = n / 64;
     match kind {
@@ -76,5 +76,5 @@ fn delay(n: u64) {
         _ => std::thread::yield_now(),
     }
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { *crate::errno::place() = errno };
 }

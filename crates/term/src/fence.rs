@@ -25,10 +25,11 @@
 //!   They start with a chunk, so the end is checked to the page; but their builder checks each
 //!   word, and a finished region cannot be written.
 //!
-//! Not behind it: the cells of processes, what hangs on them (`Ext`, mailboxes), heads of regions,
-//! tables of code. No cache of freed blocks is used: neither for blocks of heaps nor for memory of
-//! signals or regions. Blocks of heaps are neither grown nor cut in place, and a collection in
-//! place copies: so no stale words stay accessible in a block that somebody may have pointers into.
+//! Not behind it: the cells of processes and what belongs to them (`Ext`, mailboxes), heads of
+//! regions, tables of code. No cache of freed blocks is used: neither for blocks of heaps nor for
+//! memory of signals or regions. Blocks of heaps are neither grown nor cut in place, and a
+//! collection in place copies: so no stale words stay accessible in a block that somebody may have
+//! pointers into.
 //! The end of an old block that is given back without being cut (`decommit_between`) stays
 //! accessible: the next collection promotes to it.
 //!
@@ -865,9 +866,9 @@ fn user(out: &mut Out, registers: &[usize], sp: usize) {
 }
 
 /// Words on the native stack, from `sp` on.
+#[cfg(target_os = "linux")]
 fn stack_words(sp: usize) -> Vec<usize> {
     let mut words = vec![0usize; if sp == 0 { 0 } else { 512 }];
-    #[cfg(target_os = "linux")]
     // SAFETY: the system copies what can be read.
     unsafe {
         let to = libc::iovec {
@@ -882,6 +883,11 @@ fn stack_words(sp: usize) -> Vec<usize> {
         words.truncate(n.max(0) as usize / 8);
     }
     words
+}
+/// None: no call of the system copies what can be read.
+#[cfg(not(target_os = "linux"))]
+fn stack_words(_: usize) -> Vec<usize> {
+    Vec::new()
 }
 
 /// Registers of an interrupted thread, its stack pointer, and whether it wrote, as far as the

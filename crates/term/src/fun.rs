@@ -204,6 +204,8 @@ pub struct Export {
     before: AtomicU64,
     /// Stub code, used while nothing is loaded. In the interpreter's own format.
     pub stub: [AtomicU64; 4],
+    /// How often the loaded code had changed when the export was made.
+    pub made: u64,
 }
 
 impl Export {
@@ -220,6 +222,7 @@ impl Export {
             bif: AtomicU32::new(0),
             before: AtomicU64::new(lead_word(arity)),
             stub: [const { AtomicU64::new(0) }; 4],
+            made: 0,
         }
     }
     /// The address of calls. Null only before it is known to anybody.

@@ -397,7 +397,8 @@ impl Heap {
             return p;
         }
         // Doubling keeps the number of fragments logarithmic in what one native call builds.
-        let size = words.max(256).max(self.frag_words.min(1 << 20));
+        let most = crate::pressure::at_most_copied(1 << 20);
+        let size = words.max(256).max(self.frag_words.min(most));
         let mut f = Fragment::with_capacity(size);
         let p = f.alloc(words);
         self.frags.push(f);

@@ -49,7 +49,8 @@ pub(crate) const EXT_PID_WORDS: usize = 4;
 
 // Indices of words within objects, as drawn above. The header is word 0.
 
-/// The tail of a cons cell. It has no header: the head is word 0.
+/// Head and tail of a cons cell, which has no header.
+pub const CONS_HEAD: usize = 0;
 pub const CONS_TAIL: usize = 1;
 /// The first element of a tuple.
 pub const TUPLE_FIRST: usize = 1;
@@ -66,9 +67,12 @@ pub const BIN_SIZE: usize = 1;
 pub const REFC_BIN_BLOCK: usize = 3;
 pub const REFC_BIN_BYTES: usize = 4;
 pub const REFC_BIN_FLAGS: usize = 5;
-/// Sub-binary: offset in bytes, odd bits, original.
+/// Sub-binary: offset in bytes, odd bits, original. The lowest byte of the odd bits is the number
+/// of those after the last whole byte, the byte at [`SUB_BIN_START_SHIFT`] that of those before the
+/// first.
 pub const SUB_BIN_OFFSET: usize = 2;
 pub const SUB_BIN_BITS: usize = 3;
+pub const SUB_BIN_START_SHIFT: u32 = 8;
 pub const SUB_BIN_ORIGINAL: usize = 4;
 /// Match context. Positions count bits from the first byte of the original. Save slots begin at
 /// [`MATCH_CONTEXT_WORDS`].
@@ -449,7 +453,7 @@ impl Term {
                     let m = (*p.add(SUB_BIN_BITS)).raw();
                     Some(Bits {
                         base: base.add((*p.add(SUB_BIN_OFFSET)).raw() as usize),
-                        bit_offset: (m >> 8) as u32 & 0xFF,
+                        bit_offset: (m >> SUB_BIN_START_SHIFT) as u32 & 0xFF,
                         bit_len: (*p.add(BIN_SIZE)).raw() as usize * 8 + (m & 0xFF) as usize,
                     })
                 }

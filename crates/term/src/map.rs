@@ -378,6 +378,10 @@ pub fn put_all<A: Alloc + ?Sized>(
 
 /// The position for a key that is not in a flat map.
 fn place_of(keys: &[Term], key: Term) -> usize {
+    if key.is_atom() && release::has(MAP_KEYS_BY_NUMBER) && keys.iter().all(|k| k.is_atom()) {
+        let below = |&&k: &&Term| atom::cmp_made(k, key).is_lt();
+        return keys.iter().filter(below).count();
+    }
     keys.partition_point(|&k| cmp_keys(k, key) == Ordering::Less)
 }
 

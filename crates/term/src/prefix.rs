@@ -84,17 +84,7 @@ impl Code {
     }
     /// The code of a number: its size in bytes, and the integer below it.
     fn number(&mut self, t: Term) -> bool {
-        let (floor, exact) = match (t.as_small(), t.as_float(), t.as_big()) {
-            (Some(v), ..) => (v, true),
-            (_, Some(f), _) if f < MIN_SMALL as f64 => (MIN_SMALL - 1, false),
-            (_, Some(f), _) if f > MAX_SMALL as f64 => (MAX_SMALL + 1, false),
-            (_, Some(f), _) => match f.floor() as i64 {
-                v if v > MAX_SMALL => (MAX_SMALL + 1, false),
-                v => (v, v as f64 == f),
-            },
-            (.., Some((true, _))) => (MIN_SMALL - 1, false),
-            _ => (MAX_SMALL + 1, false),
-        };
+        let (floor, exact) = floor_of(t);
         match floor {
             ..0 => {
                 self.push(0, 3);
@@ -106,35 +96,106 @@ impl Code {
                 self.push(floor as u64, SIZES[class]);
             }
         }
+        self.end_unless(exact)
+    }
+    /// Ends the code of a number that lies above the one pushed, unless it is `exact`.
+    fn end_unless(&mut self, exact: bool) -> bool {
         if !exact {
-            // Above the integer, whatever follows that.
             self.push(u64::MAX, self.left);
         }
         exact
     }
-    /// The code of a list behind its type: its elements, each with whether the list goes on.
+    /// The code of a list behind its type: a [symbol](symbol) per element, which says too that the
+    /// list goes on, and one for its end.
     fn list(&mut self, mut head: Term, mut tail: Term) -> bool {
         loop {
-            if self.left == 0 || !self.term(head) {
+            if self.left == 0 || !self.element(head) {
                 return false;
             }
             let Some(next) = tail.as_cons() else {
                 // No term but nil has the rank of nil, and lists come next.
                 let below = rank(tail).cmp(&rank(crate::NIL));
-                self.push(
-                    match below {
-                        std::cmp::Ordering::Less => 0,
-                        std::cmp::Ordering::Equal => 1,
-                        std::cmp::Ordering::Greater => 3,
-                    },
-                    2,
-                );
+                self.symbol(match below {
+                    std::cmp::Ordering::Less => symbol::END_BELOW,
+                    std::cmp::Ordering::Equal => symbol::END,
+                    std::cmp::Ordering::Greater => symbol::END_ABOVE,
+                });
                 return below.is_eq();
             };
-            self.push(2, 2);
             (head, tail) = next;
         }
     }
+    fn symbol(&mut self, value: u64) {
+        self.push(value, symbol::BITS);
+    }
+    /// The code of an element of a list: for a printable character of ASCII its symbol alone.
+    fn element(&mut self, t: Term) -> bool {
+        if !t.is_number() {
+            self.symbol(symbol::OTHER);
+            return self.term(t);
+        }
+        let (floor, exact) = floor_of(t);
+        match floor {
+            ..0 => {
+                self.symbol(symbol::BELOW_0);
+                return self.number(t);
+            }
+            0..32 => {
+                self.symbol(symbol::CONTROL);
+                self.push(floor as u64, 5);
+            }
+            32..128 => self.symbol(symbol::ASCII + floor as u64 - 32),
+            128..256 => {
+                self.symbol(symbol::LATIN1);
+                self.push(floor as u64, 7);
+            }
+            _ => {
+                self.symbol(symbol::ABOVE_255);
+                return self.number(t);
+            }
+        }
+        self.end_unless(exact)
+    }
+}
+
+/// The integer below a number, as far as small integers go, and whether the number is that integer.
+fn floor_of(t: Term) -> (i64, bool) {
+    match (t.as_small(), t.as_float(), t.as_big()) {
+        (Some(v), ..) => (v, true),
+        (_, Some(f), _) if f < MIN_SMALL as f64 => (MIN_SMALL - 1, false),
+        (_, Some(f), _) if f > MAX_SMALL as f64 => (MAX_SMALL + 1, false),
+        (_, Some(f), _) => match f.floor() as i64 {
+            v if v > MAX_SMALL => (MAX_SMALL + 1, false),
+            v => (v, v as f64 == f),
+        },
+        (.., Some((true, _))) => (MIN_SMALL - 1, false),
+        _ => (MAX_SMALL + 1, false),
+    }
+}
+
+/// Symbols of lists, in the order of what they stand for: how a list goes on behind an element.
+mod symbol {
+    /// Bits of a symbol.
+    pub const BITS: u32 = 7;
+    /// The tail is a term below nil.
+    pub const END_BELOW: u64 = 0;
+    /// The tail is nil.
+    pub const END: u64 = 1;
+    /// A number below 0, whose code follows.
+    pub const BELOW_0: u64 = 2;
+    /// An integer from 0 to 31, in 5 bits.
+    pub const CONTROL: u64 = 3;
+    /// The integer 32; one symbol each up to 127.
+    pub const ASCII: u64 = 4;
+    /// An integer from 128 to 255, in 7 bits.
+    pub const LATIN1: u64 = ASCII + 96;
+    /// A number from 256 on, whose code follows.
+    pub const ABOVE_255: u64 = LATIN1 + 1;
+    /// A term that is no number, whose code follows.
+    pub const OTHER: u64 = ABOVE_255 + 1;
+    /// The tail is a term above all lists.
+    pub const END_ABOVE: u64 = OTHER + 1;
+    const _: () = assert!(END_ABOVE < 1 << BITS);
 }
 
 /// Bits that the classes of integers from 0 on have.
@@ -185,6 +246,13 @@ mod tests {
         ] {
             all.push(h.float(f));
         }
+        // Elements of strings beside each other, at the limits of the symbols.
+        for v in [31, 32, 65, 66, 127, 128] {
+            all.push(Term::small(v));
+        }
+        for f in [-1.5, 31.5, 32.0, 65.0, 65.5, 127.5, 255.0] {
+            all.push(h.float(f));
+        }
         all.extend([h.int(MAX_SMALL + 1), h.int(MIN_SMALL - 1)]);
         for digits in [[0, 1], [1, 1 << 40]] {
             all.extend([h.big(false, &digits), h.big(true, &digits)]);
@@ -225,7 +293,13 @@ mod tests {
                 assert_eq!(of(a) & ((1 << FREE_BITS) - 1), 0);
             }
         }
-        // They tell apart what they are made for.
+    }
+
+    /// Prefixes tell apart neighbours, which is what they are made for.
+    #[test]
+    fn neighbours_have_prefixes_of_their_own() {
+        let mut h = Fragment::new();
+        let string: Vec<Term> = b"a string".iter().map(|&b| Term::small(b.into())).collect();
         let apart = |a: Term, b: Term| of(a) != of(b);
         assert!(apart(Term::small(1), Term::small(2)));
         let (a, b) = (
@@ -234,5 +308,18 @@ mod tests {
         );
         assert!(apart(a, b));
         assert!(apart(h.list(&string[..3]), h.list(&string[..4])));
+        // Eight characters of a string count.
+        let mut name = |last: u8| -> Term {
+            let all: Vec<Term> = b"user100"
+                .iter()
+                .chain([&last])
+                .map(|&b| Term::small(b.into()))
+                .collect();
+            h.list(&all)
+        };
+        let (a, b) = (name(b'1'), name(b'2'));
+        assert!(of(a) < of(b));
+        // SAFETY: nothing of it is used any more.
+        unsafe { h.destroy() };
     }
 }

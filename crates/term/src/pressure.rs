@@ -37,10 +37,11 @@ fn any(bits: u8) -> bool {
 pub fn set_crowded(crowded: bool) {
     set(CROWDED, crowded);
 }
-/// Whether memory matters more than time: with many processes, and near the limit.
+/// Whether memory matters more than time: with many processes, near the limit, and for a process
+/// whose own limit is near.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
-    any(CROWDED | SHORT)
+    any(CROWDED | SHORT | ALLOWED) && (any(CROWDED | SHORT) || TIGHT.get())
 }
 
 /// Says whether the limit of memory is near, and whether it is reached.
@@ -63,10 +64,24 @@ thread_local! {
     /// Bytes of large blocks that the process which this thread runs may make before it is weighed;
     /// [`NO_LIMIT`] if it has no limit of its own.
     static ALLOWANCE: Cell<isize> = const { Cell::new(NO_LIMIT) };
-    /// Whether that process has collected all of its garbage for [`judge`], or cannot here.
+    /// Whether less than half of its limit is left.
+    static TIGHT: Cell<bool> = const { Cell::new(false) };
+    /// Words of its heap that may be in memory twice, while they are copied.
+    static COPIED_WORDS: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Whether that process has collected all of its garbage for [`judge`].
     static CLEAN: Cell<bool> = const { Cell::new(true) };
     /// Whether it is to collect all of its garbage when its time slice ends.
     static WANTS_COLLECTION: Cell<bool> = const { Cell::new(false) };
+}
+/// Whether the memory of the process that this thread runs has a limit of its own.
+#[inline]
+pub fn is_limited() -> bool {
+    any(ALLOWED) && ALLOWANCE.get() != NO_LIMIT
+}
+/// Whether `bytes` bytes are too much to be taken at once by a process whose memory is limited.
+#[inline]
+pub(crate) fn is_coarse(bytes: usize) -> bool {
+    at_most_copied(usize::MAX) < bytes / 8
 }
 /// Size in bytes up to which no block is refused: the process that makes it soon collects instead.
 const ALWAYS_ALLOWED: usize = 256 << 10;
@@ -75,9 +90,29 @@ const ALWAYS_ALLOWED: usize = 256 << 10;
 pub fn begin_allowances() {
     set(ALLOWED, true);
 }
-/// Sets the allowance of the process that this thread runs.
-pub fn set_allowance(bytes: isize) {
+/// The part of a limit that a collection may take on top of it: a 32nd.
+const COPIED_PART: isize = 32;
+/// Words that a collection may always copy.
+const LEAST_COPIED_WORDS: isize = 1 << 15;
+
+/// Sets the allowance of the process that this thread runs, whose memory is limited to `limit`
+/// bytes; [`NO_LIMIT`] for both without a limit.
+pub fn set_allowance(bytes: isize, limit: isize) {
     ALLOWANCE.set(bytes);
+    TIGHT.set(limit != NO_LIMIT && bytes < limit / 2);
+    COPIED_WORDS.set(match limit {
+        NO_LIMIT => usize::MAX,
+        n => (n / COPIED_PART / 8).max(LEAST_COPIED_WORDS) as usize,
+    });
+}
+/// The smaller of `words` and the words of the heap of the process that this thread runs which may
+/// be copied at once, so that they are in memory twice.
+#[inline]
+pub(crate) fn at_most_copied(words: usize) -> usize {
+    match any(ALLOWED) {
+        true => words.min(COPIED_WORDS.get()),
+        false => words,
+    }
 }
 /// Lowers the allowance of the process that this thread runs to `bytes`, if it is higher.
 pub fn lower_allowance(bytes: isize) {
@@ -93,6 +128,12 @@ pub fn refuses(bytes: usize) -> bool {
     }
 }
 
+/// Whether the process that this thread runs has made more than it may.
+#[inline]
+pub(crate) fn is_used_up() -> bool {
+    any(ALLOWED) && ALLOWANCE.get() < 0
+}
+
 /// How a block may be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Judged {
@@ -102,20 +143,26 @@ pub enum Judged {
     Refused,
 }
 
-/// Decides whether the process that this thread runs may make a block of `bytes`.
+/// Decides whether the process that this thread runs may make a block of `bytes`. After a refusal,
+/// the next one is preceded by a collection again.
 #[inline]
 pub fn judge(bytes: usize) -> Judged {
     match refuses(bytes) {
         false => Judged::Fits,
-        true if CLEAN.get() => Judged::Refused,
-        true => {
+        true => refused(),
+    }
+}
+/// The decision about a block that does not fit.
+pub fn refused() -> Judged {
+    match CLEAN.take() {
+        true => Judged::Refused,
+        false => {
             WANTS_COLLECTION.set(true);
             Judged::AfterCollection
         }
     }
 }
-/// Begins a time slice. `clean` says whether the process has collected all of its garbage, or
-/// cannot do that before the slice ends.
+/// Begins a time slice. `clean` says whether the process has collected all of its garbage.
 pub fn begin_slice(clean: bool) {
     CLEAN.set(clean);
     WANTS_COLLECTION.set(false);
@@ -185,9 +232,10 @@ thread_local! {
     static AT_ONCE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread gives back what it frees: see [`give_back_in`].
+/// Whether this thread gives back what it frees: see [`give_back_in`]. It does, too, for a process
+/// whose limit is near.
 pub(crate) fn gives_back() -> bool {
-    AT_ONCE.get() || is_short()
+    AT_ONCE.get() || is_short() || any(ALLOWED) && TIGHT.get()
 }
 
 /// Runs `f`. Blocks that it frees on this thread are given back, not kept: for heaps of processes

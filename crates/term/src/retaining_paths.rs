@@ -278,7 +278,7 @@ fn region_number(t: Term) -> Option<u64> {
 
 /// The counted block that a binary refers to, the address in it, and the number of bytes; None if
 /// it has none.
-fn block(t: Term) -> Option<(*const RcBin, usize, usize)> {
+pub fn block(t: Term) -> Option<(*const RcBin, usize, usize)> {
     let subtag = t.subtag()?;
     let p = t.ptr();
     // SAFETY: layouts of bitstrings and match contexts; a term in hand is well formed.

@@ -5,6 +5,7 @@
 //! runtime, so only tests may use them.
 
 use std::fmt::{self, Write};
+use std::sync::OnceLock;
 
 /// Writes a line to standard error.
 #[macro_export]
@@ -12,6 +13,24 @@ macro_rules! say {
     ($($text:tt)*) => {
         $crate::say::error(::std::format_args!("{}\n", ::std::format_args!($($text)*)))
     };
+}
+
+/// Called before the runtime ends by [`refused`].
+static BEFORE: OnceLock<fn()> = OnceLock::new();
+
+/// Has `f` called before the runtime ends by [`refused`]. Only the first call counts.
+pub fn before_refusal(f: fn()) {
+    let _ = BEFORE.set(f);
+}
+
+/// Ends the runtime with a line on standard error and status 1, because the system refuses what the
+/// runtime cannot do without.
+pub fn refused(text: fmt::Arguments) -> ! {
+    say!("purlin: {text}");
+    if let Some(f) = BEFORE.get() {
+        f();
+    }
+    std::process::exit(1)
 }
 
 /// Writes to standard error. Allocates nothing, since there may be no memory left.

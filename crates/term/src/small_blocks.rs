@@ -27,6 +27,7 @@ use crate::counts::{self, SHARES, add};
 use crate::pressure::{gives_back, is_crowded};
 use crate::refusal::refused;
 use crate::sys;
+use purlin_isa::cache_lines::{OneLine, TwoLines};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::{NonNull, null_mut};
@@ -120,8 +121,9 @@ struct Free {
 }
 
 /// The beginning of a span.
-#[repr(C, align(64))]
+#[repr(C)]
 struct Span {
+    _line: OneLine,
     /// Neighbours in the list of spans of its class with free blocks, if it is in there.
     next: *mut Span,
     previous: *mut Span,
@@ -144,8 +146,7 @@ fn span_of(p: *mut u8) -> *mut Span {
 }
 
 /// The spans of a class.
-#[repr(align(128))]
-struct Class(Mutex<Spans>);
+struct Class(Mutex<Spans>, TwoLines);
 
 struct Spans {
     /// Those with free blocks, the last one that got a free block first.
@@ -159,11 +160,14 @@ struct Spans {
 unsafe impl Send for Spans {}
 
 static ALL: [Class; CLASSES] = [const {
-    Class(Mutex::new(Spans {
-        listed: null_mut(),
-        spans: 0,
-        out: 0,
-    }))
+    Class(
+        Mutex::new(Spans {
+            listed: null_mut(),
+            spans: 0,
+            out: 0,
+        }),
+        TwoLines,
+    )
 }; CLASSES];
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -183,6 +187,7 @@ impl Spans {
                 let s = lock(&POOL).take()?;
                 let room = (SPAN_BYTES - HEAD) / SIZES[class] as usize;
                 s.write(Span {
+                    _line: OneLine,
                     next: null_mut(),
                     previous: null_mut(),
                     listed: false,
@@ -455,8 +460,7 @@ struct List {
     wanted: AtomicU32,
 }
 
-#[repr(align(128))]
-struct Cache([List; CLASSES]);
+struct Cache([List; CLASSES], TwoLines);
 
 // SAFETY: a list is used by the thread that has the share of its number; others read only the
 // length.
@@ -471,6 +475,7 @@ static CACHES: [Cache; SHARES + 1] = [const {
                 wanted: AtomicU32::new(1),
             }
         }; CLASSES],
+        TwoLines,
     )
 }; SHARES + 1];
 

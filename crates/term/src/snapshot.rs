@@ -9,7 +9,8 @@
 //! - Between the first signal and the end of the stop, the stopping thread calls only the kernel: a
 //!   stopped thread may hold any lock, that of the allocator included.
 //! - A thread that does not stop in time ([`PATIENCE`]) makes the snapshot fail. So does memory
-//!   that cannot be read. A snapshot is complete or none.
+//!   that cannot be read. A snapshot is complete or none. Where a thread blocks the signal, or
+//!   sleeps so that none wakes it, no thread is stopped at all.
 //! - The copy shares the descriptors of the process, so a closed one is closed. It sends no signal
 //!   when it ends, and nothing else waits for it (`__WCLONE`).
 //!
@@ -33,10 +34,15 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Maximum number of threads.
 const MOST_THREADS: usize = 8192;
-/// Maximum time for all threads to stop.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Maximum time for all threads to stop. They take as long only where they do not get a processor.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Number of times that threads which cannot be stopped are looked at, and the time between.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes read at a time.
 const BYTES: usize = 1 << 20;
+/// Maximum number of ranges that the kernel lists at a time.
+const RANGES: usize = 1 << 10;
 
 fn signal() -> c_int {
     libc::SIGRTMAX() - 2
@@ -55,7 +61,7 @@ extern "C" fn stopped(_: c_int) {
         return;
     }
     // SAFETY: the thread's own; restored below.
-    let errno = unsafe { *libc::__errno_location() };
+    let errno = unsafe { *crate::errno::place() };
     let n = COUNT.fetch_add(1, SeqCst);
     if let Some(s) = STOPPED.get(n) {
         // SAFETY: always allowed.
@@ -65,7 +71,7 @@ extern "C" fn stopped(_: c_int) {
         futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, stop);
     }
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { *crate::errno::place() = errno };
 }
 
 /// Takes snapshots. There is one, since stops have no other order.
@@ -78,7 +84,41 @@ pub(crate) struct Snapshots {
     sent: Vec<i32>,
     /// Words that were read.
     words: Vec<u64>,
+    /// Ranges that the kernel has listed.
+    ranges: Vec<Listed>,
+    /// Whether the kernel lists them; Linux does from 6.7 on.
+    lists: bool,
 }
+
+/// A range of pages, as the kernel writes it (`struct page_region`).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Listed {
+    start: u64,
+    end: u64,
+    kinds: u64,
+}
+
+/// A request for such ranges (`struct pm_scan_arg`).
+#[repr(C)]
+#[derive(Default)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    ranges: u64,
+    most: u64,
+    max_pages: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    returned: u64,
+}
+/// `PAGEMAP_SCAN`, and the kinds of pages that are in memory or swapped.
+const SCAN: u32 = 0xC060_6610;
+const PRESENT_OR_SWAPPED: u64 = 1 << 3 | 1 << 4;
 
 /// A copy of the process, which is ended when this is dropped.
 struct Copy(i32);
@@ -117,6 +157,8 @@ impl Snapshots {
             entries: vec![0; 1 << 12],
             sent: Vec::with_capacity(MOST_THREADS),
             words: vec![0; BYTES / 8],
+            ranges: vec![Listed::default(); RANGES],
+            lists: true,
         })
     }
 
@@ -128,6 +170,14 @@ impl Snapshots {
         skip: Range<usize>,
         look: &mut dyn FnMut(&[u64]),
     ) -> Result<(u64, Duration), String> {
+        let mut attempts = 1;
+        while let Some(why) = unstoppable() {
+            if attempts == ATTEMPTS {
+                return Err(why);
+            }
+            attempts += 1;
+            std::thread::sleep(PAUSE);
+        }
         let begun = Instant::now();
         let copy = self.take()?;
         let stop = begun.elapsed();
@@ -149,7 +199,7 @@ impl Snapshots {
             false => 0,
         };
         // SAFETY: reads the error number of the last call.
-        let error = unsafe { *libc::__errno_location() };
+        let error = unsafe { *crate::errno::place() };
         STOP.store(0, SeqCst);
         futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX as u32);
         match copy {
@@ -242,59 +292,119 @@ impl Snapshots {
         let maps = read_to_string(path("maps")).map_err(|e| failed("maps", e))?;
         let pages = File::open(path("pagemap")).map_err(|e| failed("pagemap", e))?;
         let memory = File::open(path("mem")).map_err(|e| failed("mem", e))?;
-        let size = page_bytes();
         let mut total = 0;
-        let mut entries = vec![0u8; 8 * (BYTES / size)];
         for line in maps.lines() {
             let Some(range) = looked_at(line) else {
                 continue;
             };
-            let mut at = range.start;
-            while at < range.end {
-                if skip.contains(&at) {
-                    at = skip.end.min(range.end);
-                    continue;
-                }
-                let end = match at < skip.start {
-                    true => range.end.min(skip.start),
-                    false => range.end,
-                };
-                let most = (end - at).min(BYTES);
-                let entries = &mut entries[..8 * (most / size)];
-                pages
-                    .read_exact_at(entries, (at / size * 8) as u64)
-                    .map_err(|e| failed("pagemap", e))?;
-                // The highest bits: in memory, or swapped.
-                let there = |e: &[u8]| e[7] & 0xC0 != 0;
-                let mut first = 0;
-                for (n, e) in entries
-                    .chunks_exact(8)
-                    .enumerate()
-                    .chain([(most / size, &[0; 8][..])])
-                {
-                    if there(e) {
-                        continue;
-                    }
-                    if n > first {
-                        let words = &mut self.words[..(n - first) * size / 8];
-                        let len = size_of_val(words);
-                        // SAFETY: words are bytes, and any bytes are words.
-                        let bytes = unsafe {
-                            std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), len)
-                        };
-                        memory
-                            .read_exact_at(bytes, (at + first * size) as u64)
+            let before = range.start..range.end.min(skip.start);
+            let behind = range.start.max(skip.end)..range.end;
+            for Range { start: mut at, end } in [before, behind] {
+                while at < end {
+                    let (n, next) = self
+                        .list(&pages, at..end)
+                        .map_err(|e| failed("pagemap", e))?;
+                    for i in 0..n {
+                        let Listed { start, end, .. } = self.ranges[i];
+                        total += self
+                            .look_at(&memory, start..end, look)
                             .map_err(|e| failed("mem", e))?;
-                        look(words);
-                        total += len as u64;
                     }
-                    first = n + 1;
+                    at = next;
                 }
-                at += most;
             }
         }
         Ok(total)
     }
+
+    /// Lists ranges of pages that are in memory or swapped, from the beginning of `range` on.
+    /// Returns their number, and the address up to which they were listed.
+    fn list(&mut self, pages: &File, range: Range<usize>) -> std::io::Result<(usize, usize)> {
+        if self.lists {
+            match self.scan(pages, &range) {
+                Some(listed) => return Ok(listed),
+                None => self.lists = false,
+            }
+        }
+        let size = page_bytes();
+        let end = range.end.min(range.start + RANGES * size);
+        let mut entries = [0u8; 8 * RANGES];
+        let entries = &mut entries[..(end - range.start) / size * 8];
+        pages.read_exact_at(entries, (range.start / size * 8) as u64)?;
+        let mut n = 0;
+        let mut last = 0;
+        for (at, e) in (range.start..).step_by(size).zip(entries.chunks_exact(8)) {
+            // The highest bits: in memory, or swapped.
+            if e[7] & 0xC0 == 0 {
+                continue;
+            }
+            if n == 0 || last != at {
+                self.ranges[n].start = at as u64;
+                n += 1;
+            }
+            last = at + size;
+            self.ranges[n - 1].end = last as u64;
+        }
+        Ok((n, end))
+    }
+
+    /// The same by a call that skips what is not there. None if the kernel does not have it.
+    fn scan(&mut self, pages: &File, range: &Range<usize>) -> Option<(usize, usize)> {
+        let mut request = Scan {
+            size: size_of::<Scan>() as u64,
+            start: range.start as u64,
+            end: range.end as u64,
+            ranges: self.ranges.as_mut_ptr() as u64,
+            most: self.ranges.len() as u64,
+            any_of: PRESENT_OR_SWAPPED,
+            returned: PRESENT_OR_SWAPPED,
+            ..Scan::default()
+        };
+        // SAFETY: the kernel reads the request, and writes at most that many ranges.
+        let n = unsafe { libc::ioctl(pages.as_raw_fd(), SCAN as _, &mut request) };
+        let next = request.walk_end as usize;
+        let n = usize::try_from(n).ok()?.min(self.ranges.len());
+        (next > range.start && next <= range.end).then_some((n, next))
+    }
+
+    /// Reads a range of the copy's memory, and has it looked at. Returns its number of bytes.
+    fn look_at(
+        &mut self,
+        memory: &File,
+        range: Range<u64>,
+        look: &mut dyn FnMut(&[u64]),
+    ) -> std::io::Result<u64> {
+        for at in range.clone().step_by(BYTES) {
+            let len = (range.end - at).min(BYTES as u64) as usize;
+            let words = &mut self.words[..len / 8];
+            // SAFETY: words are bytes, and any bytes are words.
+            let bytes =
+                unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), len) };
+            memory.read_exact_at(bytes, at)?;
+            look(words);
+        }
+        Ok(range.end - range.start)
+    }
+}
+
+/// Returns why a thread would not stop, if one would not. Those that cannot be looked at have
+/// ended.
+fn unstoppable() -> Option<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let statuses = tasks.filter_map(|t| read_to_string(t.ok()?.path().join("status")).ok());
+    statuses.filter_map(|s| unstoppable_with(&s)).next()
+}
+
+/// The same for one thread, by the lines of its `status`.
+fn unstoppable_with(status: &str) -> Option<String> {
+    let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name));
+    let name = field("Name:").unwrap_or_default().trim();
+    let blocked = u64::from_str_radix(field("SigBlk:")?.trim(), 16).ok()?;
+    if blocked >> (signal() - 1) & 1 != 0 {
+        return Some(format!("thread {name} blocks signal {}", signal()));
+    }
+    let sleeps = field("State:")?.trim().starts_with('D');
+    sleeps.then(|| format!("thread {name} sleeps in the system"))
 }
 
 fn number<'a>(digits: impl Iterator<Item = &'a u8>) -> Option<i32> {
@@ -348,5 +458,58 @@ fn copy_process() -> i32 {
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         made as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_memory_are_listed_in_both_ways() {
+        let size = page_bytes();
+        let most = 3 * RANGES;
+        let start = crate::sys::try_reserve_rw(most * size).expect("reserves");
+        let end = start + most * size;
+        let there: Vec<usize> = (0..most)
+            .filter(|n| n % 7 < 3 && n % 1000 > 100 || *n == most - 1)
+            .map(|n| start + n * size)
+            .collect();
+        for &at in &there {
+            // SAFETY: reserved above, and this test's own.
+            unsafe { (at as *mut u64).write_volatile(1) };
+        }
+        let pages = File::open("/proc/self/pagemap").expect("opens");
+        for lists in [true, false] {
+            let mut s = Snapshots::prepare().expect("prepares");
+            s.lists = lists;
+            let mut listed = Vec::new();
+            let mut at = start;
+            while at < end {
+                let (n, next) = s.list(&pages, at..end).expect("lists");
+                let all = s.ranges[..n].iter();
+                listed.extend(all.flat_map(|r| (r.start as usize..r.end as usize).step_by(size)));
+                at = next;
+            }
+            assert!(
+                listed == there,
+                "{lists}: {} of {}",
+                listed.len(),
+                there.len()
+            );
+        }
+        crate::sys::decommit(start, end - start);
+    }
+    #[test]
+    fn threads_that_would_not_stop_are_named() {
+        let status = |state, blocked: u64| {
+            format!("Name:\tdisk\nState:\t{state}\nSigPnd:\t0\nSigBlk:\t{blocked:016x}\n")
+        };
+        let bit = 1 << (signal() - 1);
+        assert_eq!(unstoppable_with(&status("S (sleeping)", !bit)), None);
+        let blocks = unstoppable_with(&status("S (sleeping)", bit));
+        assert!(blocks.is_some_and(|w| w.starts_with("thread disk blocks signal")));
+        let sleeps = unstoppable_with(&status("D (disk sleep)", 0));
+        assert_eq!(sleeps.as_deref(), Some("thread disk sleeps in the system"));
     }
 }

@@ -1,6 +1,6 @@
 //! Memory from the operating system, for regions and process cells.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The function that ends the runtime when memory is refused. Arguments: kind of allocator, bytes,
 /// purpose.
@@ -34,14 +34,19 @@ pub fn reserve_rw(bytes: usize) -> usize {
 /// # Orderings
 /// `grow` makes pages usable under its lock and then stores `usable` with `Release`; `try_ensure`
 /// loads it with `Acquire`. A thread that sees a size therefore also sees the pages up to it as
-/// writable.
+/// writable. [`Growing::claim`] stores the address and the maximum before the first `usable`, under
+/// the lock. A thread that learns by other means that there is memory has synchronised with the one
+/// that claimed it.
 pub struct Growing {
-    at: usize,
-    most: usize,
+    at: AtomicPtr<u8>,
+    most: AtomicUsize,
     /// Number of bytes that can be used.
     usable: AtomicUsize,
     grows: crate::sync::Mutex<()>,
 }
+
+/// Where such memory begins before it has addresses.
+static NOTHING: AtomicU64 = AtomicU64::new(0);
 
 /// Minimum number of bytes by which such memory grows.
 const GROWS_BY: usize = 1 << 20;
@@ -49,18 +54,43 @@ const GROWS_BY: usize = 1 << 20;
 const GROWS_BY_SHARE: usize = 16;
 
 impl Growing {
+    /// Returns memory that has no addresses yet, and no room. It begins at eight zero bytes, which
+    /// may be read.
+    pub const fn unclaimed() -> Growing {
+        Growing {
+            at: AtomicPtr::new((&raw const NOTHING).cast_mut().cast()),
+            most: AtomicUsize::new(0),
+            usable: AtomicUsize::new(0),
+            grows: crate::sync::Mutex::new(()),
+        }
+    }
+    /// Reserves addresses for `most` bytes, in an area that [`areas`] lists, unless there are some
+    /// already. Returns false if the system has too few.
+    pub fn try_claim(&self, name: &'static str, most: usize) -> bool {
+        let _grows = self.grows.lock();
+        if self.most() != 0 {
+            return true;
+        }
+        let most = most.next_multiple_of(page_bytes());
+        let Some(at) = map(most, libc::PROT_NONE) else {
+            return false;
+        };
+        note_area(name, at, most);
+        self.at.store(at as *mut u8, Ordering::Relaxed);
+        self.most.store(most, Ordering::Relaxed);
+        true
+    }
+    /// The same, but ends the runtime without the addresses, which it needs.
+    pub fn claim(&self, name: &'static str, most: usize) {
+        if !self.try_claim(name, most) {
+            refused(most);
+        }
+    }
     /// Room for `most` bytes, in an area that [`areas`] lists. None if there are not enough
     /// addresses.
     pub fn reserve(name: &'static str, most: usize) -> Option<Growing> {
-        let most = most.next_multiple_of(page_bytes());
-        let at = map(most, libc::PROT_NONE)?;
-        note_area(name, at, most);
-        Some(Growing {
-            at,
-            most,
-            usable: AtomicUsize::new(0),
-            grows: crate::sync::Mutex::new(()),
-        })
+        let g = Growing::unclaimed();
+        g.try_claim(name, most).then_some(g)
     }
     /// The same, but ends the runtime without the addresses, which it needs to start.
     pub fn new(name: &'static str, most: usize) -> Growing {
@@ -69,11 +99,11 @@ impl Growing {
     /// Address of its beginning.
     #[inline(always)]
     pub fn at(&self) -> usize {
-        self.at
+        self.at.load(Ordering::Relaxed) as usize
     }
-    /// Maximum number of bytes.
+    /// Maximum number of bytes; 0 before there are addresses.
     pub fn most(&self) -> usize {
-        self.most
+        self.most.load(Ordering::Relaxed)
     }
     /// Makes at least the first `bytes` bytes usable. If the system refuses, the runtime ends as it
     /// does when memory is used up.
@@ -95,18 +125,18 @@ impl Growing {
         if bytes <= usable {
             return true;
         }
-        if bytes > self.most {
+        if bytes > self.most() {
             return false;
         }
         let more = (usable / GROWS_BY_SHARE).max(GROWS_BY);
         let generous = bytes
             .max(usable + more)
             .next_multiple_of(page_bytes())
-            .min(self.most);
+            .min(self.most());
         let exact = bytes.next_multiple_of(page_bytes());
         let to = [generous, exact]
             .into_iter()
-            .find(|to| try_commit(self.at + usable, to - usable));
+            .find(|to| try_commit(self.at() + usable, to - usable));
         if let Some(to) = to {
             self.usable.store(to, Ordering::Release);
         }

@@ -1,4 +1,4 @@
-# Data types, pattern matching, pipes, comprehensions, sigils, inspect.
+# Checks data types, pattern matching, pipes, comprehensions, sigils and `inspect`.
 IO.puts("hello #{1 + 1} #{inspect({:ok, [1, 2], %{:a => 1, "b" => 2}})}")
 IO.inspect(for(x <- 1..5, y <- [:a, :b], rem(x, 2) == 1, do: {x, y}))
 IO.inspect(for(<<c <- "abc">>, into: "", do: <<c + 1>>))

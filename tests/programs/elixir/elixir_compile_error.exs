@@ -1,4 +1,4 @@
-# A script that does not compile.
+# Runs a script that does not compile.
 defmodule Broken do
   def f(x), do: undefined_function(x)
 end

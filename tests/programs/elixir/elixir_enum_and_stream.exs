@@ -1,4 +1,4 @@
-# Enum and Stream.
+# Checks the modules Enum and Stream.
 IO.inspect(Enum.map(1..3, &(&1 * 2)))
 IO.inspect(Enum.group_by(~w(apple bob ant cat), &String.first/1))
 IO.inspect(Enum.frequencies(~w(a b a c b a)))

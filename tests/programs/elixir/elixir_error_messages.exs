@@ -1,4 +1,5 @@
-# Messages of errors that Elixir words; what a failing script prints and its status.
+# Checks the messages of Elixir's own exceptions, and the output and exit status of a failing
+# script.
 f = fn g ->
   try do
     g.()

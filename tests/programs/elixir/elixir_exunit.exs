@@ -1,4 +1,5 @@
-# ExUnit: passing, failing, skipped, setup, describe, doctest-free; the report of a failure. @exunit
+# Runs ExUnit: passing, failing and skipped tests, `setup`, `describe`, and the report of a failure.
+# @exunit
 ExUnit.start(seed: 0, colors: [enabled: false])
 
 defmodule SampleTest do

@@ -1,4 +1,5 @@
-# Files, IO devices, paths, System, environment, stdin. @stdin first line\nsecond\nthird
+# Checks files, I/O devices, paths, System, the environment and standard input.
+# @stdin first line\nsecond\nthird
 IO.inspect(IO.gets("prompt> "))
 IO.inspect(IO.read(:line))
 IO.inspect(IO.read(:eof))

@@ -1,4 +1,5 @@
-# Logger on the console, and crash reports of tasks and servers in Elixir's words. @seconds 60
+# Checks Logger on the console, and the crash reports of tasks and servers in Elixir's format.
+# @seconds 60
 require Logger
 Logger.configure_backend(:console, colors: [enabled: false])
 Logger.error("an error")

@@ -1,4 +1,4 @@
-# Thousands of tasks and processes from Elixir; results that do not depend on order.
+# Runs thousands of tasks and processes whose results do not depend on their order.
 IO.inspect(1..2000 |> Enum.map(&Task.async(fn -> &1 * 2 end)) |> Task.await_many() |> Enum.sum())
 parent = self()
 pids = for i <- 1..1000, do: spawn(fn -> receive do :go -> send(parent, {:done, i}) end end)

@@ -1,4 +1,4 @@
-# Protocols, structs, behaviours, macros, quoting, use, module attributes.
+# Checks protocols, structs, behaviours, macros, quoting, `use` and module attributes.
 defprotocol Area do
   @fallback_to_any true
   def area(shape)

@@ -1,4 +1,4 @@
-# GenServer, Agent, Task, Registry, DynamicSupervisor.
+# Checks GenServer, Agent, Task, Registry and DynamicSupervisor.
 defmodule Counter do
   use GenServer
   def start_link(n), do: GenServer.start_link(__MODULE__, n, name: __MODULE__)

@@ -1,4 +1,4 @@
-# String, Regex, Integer, Float, Base, URI.
+# Checks String, Regex, Integer, Float, Base and URI.
 IO.puts(String.upcase("straße élan"))
 IO.inspect(String.graphemes("e\u0301👨‍👩‍👧a"))
 IO.inspect(String.codepoints("åß"))

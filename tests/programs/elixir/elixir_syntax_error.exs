@@ -1,4 +1,4 @@
-# A script with a syntax error.
+# Runs a script with a syntax error.
 defmodule Broken do
   def f(x, do: 1 + 
 end

@@ -1,4 +1,5 @@
-# Tools that walk code: beam_lib, xref, the disassembler of the compiler, syntax tools, edoc's scanner.
+# Runs tools that analyse code: beam_lib, xref, the compiler's disassembler, syntax tools, and the
+# scanner of edoc.
 cat >a.erl <<'X'
 -module(a).
 -export([f/1]).

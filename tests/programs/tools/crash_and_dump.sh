@@ -1,4 +1,4 @@
-# The runtime ending itself: slogan on standard error, a crash dump, the status.
+# The runtime ends itself: slogan on standard error, crash dump, exit status.
 erl -noshell -eval 'erlang:halt("my slogan").' >out 2>err </dev/null; echo "status $?"
 grep -c "my slogan" err; head -1 erl_crash.dump; grep "^Slogan" erl_crash.dump; rm -f erl_crash.dump
 ERL_CRASH_DUMP=elsewhere erl -noshell -eval 'erlang:halt("other").' >out 2>err </dev/null; echo "status $?"

@@ -1,4 +1,5 @@
-# What a crash dump says of tables, ports and processes, and what OTP's viewer reads in it.
+# Checks the parts of a crash dump about tables, ports and processes, also as OTP's viewer reads
+# them.
 cat >d.erl <<'E'
 -module(d).
 -export([main/0, spin/1, view/0]).

@@ -1,5 +1,5 @@
-# What a crash dump says of the processes that ran, of persistent terms, funs and counted binaries, and what OTP's viewer reads
-# in it.
+# Checks the parts of a crash dump about running processes, persistent terms, funs and counted
+# binaries, also as OTP's viewer reads them.
 cat >d.erl <<'E'
 -module(d).
 -export([main/0, spin/1, hold/2, view/0]).
@@ -41,7 +41,8 @@ E
 erlc d.erl
 erl +S 2:2 -noshell -s d main >/dev/null 2>&1
 echo $?
-# The process that ended the emulator, and, where schedulers are not stopped first as on stock, the one that never waits.
+# The process that ended the emulator, and, where schedulers are not stopped first as on stock, the
+# one that never waits.
 ran() {
     awk -v pid="$1" '
       /^=/ { inside = /^=scheduler:/; ran = 0 }

@@ -1,4 +1,4 @@
-# A crash dump is written also where descriptors have run out.
+# A crash dump is written even if there are no free descriptors.
 ulimit -n 64
 erl -noshell -eval 'F = fun G(L) -> case file:open("/dev/null", [read, raw]) of {ok, D} -> G([D | L]); {error, E} -> erlang:halt(atom_to_list(E)), L end end, F([]).' </dev/null
 echo "status $?"

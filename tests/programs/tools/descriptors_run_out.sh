@@ -1,5 +1,5 @@
-# Descriptors run out: each way to open something says so, and works again when some are closed. How many a runtime needs
-# for itself is its own affair.
+# Descriptors run out: each way to open one fails with its error, and works again after some are
+# closed. The number that a runtime needs for itself does not matter.
 cat >d.erl <<'END'
 -module(d).
 -export([main/0]).

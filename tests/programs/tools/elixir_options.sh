@@ -1,4 +1,4 @@
-# elixir and its options.
+# Checks `elixir` and its options.
 elixir -e 'IO.puts("e"); IO.inspect(System.argv())' -- a b; echo "status $?"
 elixir -e 'raise "x"'; echo "status $?"
 elixir -e 'System.halt(4)'; echo "status $?"

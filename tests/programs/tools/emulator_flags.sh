@@ -1,4 +1,4 @@
-# Flags of the emulator that programs read back, and those that are refused.
+# Checks emulator flags that programs can read back, and rejected ones.
 erl +S 1 -noshell -eval 'io:format("~p~n", [erlang:system_info(schedulers_online)]), halt().'
 erl +P 2000000 -noshell -eval 'io:format("~p~n", [erlang:system_info(process_limit) >= 2000000]), halt().'
 erl +hms 1000 -noshell -eval 'io:format("~p~n", [erlang:system_info(min_heap_size)]), halt().'

@@ -1,4 +1,4 @@
-# erlc: warnings, errors, options, output directories, yecc and leex.
+# Checks erlc: warnings, errors, options, output directories, yecc and leex.
 cat >a.erl <<'X'
 -module(a).
 -export([f/1]).

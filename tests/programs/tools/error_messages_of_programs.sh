@@ -1,4 +1,4 @@
-# Messages of failing programs as the runtime itself prints them.
+# Checks the messages that the runtime prints for failing programs.
 erl -noshell -eval 'spawn(fun() -> lists:nth(3, [a]) end), timer:sleep(700), halt().'
 erl -noshell -eval 'spawn(fun() -> gen_server:call(nope, x) end), timer:sleep(700), halt().'
 erl -noshell -eval 'proc_lib:spawn(fun() -> error({deep, #{a => [1, 2, {b, <<"c">>}]}}) end), timer:sleep(700), halt().' 2>&1 | grep -vE 'reductions|heap_size|stack_size'

@@ -1,4 +1,4 @@
-# escript: arguments, status, source options, errors, compiled archives.
+# Checks escript: arguments, status, options in the source, errors, compiled archives.
 cat >one <<'X'
 #!/usr/bin/env escript
 %% -*- erlang -*-

@@ -1,4 +1,4 @@
-# eunit and cover on a module of one's own.
+# Runs eunit and cover on a module.
 cat >u.erl <<'X'
 -module(u).
 -export([f/1]).

@@ -1,4 +1,4 @@
-# halt and its status codes; what is still written out.
+# Checks halt, its exit status, and the output that is still written.
 for h in "halt()" "halt(3)" "halt(255)" "init:stop()" "init:stop(4)" "erlang:halt(7, [{flush, false}])" "io:format(\"x~n\"), halt(0)" "io:format(\"no newline\"), init:stop()" "exit(x)" "error(x)" "throw(x)" "halt(bad)"; do
   ERL_CRASH_DUMP=/dev/null erl -noshell -eval "$h." </dev/null
   echo "$h: $?"

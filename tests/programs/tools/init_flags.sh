@@ -1,4 +1,4 @@
-# What init does with -s, -run, -eval, -extra, --, unknown flags, and get_argument.
+# Checks init's handling of -s, -run, -eval, -extra, --, unknown flags, and get_argument.
 cat >m.erl <<'X'
 -module(m).
 -export([a/0, a/1, b/0, b/1]).

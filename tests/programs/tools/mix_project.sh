@@ -1,4 +1,4 @@
-# mix without a network: new, compile, test, run, format, a task, an escript. @seconds 120
+# Runs mix without a network: new, compile, test, run, format, a task, an escript. @seconds 120
 export MIX_HOME="$PWD/.mix" HEX_HOME="$PWD/.hex" HOME="$PWD"
 mix new demo --sup 2>&1; echo "status $?"
 cd demo

@@ -1,5 +1,5 @@
-# As the first process of a container the emulator waits for orphans. A program of a port is the port's. Where no container can be made
-# there is nothing to see.
+# As the first process of a container the emulator reaps orphans. The program of a port is left to
+# the port. Without containers there is nothing to compare.
 cat >orphans.erl <<'END'
 -module(orphans).
 -export([main/0]).

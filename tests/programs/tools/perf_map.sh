@@ -1,4 +1,5 @@
-# The map of function names that `perf` reads, and a program that runs with it: calls of all kinds, exceptions, processes.
+# Checks the map of function names that `perf` reads, and a program that runs with it: calls of all
+# kinds, exceptions, processes.
 cat >p.erl <<'X'
 -module(p).
 -export([main/0, 'a strange\nname'/1, id/1]).

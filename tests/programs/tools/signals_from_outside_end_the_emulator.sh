@@ -1,5 +1,5 @@
-# Signals that somebody sends to an emulator: those of faults end it the first time too, but for that of arithmetic, which it ignores.
-# @seconds 60
+# Sends signals to an emulator. Those of faults end it the first time too, except SIGFPE, which it
+# ignores. @seconds 60
 ulimit -c 0
 for signal in ABRT BUS FPE ILL PIPE PROF SEGV SYS TRAP URG USR2 VTALRM WINCH XCPU XFSZ; do
   rm -f up

@@ -1,4 +1,4 @@
-# Standard error is on a full disk, or nobody reads it: words are lost, and nothing else happens.
+# Standard error is on a full disk or a closed pipe. The output is lost, without further effect.
 cat >lost.erl <<'E'
 -module(lost).
 -export([main/0, traced/1]).

@@ -1,4 +1,4 @@
-# Standard input: lines, characters, end of file, binary reading, unicode.
+# Reads standard input: lines, characters, end of file, binary mode, Unicode.
 printf 'one\ntwo\n' | erl -noshell -eval 'io:format("~p ~p ~p~n", [io:get_line("p> "), io:get_line(""), io:get_line("")]), halt().'
 printf 'abcdef' | erl -noshell -eval 'io:format("~p ~p~n", [io:get_chars("", 4), io:get_chars("", 4)]), halt().'
 printf '{a, 1}.\n[x|Y].\n' | erl -noshell -eval 'io:format("~p ~p~n", [io:read(""), io:read("")]), halt().'

@@ -1,5 +1,6 @@
-# The interactive shell on a terminal: line editing, history, completion, job control, the menu of Ctrl-C, window sizes.
-# What is compared is the screen, without the banner. Needs tmux; without it there is nothing to see on either side.
+# Runs the interactive shell on a terminal: line editing, history, completion, job control, the menu
+# of Ctrl-C, window sizes. The screen is compared, without the banner. Needs tmux; without it there
+# is nothing to compare.
 command -v tmux >/dev/null || exit 0
 export HOME="$PWD" LC_ALL=C.UTF-8
 n=0

@@ -1,5 +1,5 @@
-# A limit of processes that leaves no room for the threads of the emulator: it ends, and does not wait for ever.
-# @seconds 60
+# The limit of processes leaves no room for the emulator's threads. The emulator ends instead of
+# waiting forever. @seconds 60
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null || ! command -v prlimit >/dev/null; then
   echo "skipped: only root can become a user who has no processes"
   exit 0

@@ -1,5 +1,5 @@
-# Descriptors that can't be read, as standard input and as others: ports on them stay for output.
-# The shell's prompt comes when it comes: only what is asked for counts.
+# Opens ports on descriptors that cannot be read, standard input and others. They can still be
+# written. The shell prints its prompt at any time, so only requested output is compared.
 for m in -noshell ''; do
   erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' 0>/dev/null | grep -o hello
   erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' </tmp | grep -o hello

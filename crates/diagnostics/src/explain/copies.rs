@@ -26,6 +26,7 @@ pub(crate) fn word(kind: Kind) -> &'static str {
         Kind::Collection => "collection",
         Kind::Work => "work",
         Kind::Write => "write",
+        Kind::Time => "time",
         Kind::Ready => "ready",
         Kind::Receive => "receive",
         Kind::Busy => "busy",
@@ -233,13 +234,24 @@ fn processes() -> Vec<(String, Json)> {
 
 /// Each stack with its value, across all lines.
 pub fn profile(top: usize) -> Vec<(String, Json)> {
-    let mut all = accounts::snapshot();
-    let value = |e: &Entry| match e.kind {
-        Kind::Write => e.sums.copied + e.sums.shared,
-        _ => e.sums.copied + e.sums.moved,
-    };
+    stacks(accounts::snapshot(), top)
+}
+
+/// The value of an entry in the unit of its kind: bytes, reductions or nanoseconds.
+pub(crate) fn value(e: &Entry) -> u64 {
+    let s = &e.sums;
+    match e.kind {
+        Kind::Write => s.copied + s.shared,
+        Kind::Work | Kind::Time => s.copied,
+        k if k.is_wait() => s.copied,
+        _ => bytes(s.copied + s.moved),
+    }
+}
+
+/// Each of these stacks with its value.
+pub(super) fn stacks(mut all: Vec<Entry>, top: usize) -> Vec<(String, Json)> {
     // The largest of each kind, since their units differ.
-    all.sort_by_key(|e| std::cmp::Reverse(value(e)));
+    all.sort_by_cached_key(|e| std::cmp::Reverse(value(e)));
     let mut kinds: HashMap<Kind, usize> = HashMap::new();
     let mut left_out = 0u64;
     let mut list = Vec::new();
@@ -250,14 +262,9 @@ pub fn profile(top: usize) -> Vec<(String, Json)> {
             left_out += 1;
             continue;
         }
-        let value = match e.kind {
-            Kind::Work | Kind::Write => value(e),
-            k if k.is_wait() => value(e),
-            _ => bytes(value(e)),
-        };
         list.push(Json::object([
             ("kind", word(e.kind).into()),
-            ("value", value.into()),
+            ("value", value(e).into()),
             ("times", e.sums.times.into()),
             (
                 "stack",

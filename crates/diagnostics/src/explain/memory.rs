@@ -41,7 +41,7 @@ pub fn kinds() -> Vec<(String, Json)> {
 }
 
 /// Resident bytes now, and at the peak; `None` if the system does not report them.
-fn resident() -> (Option<u64>, Option<u64>) {
+pub(super) fn resident() -> (Option<u64>, Option<u64>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = |name: &str| {
         let text = status.lines().find_map(|l| l.strip_prefix(name))?;

@@ -7,11 +7,14 @@
 //! # Invariants
 //! * Nothing in the program is changed: topics only read.
 //! * The memory and time for an answer are bounded by constants here and in `survey.rs`, whatever
-//!   runs.
+//!   runs. Topics `leaks` and `heap` visit everything, in a copy of the emulator; their time is
+//!   bounded too.
 
 mod budgets;
 mod copies;
+mod heap_snapshot;
 mod holders;
+mod leaks;
 mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod names;
@@ -19,9 +22,13 @@ pub mod private;
 mod recorder;
 pub(crate) mod resident;
 mod retention;
+mod roots;
+mod shapes;
 pub mod socket;
 pub(crate) mod survey;
 mod time;
+mod waiting;
+mod window;
 mod writes;
 
 use crate::accounts;
@@ -65,8 +72,9 @@ const fn topic(
     Topic { name, doc, answer }
 }
 
-pub(crate) use copies::word;
+pub(crate) use copies::{value, word};
 pub(crate) use recorder::{Recorder, set as set_recorder};
+pub(crate) use window::pid;
 
 pub static TOPICS: &[Topic] = &[
     topic(
@@ -89,6 +97,17 @@ pub static TOPICS: &[Topic] = &[
         "binaries",
         "which processes and tables hold binaries, and how",
         survey::binaries,
+    ),
+    topic(
+        "heap",
+        "what holds how much; with --to FILE, a snapshot for Chrome's DevTools",
+        heap_snapshot::heap,
+    ),
+    topic(
+        "leaks",
+        "what a program has forgotten: processes that cannot be woken, monitors, timers, atoms, \
+         parts of binaries, tables",
+        leaks::leaks,
     ),
     topic(
         "latency",
@@ -164,6 +183,15 @@ fn answered(request: &str) -> Result<Json, String> {
     if let (Some(observer), "observe") = (OBSERVER.get(), name) {
         return observer(request.trim_start().trim_start_matches(name));
     }
+    if name == "window" {
+        let answer = window::answer(request.trim_start().trim_start_matches(name))?;
+        return Ok(match answer {
+            window::Answer::Opened(n) => headed("window", vec![("window".into(), n.into())]),
+            window::Answer::Closed(all, top) => {
+                headed("profile", copies::stacks(all, top.clamp(1, MOST_STACKS)))
+            }
+        });
+    }
     let topic = TOPICS.iter().find(|t| t.name == name);
     let topic = topic.ok_or_else(|| format!("there is no topic '{name}'"))?;
     let mut top = TOP;
@@ -179,10 +207,15 @@ fn answered(request: &str) -> Result<Json, String> {
 }
 
 fn told(topic: &Topic, top: usize) -> Json {
+    headed(topic.name, (topic.answer)(top))
+}
+
+/// An answer with what all of them begin with.
+fn headed(topic: &str, answer: Vec<(String, Json)>) -> Json {
     let otp = crate::options::try_current().map_or("", |o| o.otp.version.as_str());
     let mut pairs: Vec<(String, Json)> = [
         ("schema", Json::from(SCHEMA)),
-        ("topic", topic.name.into()),
+        ("topic", topic.into()),
         ("purlin", env!("CARGO_PKG_VERSION").into()),
         ("otp", otp.into()),
         ("pid", u64::from(std::process::id()).into()),
@@ -191,7 +224,7 @@ fn told(topic: &Topic, top: usize) -> Json {
     ]
     .map(|(k, v)| (k.to_string(), v))
     .into();
-    pairs.extend((topic.answer)(top));
+    pairs.extend(answer);
     Json::Object(pairs)
 }
 
@@ -217,6 +250,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
         accounts::turn_off();
         return;
     }
+    purlin_term::etf::on_pid(crate::process::exported::note);
     socket::serve();
     if let Some(file) = std::env::var_os(VARIABLE) {
         let folder = objects_beside(file.as_ref());

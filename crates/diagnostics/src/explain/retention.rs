@@ -243,9 +243,9 @@ fn of_persistent_terms() -> Ways {
     all
 }
 
-/// The largest held blocks, each with the shortest path to it and the number of other known paths;
-/// and whether there may be more.
-pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
+/// The held blocks, largest first, each with the shortest path to it and the number of other known
+/// paths; and whether there may be more.
+fn blocks(survey: &Survey) -> (Vec<(Way, usize)>, bool) {
     let until = Instant::now() + PATIENCE;
     let (tell, told) = mpsc::channel();
     let mut under_way = 0;
@@ -288,8 +288,53 @@ pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
         }
     }
     list.sort_by_key(|(w, _)| std::cmp::Reverse(w.bytes));
+    (list, stopped)
+}
+
+/// The largest of these blocks, and whether there may be more.
+pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
+    let (list, stopped) = blocks(survey);
     let list = list.iter().take(top).map(|(w, n)| json(w, *n));
     (Json::List(list.collect()), stopped)
+}
+
+/// Sum of unused bytes from which a holder counts as wasteful, and the ratio of kept to used bytes
+/// of its blocks.
+const WASTED: usize = 1 << 20;
+const MUCH: usize = 16;
+
+/// The holders of binaries of which they use small parts, worst first, and whether there may be
+/// more.
+pub fn wasted(survey: &Survey, top: usize) -> (Json, bool) {
+    let (list, stopped) = blocks(survey);
+    let mut holders: HashMap<String, (Way, usize)> = HashMap::new();
+    for (way, _) in list {
+        if way.region || way.used.saturating_mul(MUCH) >= way.bytes {
+            continue;
+        }
+        match holders.get_mut(&way.holder) {
+            None => drop(holders.insert(way.holder.clone(), (way, 1))),
+            Some((sum, n)) => {
+                sum.bytes += way.bytes;
+                sum.used += way.used;
+                *n += 1;
+            }
+        }
+    }
+    let mut all: Vec<(Way, usize)> = holders.into_values().collect();
+    all.retain(|(w, _)| w.bytes - w.used >= WASTED);
+    all.sort_by_key(|(w, _)| std::cmp::Reverse(w.bytes - w.used));
+    let all = all.into_iter().take(top).map(|(w, n)| {
+        let path = w.path.into_iter().map(Json::from).collect();
+        Json::object([
+            ("holder", w.holder.into()),
+            ("binaries", n.into()),
+            ("bytes", w.bytes.into()),
+            ("used_bytes", w.used.into()),
+            ("path", Json::List(path)),
+        ])
+    });
+    (Json::List(all.collect()), stopped)
 }
 
 /// Ratio of kept to used bytes from which copying the used part pays.

@@ -227,7 +227,7 @@ impl Survey {
 }
 
 /// The name under which a process is registered.
-fn registered(pid: Term) -> Option<String> {
+pub(super) fn registered(pid: Term) -> Option<String> {
     let name = registry::names()
         .into_iter()
         .find(|n| registry::whereis(*n) == Some(pid));
@@ -297,6 +297,11 @@ pub fn holders_at_end(top: usize) -> Json {
 
 pub fn by_memory(top: usize) -> Json {
     survey().json(top, |r| r.memory)
+}
+
+/// The holders of binaries of which they use small parts, and whether there may be more.
+pub fn wasted(top: usize) -> (Json, bool) {
+    super::retention::wasted(&survey(), top)
 }
 
 pub fn mailbox(top: usize) -> Vec<(String, Json)> {

@@ -1,9 +1,13 @@
-//! The text of an answer: families of samples, in the format of OpenMetrics 1.0 or in Prometheus's
-//! text format 0.0.4.
+//! Families of samples: as the text of an answer, in the format of OpenMetrics 1.0 or in
+//! Prometheus's text format 0.0.4, or as messages of OTLP.
 //!
-//! The formats differ in three points. A counter's family has no `_total` in OpenMetrics; a family
+//! The texts differ in three points. A counter's family has no `_total` in OpenMetrics; a family
 //! without a type is `unknown` there and `untyped` in Prometheus; OpenMetrics ends with `# EOF`.
+//!
+//! In OTLP a counter is a cumulative sum since the start, and everything that has no type is a
+//! gauge. Names are those of OpenMetrics.
 
+use crate::protobuf::Message;
 use std::fmt::{self, Display, Write};
 
 /// A format of answers.
@@ -83,10 +87,28 @@ impl Display for Value {
 /// Names and values of labels.
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// An answer that is being written.
+/// The times of samples in OTLP, in nanoseconds since 1970: the start of what is counted, and now.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub start: u64,
+    pub now: u64,
+}
+
+/// A family as a message, while samples are added.
+struct Metric {
+    kind: Type,
+    /// Name, description and unit.
+    head: Message,
+    points: Message,
+    empty: bool,
+}
+
+/// Families that are being written.
 pub struct Exposition {
     format: Format,
     text: String,
+    /// For OTLP, which has no text.
+    otlp: Option<(Times, Vec<Metric>)>,
 }
 
 /// A family to which samples are added.
@@ -101,6 +123,16 @@ impl Exposition {
         Exposition {
             format,
             text: String::with_capacity(32 << 10),
+            otlp: None,
+        }
+    }
+
+    /// For OTLP: see [`Exposition::metrics`].
+    pub fn otlp(times: Times) -> Exposition {
+        Exposition {
+            format: Format::OpenMetrics,
+            text: String::new(),
+            otlp: Some((times, Vec::new())),
         }
     }
 
@@ -118,11 +150,14 @@ impl Exposition {
             (Format::OpenMetrics, Type::Unknown) => ("", "unknown"),
             (Format::Prometheus, Type::Unknown) => ("", "untyped"),
         };
-        // Writing to a String cannot fail.
-        let _ = write!(
-            self.text,
-            "# HELP {name}{told} {help}\n# TYPE {name}{told} {word}\n"
-        );
+        match &mut self.otlp {
+            Some((_, all)) => all.push(Metric::new(name, kind, help)),
+            // Writing to a String cannot fail.
+            None => drop(write!(
+                self.text,
+                "# HELP {name}{told} {help}\n# TYPE {name}{told} {word}\n"
+            )),
+        }
         Family {
             to: self,
             name,
@@ -135,6 +170,15 @@ impl Exposition {
         self.family(name, kind, help).sample(&[], value);
     }
 
+    /// The messages `Metric` of OTLP.
+    pub fn metrics(self) -> Vec<Message> {
+        let (_, all) = self
+            .otlp
+            .unwrap_or((Times { start: 0, now: 0 }, Vec::new()));
+        let full = all.into_iter().filter(|m| !m.empty);
+        full.map(Metric::finish).collect()
+    }
+
     /// The whole text.
     pub fn finish(mut self) -> String {
         if self.format == Format::OpenMetrics {
@@ -144,11 +188,77 @@ impl Exposition {
     }
 }
 
+/// The number of `CUMULATIVE`.
+const CUMULATIVE: u64 = 2;
+
+impl Metric {
+    fn new(name: &str, kind: Type, help: &str) -> Metric {
+        let ends = |unit: &str| name.trim_end_matches("_total").ends_with(unit);
+        let unit = match () {
+            () if ends("_bytes") => "By",
+            () if ends("_milliseconds") => "ms",
+            () if ends("_seconds") => "s",
+            () => "",
+        };
+        let mut head = Message::default();
+        head.text(1, name).text(2, help).text(3, unit);
+        Metric {
+            kind,
+            head,
+            points: Message::default(),
+            empty: true,
+        }
+    }
+    fn point(&mut self, m: Message) {
+        self.points.message(1, m);
+        self.empty = false;
+    }
+    fn finish(mut self) -> Message {
+        let number = match self.kind {
+            Type::Counter => {
+                self.points.number(2, CUMULATIVE).number(3, 1);
+                7
+            }
+            Type::Gauge | Type::Unknown => 5,
+            Type::Histogram => {
+                self.points.number(2, CUMULATIVE);
+                9
+            }
+        };
+        self.head.message(number, self.points);
+        self.head
+    }
+}
+
+/// Adds labels as attributes, and times.
+fn begin_point(m: &mut Message, attributes: u64, labels: Labels, times: Times) {
+    for (key, value) in labels {
+        let (mut v, mut pair) = (Message::default(), Message::default());
+        v.text(1, value);
+        pair.text(1, key).message(2, v);
+        m.message(attributes, pair);
+    }
+    m.fixed(2, times.start).fixed(3, times.now);
+}
+
 impl Family<'_> {
     /// Adds a sample.
     pub fn sample(&mut self, labels: Labels, value: impl Into<Value>) -> &mut Self {
         let suffix = self.suffix;
-        self.line(suffix, labels, None, value.into());
+        let value = value.into();
+        if let Some((times, all)) = &mut self.to.otlp {
+            let mut m = Message::default();
+            begin_point(&mut m, 7, labels, *times);
+            match value {
+                Value::Int(n) => m.fixed(6, n),
+                Value::Float(x) => m.float(4, x),
+            };
+            if let Some(family) = all.last_mut() {
+                family.point(m);
+            }
+            return self;
+        }
+        self.line(suffix, labels, None, value);
         self
     }
 
@@ -161,6 +271,22 @@ impl Family<'_> {
         above: u64,
         sum: Option<f64>,
     ) -> &mut Self {
+        if let Some((times, all)) = &mut self.to.otlp {
+            let (bounds, mut counts): (Vec<f64>, Vec<u64>) = classes.into_iter().unzip();
+            counts.push(above);
+            let mut m = Message::default();
+            begin_point(&mut m, 9, labels, *times);
+            m.fixed(4, counts.iter().sum());
+            if let Some(sum) = sum {
+                m.float(5, sum);
+            }
+            m.packed_fixed(6, counts.into_iter());
+            m.packed_fixed(7, bounds.into_iter().map(f64::to_bits));
+            if let Some(family) = all.last_mut() {
+                family.point(m);
+            }
+            return self;
+        }
         let mut count = 0;
         for (bound, n) in classes {
             count += n;

@@ -5,7 +5,7 @@
 //! names break the rules for the names of counters and gauges, so they have no type. Purlin's own
 //! begin with `purlin_`.
 
-use super::exposition::{Exposition, Format, Type, Value};
+use super::exposition::{Exposition, Format, Times, Type, Value};
 use crate::accounts::{self, LENGTHS};
 use crate::compiled::report;
 use crate::explain::{resident, word};
@@ -13,33 +13,47 @@ use crate::message::lengths::{self, CLASSES};
 use crate::message::sharing::{COPIED, MOVED, SHARED};
 use crate::natives::system::memory::{Usage, usage};
 use crate::natives::system::system_info::cpus;
+use crate::protobuf::Message;
+use crate::sync::Mutex;
 use crate::{clock, msacc, options, port, process, sched};
 use purlin_io::socket;
 use purlin_kernel::budgets::{self, Counted, NO_LIMIT};
 use purlin_term::{atom, gc, region};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// All metrics. `all_names`: also those of two names whose unit is not a base unit, which checkers
 /// of metrics refuse.
 pub fn all(format: Format, all_names: bool) -> String {
     let mut e = Exposition::new(format);
-    let memory = usage();
-    vm_memory(&mut e, &memory);
-    vm_statistics(&mut e, all_names);
-    vm_system_info(&mut e);
-    telemetry(&mut e, &memory);
-    resident_memory(&mut e);
-    sharing(&mut e);
-    collections(&mut e);
-    waits(&mut e);
-    schedulers(&mut e);
-    dirty_threads(&mut e);
-    unread_messages(&mut e);
-    resources(&mut e);
-    budget_use(&mut e);
-    machine_code(&mut e);
+    fill(&mut e, all_names);
     e.finish()
+}
+
+/// All metrics as messages of OTLP.
+pub fn messages(times: Times) -> Vec<Message> {
+    let mut e = Exposition::otlp(times);
+    fill(&mut e, true);
+    e.metrics()
+}
+
+fn fill(e: &mut Exposition, all_names: bool) {
+    let memory = usage();
+    vm_memory(e, &memory);
+    vm_statistics(e, all_names);
+    vm_system_info(e);
+    telemetry(e, &memory);
+    resident_memory(e);
+    sharing(e);
+    collections(e);
+    waits(e);
+    schedulers(e);
+    dirty_threads(e);
+    unread_messages(e);
+    resources(e);
+    budget_use(e);
+    machine_code(e);
 }
 
 /// Seconds in a number of nanoseconds.
@@ -323,17 +337,48 @@ fn telemetry(e: &mut Exposition, m: &Usage) {
     }
 }
 
-/// Resident memory by use. The samples of the first family add up to all that is resident.
+/// Resident memory by use, as it was when it was last looked at.
+struct ResidentMemory {
+    rows: Option<Vec<resident::Row>>,
+    at: Instant,
+    /// How long the look has taken.
+    took: Duration,
+}
+
+/// How much longer than a look the time until the next one is: the system walks all pages for it.
+const REST: u32 = 500;
+
+/// Resident memory by use. The samples of the first family add up to all that was resident when it
+/// was looked at.
 fn resident_memory(e: &mut Exposition) {
-    let Some(rows) = resident::rows() else {
+    static LAST: Mutex<Option<ResidentMemory>> = Mutex::new(None);
+    let mut last = LAST.lock();
+    if last.as_ref().is_none_or(|l| l.at.elapsed() > l.took * REST) {
+        let at = Instant::now();
+        let rows = resident::rows();
+        let took = at.elapsed();
+        *last = Some(ResidentMemory { rows, at, took });
+    }
+    let Some(ResidentMemory {
+        rows: Some(rows),
+        at,
+        ..
+    }) = &*last
+    else {
         return;
     };
+    e.one(
+        "purlin_resident_age_seconds",
+        Type::Gauge,
+        "Seconds since purlin_resident_bytes and purlin_accounted_bytes were measured.",
+        at.elapsed().as_secs_f64(),
+    );
     let mut f = e.family(
         "purlin_resident_bytes",
         Type::Gauge,
         "Resident memory by use, as the system counts it.",
     );
-    for row in &rows {
+    for row in rows {
         f.sample(&[("use", row.what)], row.resident);
     }
     let mut f = e.family(
@@ -341,7 +386,7 @@ fn resident_memory(e: &mut Exposition) {
         Type::Gauge,
         "Memory by use, as the runtime and its allocator count it.",
     );
-    for row in &rows {
+    for row in rows {
         f.sample(&[("use", row.what)], row.known);
     }
 }
@@ -370,11 +415,9 @@ fn sharing(e: &mut Exposition) {
         e.one(name, Type::Counter, help, bytes(words));
     }
     let mut by_kind: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for entry in accounts::snapshot() {
-        if entry.kind.is_copy() {
-            let sums = by_kind.entry(word(entry.kind)).or_default();
-            sums.0 += entry.sums.times;
-            sums.1 += entry.sums.copied.saturating_mul(8);
+    for (kind, sums) in accounts::sums() {
+        if kind.is_copy() {
+            by_kind.insert(word(kind), (sums.times, sums.copied.saturating_mul(8)));
         }
     }
     let mut f = e.family(
@@ -527,6 +570,9 @@ fn dirty_threads(e: &mut Exposition) {
 
 /// Counted when a process last waited or its time slice ended.
 fn unread_messages(e: &mut Exposition) {
+    if !lengths::on() {
+        return;
+    }
     let counts = lengths::counts();
     let unread: usize = counts.iter().sum();
     let none = process::table().live().saturating_sub(unread) as u64;

@@ -17,6 +17,9 @@ mod families;
 use crate::http::{self, Answer, Request};
 use crate::options::{EmulatorOptions, MetricsPlace};
 use exposition::Format;
+pub(crate) use exposition::Times;
+pub(crate) use families::messages;
+use purlin_messages as messages;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -61,9 +64,8 @@ pub fn start(options: &EmulatorOptions) -> Result<(), String> {
     };
     begun.map_err(|e| format!("metrics cannot be served at {place}: {e}"))?;
     if !place.is_local() {
-        purlin_term::say!(
-            "purlin: metrics at {place} can be read by other machines, without a password"
-        );
+        let text = format!("metrics at {place} can be read by other machines, without a password");
+        purlin_term::say!("{}", messages::METRICS_ARE_OPEN.line(text));
     }
     crate::message::lengths::turn_on();
     Ok(())

@@ -1,14 +1,13 @@
 //! Stacks with their costs, for flame graphs: memory allocated and copied since the start, and
 //! where time goes now.
 
-use super::lease::{self, Thing};
 use super::query::Query;
 use crate::accounts::{self, Frame, Kind};
+use crate::clock;
 use crate::explain::names;
 use crate::json::Json;
-use purlin_kernel::profile;
+use purlin_kernel::profile::{self, Use};
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 /// Number of the largest stacks in an answer. The others are summed.
 const STACKS: usize = 1000;
@@ -22,8 +21,8 @@ const COPIES: [Kind; 7] = [
     Kind::TableOut,
     Kind::Asked,
 ];
-/// Duration of time sampling after the last request.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Duration of time sampling after the last request, in nanoseconds.
+const PATIENCE: i64 = 30_000_000_000;
 
 pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let kind = q.text("kind");
@@ -31,15 +30,13 @@ pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
         "allocation" => ("bytes", costs(|k| k == Kind::Allocation), 0),
         "copies" => ("bytes", costs(|k| COPIES.contains(&k)), 0),
         "time" => {
-            if !lease::keep(Thing::Samples, Instant::now() + PATIENCE) {
-                return Err("no thread can be started that ends it".into());
+            if !profile::keep(Use::Flame, clock::elapsed() + PATIENCE) {
+                return Err("no thread can be started that samples time".into());
             }
-            profile::start();
             let s = profile::samples();
             let (stacks, lost) = s.map_or((Vec::new(), 0), |s| (s.stacks, s.lost));
-            let tick = profile::TICK_NANOSECONDS / 1000;
-            let stacks = stacks.into_iter().map(|(f, n)| (f, n * tick)).collect();
-            ("microseconds", stacks, lost * tick)
+            let stacks = stacks.into_iter().map(|(f, n)| (f, n / 1000)).collect();
+            ("microseconds", stacks, lost / 1000)
         }
         _ => return Err("flame needs a kind: allocation, copies or time".into()),
     };

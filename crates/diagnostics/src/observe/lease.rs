@@ -9,21 +9,18 @@ use std::time::Instant;
 /// A function under lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thing {
-    /// Samples of where schedulers spend their time.
-    Samples,
     /// The trace of a function.
     Calls,
     /// The counts of the last look at processes, for comparison with the next.
     Processes,
 }
 
-const THINGS: [Thing; 3] = [Thing::Samples, Thing::Calls, Thing::Processes];
+const THINGS: [Thing; 2] = [Thing::Calls, Thing::Processes];
 
 impl Thing {
     /// Turns it off. Has no effect if the lease was renewed meanwhile, or is off.
     fn end(self) {
         match self {
-            Thing::Samples => purlin_kernel::profile::stop(),
             Thing::Calls => super::calls::time_is_over(),
             Thing::Processes => super::process_list::forget(),
         }

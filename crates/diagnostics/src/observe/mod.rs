@@ -14,6 +14,7 @@
 mod calls;
 mod flame;
 mod lease;
+mod otlp;
 mod overview;
 mod process;
 mod process_list;
@@ -73,6 +74,11 @@ static VIEWS: &[View] = &[
         name: "flame",
         keys: &["kind"],
         answer: flame::flame,
+    },
+    View {
+        name: "otlp",
+        keys: &["to"],
+        answer: otlp::otlp,
     },
     View {
         name: "trace",

@@ -3,7 +3,7 @@
 
 use super::query::Query;
 use crate::cx::Cx;
-use crate::explain::{names, survey};
+use crate::explain::{names, pid, survey};
 use crate::json::Json;
 use crate::natives::process::process_info;
 use crate::process::SENSITIVE;
@@ -44,17 +44,6 @@ const MESSAGES: usize = 20;
 const ENTRIES: usize = 50;
 /// Characters kept of a term.
 const TEXT: usize = 400;
-
-/// The local pid with that text, such as `<0.12.3>`.
-pub(super) fn pid(text: &str) -> Option<Term> {
-    let inner = text.trim().strip_prefix('<')?.strip_suffix('>')?;
-    let mut numbers = inner.split('.').map(|n| n.parse::<u64>().ok());
-    let (node, number, serial) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    if numbers.next().is_some() || node != 0 || number >= 1 << 15 || serial >= 1 << 13 {
-        return None;
-    }
-    Some(Term::pid(u32::try_from(number | serial << 15).ok()?))
-}
 
 pub(super) fn process(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let text = q.text("pid");

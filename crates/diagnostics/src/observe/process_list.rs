@@ -145,7 +145,7 @@ pub(super) fn processes(q: &Query) -> Result<Vec<(String, Json)>, String> {
         .text("also")
         .split(',')
         .take(ALSO)
-        .filter_map(super::process::pid)
+        .filter_map(crate::explain::pid)
         .collect();
     let (pids, count, step) = chosen(phase, &also);
     let asked = pids.len();

@@ -15,6 +15,7 @@ use crate::json::{self, Json};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
@@ -101,7 +102,7 @@ pub fn write_head(to: &File, head: &Json) -> io::Result<()> {
 
 /// Writes records to a file.
 pub struct Writer {
-    file: File,
+    file: Arc<File>,
     count: u64,
     block: Block,
     /// Whether the block has records that are not in the file.
@@ -112,7 +113,7 @@ pub struct Writer {
 
 impl Writer {
     /// Makes an empty file the record of a run, with that many blocks beside the head.
-    pub fn new(file: File, head: &Json, count: u64) -> io::Result<Writer> {
+    pub fn new(file: Arc<File>, head: &Json, count: u64) -> io::Result<Writer> {
         file.set_len((1 + count) * BLOCK as u64)?;
         write_head(&file, head)?;
         Ok(Writer {
@@ -278,7 +279,7 @@ mod tests {
         let path =
             std::env::temp_dir().join(format!("purlin-format-{}-{records}", std::process::id()));
         let file = File::create_new(&path).expect("is made");
-        let mut w = Writer::new(file, &head(4), 4).expect("is written");
+        let mut w = Writer::new(Arc::new(file), &head(4), 4).expect("is written");
         for n in 1..=records {
             w.add(&record(n)).expect("is written");
             if n % 7 == 0 {

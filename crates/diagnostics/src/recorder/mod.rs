@@ -31,9 +31,10 @@ use purlin_kernel::recorder::{self as events, Event, Function, Reason, Settings,
 use purlin_term::{Term, atom};
 use second::Second;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,8 +61,16 @@ const FAILURES: usize = 256;
 /// Bytes of stack of the thread.
 const STACK: usize = 512 << 10;
 
-/// The folder of the file and its name, which [`at_end`] removes.
-static FILE: OnceLock<(Private, String)> = OnceLock::new();
+/// The file of this run.
+struct OwnFile {
+    folder: Private,
+    name: String,
+    /// Stays open until the process ends, and with it the lock of a run that lives.
+    file: Arc<File>,
+}
+
+/// Removed, or marked as that of a run that halted, by [`at_end`].
+static FILE: OnceLock<OwnFile> = OnceLock::new();
 
 /// Starts to record, unless the options forbid it, and reports the last run.
 pub fn start(options: &EmulatorOptions) {
@@ -81,24 +90,26 @@ pub fn start(options: &EmulatorOptions) {
     }
     let blocks = u64::from(flag.mib.unwrap_or(MIB)) * (1 << 20) / BLOCK as u64 - 1;
     let made = run_files::create(&folder).and_then(|(file, name)| {
-        let writer = Writer::new(file, &head(options, &key, blocks), blocks);
+        let file = Arc::new(file);
+        let writer = Writer::new(file.clone(), &head(options, &key, blocks), blocks);
         if writer.is_err() {
             let _ = folder.remove(&name);
         }
-        Ok((writer?, name))
+        Ok((writer?, OwnFile { folder, name, file }))
     });
-    let (writer, name) = match made {
+    let (writer, own) = match made {
         Ok(made) => made,
         Err(e) => return refused(&format!("its file cannot be written: {e}")),
     };
     let state = explain::Recorder {
-        file: Some(folder.shown(&name)),
+        file: Some(own.folder.shown(&own.name)),
         size: (1 + blocks) * BLOCK as u64,
         ..Default::default()
     };
     set_recorder(state.clone());
-    let _ = FILE.set((folder, name));
+    let _ = FILE.set(own);
     halt::on_end(at_end);
+    purlin_term::say::before_refusal(at_end);
     events::begin(Settings { terms: flag.terms });
     let recorder = Recorder::new(writer, state);
     let made = thread::Builder::new()
@@ -143,15 +154,15 @@ fn report(last: &run_files::LastRun) {
 /// Removes the file of a run that halts. If the halt has a slogan or is an abort, the last records
 /// are written, and the next start reports nothing: the end was asked for, and has a crash dump.
 fn at_end() {
-    let Some((folder, name)) = FILE.get() else {
+    let Some(own) = FILE.get() else {
         return;
     };
     match halt::is_orderly() {
-        true => drop(folder.remove(name)),
+        true => drop(own.folder.remove(&own.name)),
         false => {
             events::flush(LAST_WORDS);
             // Without the note, the next start reports it.
-            let _ = run_files::note_halt(folder, name);
+            let _ = run_files::note_halt(&own.file);
         }
     }
 }
@@ -228,12 +239,13 @@ struct Failure {
     who: Json,
 }
 
-/// How a scheduler's present time slice goes on.
+/// Current time slice of a scheduler, as far as the recorder has seen it.
 #[derive(Clone, Copy, Default)]
 struct Slice {
     runs: Option<Term>,
     picks: usize,
-    /// When it was first seen, and the milliseconds at which it is recorded next.
+    /// When it was first seen, in nanoseconds, and the length in milliseconds at which it is
+    /// recorded next.
     since: i64,
     due_ms: u64,
 }
@@ -280,8 +292,8 @@ impl Recorder {
 
     /// Writes records until the end of the runtime, or until the file cannot be written.
     fn serve(mut self) {
-        if let Some((folder, _)) = FILE.get() {
-            run_files::clean(folder);
+        if let Some(own) = FILE.get() {
+            run_files::clean(&own.folder);
         }
         if let Err(e) = self.serve_while_written() {
             events::stop();

@@ -225,10 +225,10 @@ pub fn last_run(folder: &Private, key: &str) -> Option<LastRun> {
 }
 
 /// Notes in the file of a run that it halts with a slogan, or aborts: there is nothing to report.
-pub fn note_halt(folder: &Private, name: &str) -> io::Result<()> {
-    let file = folder.open_to_write(name)?;
-    match format::read_head(&file) {
-        Some(head) => format::write_head(&file, &noted(head, "halted")),
+/// Opens nothing, since the run may end because it has no descriptors left.
+pub fn note_halt(file: &File) -> io::Result<()> {
+    match format::read_head(file) {
+        Some(head) => format::write_head(file, &noted(head, "halted")),
         None => Ok(()),
     }
 }

@@ -215,7 +215,7 @@ impl Function {
             IsBoolean => is(x.as_bool().is_some()),
             IsFunctionOf => match y.as_small() {
                 Some(n) if n >= 0 => is(x.as_fun().is_some_and(|f| i64::from(f.arity) == n)),
-                // No fun has so many arguments, but it is a valid number of arguments.
+                // The number is valid, although no fun has that many arguments.
                 None if y.as_big().is_some_and(|(negative, _)| !negative) => is(false),
                 _ => None,
             },

@@ -9,7 +9,7 @@ use crate::hash::{Change, Matches, Which};
 use crate::object::{Object, Owned};
 use crate::process::ext::Hashing;
 use crate::signal::share;
-use crate::tree::{Key, Span};
+use crate::tree::Span;
 use crate::{
     Gone, Heir, Kind, NotFound, Options, Protection, Store, Table, Want, WriteConcurrency, table,
 };
@@ -21,11 +21,11 @@ use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::gc::stress_roll;
-use purlin_term::pressure::is_short;
+use purlin_term::pressure::{self, Judged, is_short};
 use purlin_term::release::{
     self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
 };
-use purlin_term::{Alloc, NIL, Term, am, atom, compare};
+use purlin_term::{Alloc, NIL, Term, am, atom, compare, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -343,16 +343,23 @@ const MOST_INSERTED: usize = MANY / 16;
 
 fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fail> {
     let t = table(cx, tab, Want::Write)?;
+    // Its result says what was there.
+    if new_only {
+        t.note_read();
+    }
     if is_short() {
         grows(cx, t);
     }
-    if budgets::on() {
-        weigh(cx, t);
-    }
+    weigh_growing(cx, t);
     if is_object(t, what) {
         let o = Owned::new_shared(cx, what);
-        cx.bump(o.copied_words() / 256);
-        return Ok(there!(cx, put(t, o, new_only)));
+        let words = o.copied_words();
+        cx.bump(words / 256);
+        let done = there!(cx, put(t, o, new_only));
+        if words > LARGE_WORDS {
+            weigh_growing(cx, t);
+        }
+        return Ok(done);
     }
     let mut objects = Vec::new();
     let mut it = what.list_iter();
@@ -380,24 +387,51 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
         Store::Hash(h) => h.put_all(objects, new_only, || t.is_alive()),
         Store::Tree(s) => s.put_all(objects, new_only, || t.is_alive()),
     };
+    let limited = budgets::on() && pressure::is_limited();
     if !cx.dirty {
-        let objects = objects
-            .into_iter()
-            .map(|o| Owned::new_shared(cx, o))
-            .collect();
-        return Ok(there!(cx, put_all(objects)));
+        let (mut owned, mut words) = (Vec::with_capacity(objects.len()), 0);
+        for o in objects {
+            let o = Owned::new_shared(cx, o);
+            words += o.copied_words();
+            owned.push(o);
+            // Objects may have large parts in common, which they do not share in the table.
+            if limited {
+                match pressure::judge(words * 8) {
+                    Judged::Fits => {}
+                    Judged::AfterCollection => return Err(Fail::Again),
+                    Judged::Refused => return Err(Fail::SystemLimit),
+                }
+            }
+        }
+        let done = there!(cx, put_all(owned));
+        if words > LARGE_WORDS {
+            weigh_growing(cx, t);
+        }
+        return Ok(done);
     }
     // Others may access the process meanwhile, so nothing of it is shared.
-    let (mut told, mut words) = (Ok(false), 0);
+    let (mut told, mut words, mut refused) = (Ok(false), 0, false);
     // SAFETY: the context of a native that sees less of it.
     let env = unsafe { &mut *cx.env_ptr() };
     let name = (atom::intern("ets"), atom::intern(name), 2);
     reschedule::open(env, name, |_| {
-        let objects: Vec<Owned> = objects.into_iter().map(Owned::new).collect();
-        words = objects.iter().map(|o| o.copied_words()).sum();
-        told = put_all(objects);
+        let mut owned = Vec::with_capacity(objects.len());
+        for o in objects {
+            let o = Owned::new(o);
+            words += o.copied_words();
+            owned.push(o);
+            refused = limited && pressure::refuses(words * 8);
+            if refused {
+                return Ok(am::FALSE);
+            }
+        }
+        told = put_all(owned);
         Ok(am::TRUE)
     })?;
+    if refused {
+        return Err(Fail::SystemLimit);
+    }
+    weigh_growing(cx, t);
     accounts::copied(cx, Account::TableIn, words, what);
     Ok(there!(cx, told))
 }
@@ -417,12 +451,34 @@ fn grows(cx: &mut Cx, t: &Table) {
     });
 }
 
-/// Weighs a table for the budget of its owner.
+/// Objects of more words are weighed as soon as they are in the table, and not with what is written
+/// next.
+const LARGE_WORDS: usize = 1 << 12;
+
+/// Weighs a table, which the process in the context writes to, for the budget of its owner. Ends
+/// the process if the table exceeds a limit of its budget.
+#[inline]
+pub(super) fn weigh_growing(cx: &mut Cx, t: &Table) {
+    if budgets::on() {
+        weigh(cx, t, true);
+    }
+}
+/// Weighs a table from which something is deleted.
+#[inline]
+pub(super) fn weigh_shrinking(cx: &mut Cx, t: &Table) {
+    if budgets::on() {
+        weigh(cx, t, false);
+    }
+}
+
 #[cold]
-fn weigh(cx: &mut Cx, t: &Table) {
+fn weigh(cx: &mut Cx, t: &Table, grows: bool) {
     let bytes = 8 * t.size_and_words().1;
     let excess = t.charge.lock().as_ref().and_then(|c| c.weigh(bytes as i64));
-    if let Some(e) = excess {
+    if grows && !cx.proc.is_null() {
+        budgets::lower_allowance(budgets::of(cx.proc));
+    }
+    if let Some(e) = excess.filter(|_| grows) {
         budget_memory::table_exceeds(cx, &e, t.name(), bytes);
     }
 }
@@ -562,6 +618,7 @@ fn lookup_element_4(cx: &mut Cx, [tab, key, pos, default]: [Term; 4]) -> BifResu
 
 fn delete_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    weigh_shrinking(cx, t);
     match &t.store {
         Store::Hash(h) => there!(cx, h.erase(key, t.is_set(), |_| true, |_| ())),
         Store::Tree(s) => drop(there!(cx, s.erase(key, |_| true))),
@@ -571,6 +628,7 @@ fn delete_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
 
 fn delete_object_2(cx: &mut Cx, [tab, object]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    weigh_shrinking(cx, t);
     if !is_object(t, object) {
         return Err(Fail::Badarg);
     }
@@ -588,6 +646,8 @@ fn delete_object_2(cx: &mut Cx, [tab, object]: [Term; 2]) -> BifResult {
 
 fn take_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    t.note_read();
+    weigh_shrinking(cx, t);
     match &t.store {
         Store::Hash(h) => {
             let mut l = NIL;
@@ -800,6 +860,8 @@ fn sound_default(cx: &mut Cx, t: &Table, default: Option<Term>) -> Result<(), Fa
 
 fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<Term>) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    t.note_read();
+    weigh_growing(cx, t);
     sound_default(cx, t, default)?;
     if default.is_some_and(|d| !d.is_tuple()) {
         return Err(Fail::Badarg);
@@ -880,6 +942,7 @@ fn update_element(
     default: Option<Term>,
 ) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    weigh_growing(cx, t);
     sound_default(cx, t, default)?;
     if !t.is_set() || default.is_some_and(|d| !d.is_tuple()) {
         return Err(Fail::Badarg);
@@ -978,15 +1041,13 @@ pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Wh
         },
         // The mark that ends a walk is not a key to continue from, even if it is a key.
         Store::Tree(_) if key == am::END_OF_TABLE => Err(Fail::Badarg),
-        Store::Tree(s) => {
-            let here = Some(Key::exact(key));
-            let span = Span {
-                low: here.filter(|_| !downwards),
-                high: here.filter(|_| downwards),
-                downwards,
-            };
-            Ok(there!(cx, s.first(span, |o| key_of(cx, t, o))))
-        }
+        Store::Tree(s) => Ok(there!(
+            cx,
+            s.step(key, downwards, |k| match k {
+                Some(k) => copy::copy(k, cx),
+                None => am::END_OF_TABLE,
+            })
+        )),
     }
 }
 fn next_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
@@ -1052,6 +1113,7 @@ fn slot_2(cx: &mut Cx, [tab, ix]: [Term; 2]) -> BifResult {
 fn internal_delete_all_2(cx: &mut Cx, [tab, _]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
     let n = there!(cx, t.clear());
+    weigh_shrinking(cx, t);
     Ok(cx.uint(n as u64))
 }
 

@@ -11,7 +11,7 @@
 //! The latest results come first. A yielding walk appends a 1 if it has fixed the table, else a 0.
 //! Nothing in such a term is trusted, since programs may make one up.
 
-use super::there;
+use super::{there, weigh_growing, weigh_shrinking};
 use crate::code::stack;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{HashTable, Verdict, Visitor};
@@ -27,6 +27,7 @@ use crate::signal::token;
 use crate::tree::{Key, Span, TreeTable};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
+use purlin_kernel::budgets;
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::magic::MagicRef;
@@ -47,6 +48,8 @@ lazy_atoms! {
 
 /// Maximum number of objects that a walk sees before it yields.
 const BATCH: usize = 1000;
+/// Number of words that a walk writes before its table is weighed for a budget.
+const WEIGHED_WORDS: usize = 1 << 14;
 
 /// A compiled specification, as the value of a magic reference.
 struct Spec(Program);
@@ -170,6 +173,18 @@ struct Batch<'a> {
     /// Number of results that suffices for now; 0 means no limit.
     chunk: usize,
     left: usize,
+    /// Words of the objects that have replaced others.
+    written: usize,
+}
+
+impl Batch<'_> {
+    /// Ends the batch once much has been written, so that the table is weighed for its budget.
+    fn weigh_soon(&mut self, o: &Owned) {
+        self.written += o.copied_words();
+        if self.written > WEIGHED_WORDS && budgets::on() {
+            self.left = 0;
+        }
+    }
 }
 
 impl Visitor for Batch<'_> {
@@ -196,7 +211,9 @@ impl Visitor for Batch<'_> {
                 let key = r.as_tuple().and_then(|e| e.get(self.keypos - 1));
                 if key.is_some_and(|k| compare::eq_exact(*k, o.element(self.keypos))) {
                     self.got += 1;
-                    return Verdict::Replace(Owned::new_shared(self.cx, r));
+                    let o = Owned::new_shared(self.cx, r);
+                    self.weigh_soon(&o);
+                    return Verdict::Replace(o);
                 }
             }
         }
@@ -293,6 +310,7 @@ impl<'a> Walk<'a> {
             got: self.got,
             chunk: self.chunk,
             left: BATCH,
+            written: 0,
             cx,
         };
         let r = match (&t.store, only) {
@@ -351,6 +369,9 @@ impl<'a> Walk<'a> {
         };
         (self.list, self.got) = (b.list, b.got);
         b.cx.bump(BATCH - b.left);
+        if b.written > 0 {
+            weigh_growing(b.cx, t);
+        }
         Ok(there!(cx, r))
     }
 
@@ -604,6 +625,11 @@ fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
         _ => Want::Write,
     };
     let t = table(cx, e[0], want)?;
+    match purpose {
+        Purpose::Replace => weigh_growing(cx, t),
+        Purpose::Delete => weigh_shrinking(cx, t),
+        Purpose::Select | Purpose::Count => {}
+    }
     let ordered = t.options.kind == Kind::OrderedSet;
     let mut e = e;
     let mut fixed = false;
@@ -755,10 +781,12 @@ fn select_count_2(cx: &mut Cx, [tab, spec]: [Term; 2]) -> BifResult {
 }
 fn internal_select_delete_2(cx: &mut Cx, [tab, spec]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    weigh_shrinking(cx, t);
     start(cx, Walk::new(t, Purpose::Delete, 0, false), spec, false)
 }
 fn select_replace_2(cx: &mut Cx, [tab, spec]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    weigh_growing(cx, t);
     if t.options.kind == Kind::Bag {
         return Err(cx.badarg_cause(table_type()));
     }

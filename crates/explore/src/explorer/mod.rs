@@ -20,6 +20,7 @@ mod tests;
 use crate::account;
 use crate::branch::{Branches, Reached, Role};
 use crate::deviation::{Deviation, Kind};
+use crate::failing::{Call, Failing, Reason};
 use crate::hang::Progress;
 use crate::kernel::{Function, Kernel, Operation, System};
 use crate::numbers::Numbers;
@@ -29,6 +30,7 @@ use crate::run::{Outcome, Run, Runs, Stuck};
 use crate::sampling::ActiveSampler;
 use crate::steps::{self, Step, Steps};
 use crate::story::{self, Line};
+use crate::sweep;
 use notes::Notes;
 use process_record::{Counts, Hold, OWN, Owner, Process, Resumes, Stop, WAKE};
 use run_hash::{Hashes, mix};
@@ -73,6 +75,10 @@ struct Course {
     taken: Vec<Deviation>,
     /// Number of stops so far.
     stops: u64,
+    /// Whether system calls may fail, so that it matters whose they are.
+    sweeps: bool,
+    /// System calls so far by kind, and why all further ones of a kind fail.
+    calls: BTreeMap<Call, (u32, Option<Reason>)>,
     /// Upper bound on the number of processes that wait for an operation of another one.
     awaits: usize,
     sampling: Option<ActiveSampler>,
@@ -300,6 +306,10 @@ impl Explorer {
                 self.set_schedule(&rest);
                 Some(kind)
             }
+            Reached::Later(all) => {
+                self.set_schedule(&all);
+                None
+            }
         }
     }
 
@@ -316,6 +326,9 @@ impl Explorer {
                     text.push_str(&o.text());
                     text.push('\n');
                 }
+                text.push_str(&sweep::calls_text(
+                    &self.notes.calls.take().unwrap_or_default(),
+                ));
                 report
             }
             Role::Trunk(t) => t.finish(&self.branches.runs, &mut text),
@@ -380,7 +393,7 @@ impl Explorer {
         self.differ(how);
     }
 
-    /// Notes where the run differs from the one that it is held against.
+    /// Notes where the run differs from the one that it is compared with.
     pub fn differ(&mut self, how: String) {
         self.notes.differs.get_or_insert(how);
     }
@@ -395,7 +408,7 @@ impl Explorer {
         let replays = self.branches.runs.system.is_logging();
         // A process in which the program's code has not run yet is no program's in the account,
         // whatever becomes of it later.
-        let account = self.notes.counts() || replays;
+        let account = self.notes.counts() || replays || self.course.sweeps;
         // The run that this one is compared with was narrated, so it looked at operations too.
         let looks = self.course.sampling.is_some() || account || self.notes.steps.are_expected();
         let (mut own, mut code) = (false, false);
@@ -440,6 +453,10 @@ impl Explorer {
             }
         }
         self.profile(cell, o, point, touch, (own, code), lasts);
+        if code && self.notes.wants_places() {
+            let place = o.line(point, touch).place;
+            self.notes.own_place = place.or(self.notes.own_place.take());
+        }
         let added = self.tell_operation(cell, o, point, touch);
         let kind = self.kind_at(point);
         let mut stops = None;
@@ -597,6 +614,55 @@ impl Explorer {
         None
     }
 
+    /// The program makes a system call of that kind. Some: it fails, for that reason.
+    pub fn call(&mut self, call: Call) -> Option<Reason> {
+        if !self.hashes.at_work {
+            return None;
+        }
+        let (n, ever) = self.course.calls.entry(call).or_default();
+        *n += 1;
+        let (n, ever) = (*n, *ever);
+        self.notes.call(call);
+        let point = call.point(n);
+        let Some(Kind::Fail(f)) = self.kind_at(point) else {
+            return ever;
+        };
+        self.course.taken.push(Deviation::at(point, Kind::Fail(f)));
+        if f.lasts {
+            self.course.calls.insert(call, (n, Some(f.reason)));
+        }
+        self.tell_failing(f, n);
+        Some(f.reason)
+    }
+
+    /// Adds a system call that fails to the story.
+    fn tell_failing(&mut self, f: Failing, n: u32) {
+        let Some(k) = self.turns.known.get(&self.turns.running) else {
+            return;
+        };
+        if !self.notes.narrates() {
+            return;
+        }
+        let (id, path) = (k.id, k.path);
+        let point = f.call.point(n);
+        self.tell(Line {
+            path,
+            op: point.1,
+            // What it touches is known by the operation before it.
+            touch: Touch {
+                object: 0,
+                ..Touch::end(0)
+            },
+            pid: self.kernel.pid(id),
+            call: f.describe(n),
+            place: self.notes.own_place.clone(),
+            stopped: Some(Kind::Fail(f)),
+            at: self.kernel.now() / 1000,
+            happens: false,
+            name: None,
+        });
+    }
+
     /// Takes a deviation: how the process is held, if it is.
     fn deviate(&mut self, point: Point, kind: Kind) -> Option<Hold> {
         self.course.stops += 1;
@@ -606,7 +672,7 @@ impl Explorer {
         let (stop, until) = (self.course.stops, now + LAST_AT_MOST);
         match kind {
             Kind::Last => Some(Hold::Last(stop, until)),
-            Kind::Back => None,
+            Kind::Back | Kind::Fail(_) => None,
             Kind::Stall(ns) => Some(Hold::Until(now + ns)),
             Kind::After(path, op) if self.has_done((path, op)) => None,
             Kind::After(path, op) => {
@@ -885,6 +951,13 @@ impl Explorer {
         self.turns.programs = p.programs.clone();
         self.progress.set_bound(p.quiet);
         self.course.shown = p.shown.clone();
+    }
+
+    /// Has all runs from here on count the system calls of the program.
+    pub(crate) fn set_sweeps(&mut self) {
+        self.course.sweeps = true;
+        self.branches.runs.system.count_calls();
+        self.notes.calls = Some(Vec::new());
     }
 
     /// Profiles this run. `from`: nothing is tried before the first operation of that function.

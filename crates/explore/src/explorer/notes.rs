@@ -5,6 +5,7 @@
 //! search.
 
 use crate::account::Account;
+use crate::failing::Call;
 use crate::kernel::Function;
 use crate::operation::Op;
 use crate::processes::Processes;
@@ -27,9 +28,13 @@ pub struct Notes {
     /// The processes of the story.
     pub processes: Processes,
     pub steps: Steps,
-    /// Where the run differs first from the one that it is held against.
+    /// Where the run differs first from the one that it is compared with.
     pub differs: Option<String>,
     pub account: Account,
+    /// System calls of the program, each with its place, if they are wanted.
+    pub calls: Option<Vec<(Call, String)>>,
+    /// The place of the program's code that did the last operation of all.
+    pub own_place: Option<String>,
     /// Environment variables that the run has set: their values follow from the seed.
     pub set_variables: HashSet<u64>,
 }
@@ -40,9 +45,22 @@ impl Notes {
         self.story.is_some()
     }
 
-    /// Whether somebody wants to know whose operation it is.
+    /// Whether the run distinguishes operations of the program from those of libraries.
     pub fn counts(&self) -> bool {
         self.profile.is_some() || self.story.is_some()
+    }
+
+    /// Whether the places of the program's code are wanted.
+    pub fn wants_places(&self) -> bool {
+        self.calls.is_some() && self.counts()
+    }
+
+    /// Adds a system call of the program.
+    pub fn call(&mut self, call: Call) {
+        let counts = self.profile.is_some();
+        if let Some(calls) = self.calls.as_mut().filter(|_| counts) {
+            calls.push((call, self.own_place.clone().unwrap_or_default()));
+        }
     }
 
     /// Adds a line to the story, if there is one.

@@ -42,7 +42,8 @@ pub struct Owner {
     pub program: bool,
     /// The same, as far as this run has shown it.
     pub shown: bool,
-    /// Whether its operation is the program's own. Known only where somebody asks.
+    /// Whether its operation is the program's own. Known only if the run
+    /// distinguishes these.
     pub operation: bool,
     /// Whether it works for the program: see [`crate::account`].
     pub serves: bool,

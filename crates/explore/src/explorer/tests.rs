@@ -50,6 +50,7 @@ impl System for Nothing {
     fn fork(&self, _: Limits, _: &File) -> Result<Forked> {
         Err(Error::other("no processes"))
     }
+    fn count_calls(&self) {}
     fn wait(&self, _: i32) -> i32 {
         0
     }
@@ -280,7 +281,7 @@ fn a_replay_is_held_against_its_steps() {
     order(&mut same);
     assert_eq!(same.notes.differs, None);
     let mut other = explorer();
-    // An operation counts when a process comes to it, though it stops there.
+    // An operation counts when a process reaches it, even if it stops there.
     other.set_steps(Some(steps));
     other.set_schedule(&[Deviation::at(point(1, 2), Kind::Last)]);
     order(&mut other);

@@ -36,7 +36,7 @@ pub trait Strategy {
 
 /// Picks the process to run before each operation, by priorities: the highest runs.
 ///
-/// A process that is at no operation runs in any case, until it comes to one.
+/// A process that is at no operation runs in any case, until it reaches one.
 pub trait Sampler: Send {
     /// Returns the priority of a process that begins, or that exists where the sampler begins.
     fn begin(&mut self, path: u64, numbers: &mut Numbers) -> u64 {

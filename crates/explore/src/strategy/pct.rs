@@ -27,7 +27,7 @@ pub(super) struct Pct {
     priorities: HashMap<u64, u64>,
     /// The lowest priority so far.
     lowest: u64,
-    /// The process that came to an operation last, and how often in a row.
+    /// The process that reached an operation last, and how often in a row.
     row: (u64, u32),
 }
 

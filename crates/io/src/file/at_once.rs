@@ -19,6 +19,7 @@
 
 #[cfg(target_os = "linux")]
 use super::cached::{self, device_of};
+#[cfg(target_os = "linux")]
 use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
 use std::ffi::CStr;
@@ -159,11 +160,12 @@ static UNREADABLE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 /// Records the error of a read on that device. If it means that the file system does not support
 /// such reads, no scheduler tries again.
-pub(crate) fn read_refused(device: u64, errno: i32) {
+pub(crate) fn read_refused(device: libc::dev_t, errno: i32) {
     if errno == libc::EOPNOTSUPP {
+        let entry = device as u64 + 1;
         let set =
-            |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
-        let known = |d: &AtomicU64| set(d).map_or_else(|is| is == device + 1, |_| true);
+            |d: &AtomicU64| d.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed);
+        let known = |d: &AtomicU64| set(d).map_or_else(|is| is == entry, |_| true);
         let _ = UNREADABLE.iter().any(known);
     }
 }
@@ -171,13 +173,13 @@ pub(crate) fn read_refused(device: u64, errno: i32) {
 /// Records that a dirty thread has met that device by this path. `follow` says whether a final link
 /// is followed.
 #[cfg(target_os = "linux")]
-pub(crate) fn learn_device(path: &CStr, device: u64, follow: bool) {
+pub(crate) fn learn_device(path: &CStr, device: libc::dev_t, follow: bool) {
     if is_known(device) || enter_if_local(path, device) {
         cached::learn(path, follow, is_local);
     }
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn learn_device(_: &CStr, _: u64, _: bool) {}
+pub(crate) fn learn_device(_: &CStr, _: libc::dev_t, _: bool) {}
 
 /// Records that a dirty thread has met what is at that path.
 pub(crate) fn learn_path(path: &CStr) {
@@ -192,12 +194,12 @@ pub(crate) fn learn_path(path: &CStr) {
 }
 
 #[cfg(target_os = "linux")]
-fn is_known(device: u64) -> bool {
+fn is_known(device: libc::dev_t) -> bool {
     (LOCAL.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
 }
 /// Enters the device if it is local. Returns whether it was entered.
 #[cfg(target_os = "linux")]
-fn enter_if_local(path: &CStr, device: u64) -> bool {
+fn enter_if_local(path: &CStr, device: libc::dev_t) -> bool {
     let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
     // if it succeeds.
@@ -264,8 +266,11 @@ fn open_regular(
 /// device, or the error for nothing. None if that may take time or the file cannot be read this
 /// way.
 #[cfg(target_os = "linux")]
-pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
-    let fits = |device: u64, size: usize| {
+pub(crate) fn open_file(
+    path: &CStr,
+    most: usize,
+) -> Option<Result<(OwnedFd, usize, libc::dev_t), i32>> {
+    let fits = |device: libc::dev_t, size: usize| {
         (1..=most).contains(&size)
             && !(UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
     };
@@ -273,7 +278,7 @@ pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usi
     Some(found.map(|(fd, st)| (fd, st.st_size as usize, st.st_dev)))
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
+pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, libc::dev_t), i32>> {
     None
 }
 
@@ -378,10 +383,10 @@ pub(crate) fn list(path: &CStr) -> Option<Result<Names, i32>> {
             return None;
         }
         let (fd, to, n) = (fd.as_raw_fd(), room.as_mut_ptr(), room.len());
-        // SAFETY: room for so many bytes.
+        // SAFETY: the buffer has room for that many bytes.
         let n = unsafe { libc::syscall(libc::SYS_getdents64, fd, to, n) };
         let n = usize::try_from(n).ok()?;
-        // SAFETY: the call has filled so many bytes.
+        // SAFETY: the call has filled that many bytes.
         unsafe { names.set_len(names.len() + n) };
         if n == 0 {
             return Some(Ok(Names(names)));

@@ -24,9 +24,9 @@
 use super::at_once::{self, AtOnce};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
-use crate::os::retry;
+use crate::os::{file_calls as door, retry};
 use crate::port::watch;
-use crate::posix::{errno_atom, last_errno};
+use crate::posix::errno_atom;
 use crate::process::resource_counts;
 use crate::{accounts, bifs, embedded, lazy_atoms};
 use crate::{blocking, iolist, native_state};
@@ -34,14 +34,13 @@ use purlin_kernel::os::replay_log;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
-use purlin_term::plants::{self, Plant};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, arith, copy, gc};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 
@@ -91,12 +90,11 @@ impl File {
     /// Closes the descriptor, once. The state is closed already.
     fn close(&self) -> Result<(), i32> {
         let fd = self.fd.swap(-1, Ordering::AcqRel);
-        // SAFETY: this thread took the descriptor, so no other uses or closes it. The call is not
-        // repeated when interrupted, because the descriptor is gone then too.
-        if fd >= 0 && unsafe { libc::close(fd) } < 0 {
-            return Err(last_errno());
+        if fd < 0 {
+            return Ok(());
         }
-        Ok(())
+        // SAFETY: this thread took the descriptor, so no other uses or closes it.
+        unsafe { door::close(fd) }
     }
     /// Begins an operation. None if another is in progress or the file is closed.
     fn begin(&self) -> Option<i32> {
@@ -280,27 +278,21 @@ fn on_own_thread<T: Send + 'static>(
     })
 }
 
-/// Major number of the memory devices (`/dev/null`, `/dev/zero`, `/dev/urandom` …).
-const MEMORY_DEVICES: u32 = 1;
+/// Major number of the memory devices (`/dev/null`, `/dev/zero` …).
+const MEMORY_DEVICES: u32 = if cfg!(target_os = "macos") { 3 } else { 1 };
 
 /// Whether reading or writing such a file may wait for another process.
 fn may_wait(st: &libc::stat) -> bool {
     match st.st_mode & libc::S_IFMT {
         libc::S_IFIFO | libc::S_IFSOCK => true,
-        libc::S_IFCHR => libc::major(st.st_rdev) != MEMORY_DEVICES,
+        libc::S_IFCHR => libc::major(st.st_rdev) as u32 != MEMORY_DEVICES,
         _ => false,
     }
 }
 
 /// Whether opening the file may wait: it is a named pipe.
 fn open_waits(path: &CStr) -> bool {
-    let mut st = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
-    // if it succeeds.
-    unsafe {
-        libc::stat(path.as_ptr(), st.as_mut_ptr()) == 0
-            && st.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO
-    }
+    door::peek_at(path, true).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFIFO)
 }
 
 /// Duplicates the descriptor behind a file reference, for natives that keep it (`sendfile`). An
@@ -315,15 +307,15 @@ pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
     let Some(fd) = f.begin() else {
         return Some(Err(libc::EINVAL));
     };
-    // SAFETY: a plain call; the descriptor is open while the state is busy.
-    let r = retry(|| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize });
+    // The descriptor is open while the state is busy.
+    let r = door::duplicate(fd);
     f.end();
-    Some(r.map(|fd| fd as i32))
+    Some(r)
 }
 
 /// Makes `{ok, Ref}` for an open descriptor.
 fn make_file(cx: &mut Cx, fd: i32) -> Term {
-    let st = fstat(fd).ok();
+    let st = door::peek(fd).ok();
     let f = Arc::new(File {
         state: AtomicU8::new(IDLE),
         fd: AtomicI32::new(fd),
@@ -375,24 +367,6 @@ fn open_flags(modes: Term) -> (i32, bool, bool) {
     (flags, any, dir)
 }
 
-/// Opens `path`, with a descriptor that started programs do not inherit.
-fn open(path: &CStr, flags: i32, mode: u32) -> Result<i32, i32> {
-    // SAFETY: the path is terminated and lives for the call.
-    let open = || unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) as isize };
-    retry(open).map(|fd| fd as i32)
-}
-
-fn fstat(fd: i32) -> Result<libc::stat, i32> {
-    let mut st = std::mem::MaybeUninit::uninit();
-    // SAFETY: `st` has room for the result, which the call fills completely if it succeeds.
-    unsafe {
-        if libc::fstat(fd, st.as_mut_ptr()) < 0 {
-            return Err(last_errno());
-        }
-        Ok(st.assume_init())
-    }
-}
-
 /// Opens `path` with flags from [`open_flags`].
 fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
     if let Some(found) = embedded::find(path.to_bytes()) {
@@ -405,10 +379,8 @@ fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Resul
             embedded::Found::File(file) => embedded::descriptor(file),
         };
     }
-    let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
-    // SAFETY: opened here and known to nobody else.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    if let Ok(st) = fstat(fd.as_raw_fd()) {
+    let fd = door::open(path, flags, if dir { 0o777 } else { 0o666 })?;
+    if let Ok(st) = door::peek(fd.as_raw_fd()) {
         if !any_type && !dir && st.st_mode & libc::S_IFMT == libc::S_IFDIR {
             return Err(libc::EISDIR);
         }
@@ -461,8 +433,7 @@ fn open_2(cx: &mut Cx, [path, modes]: [Term; 2]) -> BifResult {
 
 fn file_desc_to_ref_1(cx: &mut Cx, [fd]: [Term; 1]) -> BifResult {
     let fd = int_arg(fd)?;
-    // SAFETY: a plain call.
-    if unsafe { libc::fcntl(fd, libc::F_GETFL) } == -1 && last_errno() == libc::EBADF {
+    if !door::is_open(fd) {
         return Ok(posix_error(cx, libc::EBADF));
     }
     Ok(make_file(cx, fd))
@@ -551,7 +522,7 @@ impl Filling {
     fn fill(
         &mut self,
         wanted: usize,
-        mut read: impl FnMut(*mut u8, usize, usize) -> isize,
+        mut read: impl FnMut(*mut u8, usize, usize) -> Result<usize, i32>,
     ) -> Result<(), i32> {
         while self.len < wanted {
             if self.len == self.room {
@@ -564,8 +535,8 @@ impl Filling {
             }
             let left = self.room.min(wanted) - self.len;
             // SAFETY: `left` bytes of the block lie behind the filled ones.
-            let n =
-                retry(|| unsafe { read(RcBin::bytes(self.bin).add(self.len), left, self.len) })?;
+            let to = unsafe { RcBin::bytes(self.bin).add(self.len) };
+            let n = read(to, left, self.len)?;
             if n == 0 {
                 break;
             }
@@ -603,14 +574,13 @@ impl Drop for Filling {
 
 /// Number of bytes from `at`, or from the current position, to the end of a regular file.
 fn bytes_left(fd: i32, at: Option<i64>) -> Option<usize> {
-    let st = fstat(fd).ok()?;
+    let st = door::peek(fd).ok()?;
     if st.st_mode & libc::S_IFMT != libc::S_IFREG {
         return None;
     }
     let at = match at {
         Some(at) => at,
-        // SAFETY: a plain call.
-        None => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
+        None => door::seek(fd, 0, libc::SEEK_CUR).unwrap_or(-1),
     };
     Some(usize::try_from(st.st_size.saturating_sub(at)).unwrap_or(0))
 }
@@ -632,23 +602,12 @@ fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i3
     if size == 0 {
         // Nothing is read, but an unreadable file is reported.
         // SAFETY: no byte is written.
-        let n = unsafe {
-            match at {
-                None => libc::read(fd, std::ptr::null_mut(), 0),
-                Some(at) => libc::pread(fd, std::ptr::null_mut(), 0, at),
-            }
-        };
-        return if n < 0 { Err(last_errno()) } else { Ok(None) };
+        return unsafe { door::read(fd, std::ptr::null_mut(), 0, at) }.map(|_| None);
     }
     let mut b = Filling::new(first_room(fd, size, at))?;
     b.fill(size, |p, n, before| {
         // SAFETY: `fill` passes room for n bytes.
-        unsafe {
-            match at {
-                None => libc::read(fd, p.cast(), n),
-                Some(at) => libc::pread(fd, p.cast(), n, at.saturating_add(before as i64)),
-            }
-        }
+        unsafe { door::read(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
     })?;
     Ok((b.len != 0).then_some(b))
 }
@@ -685,17 +644,20 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
         let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
         let r = b.fill(size, |p, n, before| {
             // SAFETY: `fill` passes room for n bytes.
-            unsafe { at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
+            retry(|| unsafe {
+                at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64)))
+            })
         });
         match r {
             Ok(()) => {}
             Err(e) if direct.read_failed(e) => {
                 // Bytes read so far are read again.
                 let back = -(b.len as i64);
-                // SAFETY: a plain call.
-                if at.is_none() && back != 0 && unsafe { libc::lseek(fd, back, libc::SEEK_CUR) } < 0
+                if at.is_none()
+                    && back != 0
+                    && let Err(e) = door::seek(fd, back, libc::SEEK_CUR)
                 {
-                    return Ok(posix_error(cx, last_errno()));
+                    return Ok(posix_error(cx, e));
                 }
                 return Err(Fail::Dirty);
             }
@@ -807,7 +769,9 @@ fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(
     loop {
         while gather.bytes() > 0 {
             let parts = gather.vector(&mut room);
-            let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
+            // SAFETY: the parts are bytes of terms in hand or of the gatherer's scratch block, both
+            // kept for the call.
+            let r = unsafe { door::write(fd, parts, at.map(|_| pos)) };
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 watch::report(&[me], &gather, r.as_ref().ok().copied());
@@ -824,34 +788,6 @@ fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(
         {
             return Ok(());
         }
-    }
-}
-
-/// Writes parts in one system call. There is at least one part.
-fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
-    let count = parts.len() as i32;
-    // SAFETY: the parts are bytes of terms in hand or of the gatherer's scratch block, both kept
-    // for the call.
-    unsafe {
-        let n = match at {
-            None => libc::writev(fd, parts.as_ptr(), count),
-            Some(at) => libc::pwritev(fd, parts.as_ptr(), count, at),
-        };
-        if n < 0 && count > 1 && last_errno() == libc::EINVAL {
-            // More bytes than a byte count can express: writes the first part alone.
-            let (p, len) = (parts[0].iov_base, parts[0].iov_len.min(i32::MAX as usize));
-            return match at {
-                None => libc::write(fd, p, len),
-                Some(at) => libc::pwrite(fd, p, len, at),
-            };
-        }
-        if let Some(at) = at
-            && n > 0
-            && plants::due(Plant::WriteSpoils, 300)
-        {
-            libc::pwrite(fd, [0u8].as_ptr().cast(), 1, at + n as i64 - 1);
-        }
-        n
     }
 }
 
@@ -935,61 +871,30 @@ fn seek_3(cx: &mut Cx, [f, from, offset]: [Term; 3]) -> BifResult {
             am::EOF => libc::SEEK_END,
             _ => return Err(Fail::Badarg),
         };
-        // SAFETY: a plain call.
-        let at = unsafe { libc::lseek(fd, offset, whence) };
-        if at < 0 {
-            return Ok(posix_error(cx, last_errno()));
-        }
-        let at = cx.int(at);
-        Ok(cx.ok(at))
+        Ok(match door::seek(fd, offset, whence) {
+            Ok(at) => {
+                let at = cx.int(at);
+                cx.ok(at)
+            }
+            Err(e) => posix_error(cx, e),
+        })
     })
-}
-
-/// The result of a call that returns 0 or fails.
-fn unit(r: i32) -> Result<(), i32> {
-    if r < 0 { Err(last_errno()) } else { Ok(()) }
 }
 
 fn sync_2(cx: &mut Cx, [f, data_only]: [Term; 2]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
         let data_only = int_arg(data_only)? != 0;
-        // SAFETY: plain calls.
-        let r = unit(unsafe {
-            if data_only {
-                libc::fdatasync(fd)
-            } else {
-                libc::fsync(fd)
-            }
-        });
-        done(cx, r)
+        done(cx, door::sync(fd, data_only))
     })
 }
 
 fn truncate_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
-    with_fd(cx, f, |cx, fd| {
-        // SAFETY: plain calls.
-        let r = unsafe {
-            match libc::lseek(fd, 0, libc::SEEK_CUR) {
-                at if at < 0 => Err(last_errno()),
-                at => unit(libc::ftruncate(fd, at)),
-            }
-        };
-        done(cx, r)
-    })
+    with_fd(cx, f, |cx, fd| done(cx, door::truncate(fd)))
 }
 
 fn allocate_3(cx: &mut Cx, [f, at, len]: [Term; 3]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
-        let r = offset_args(at, len)?.and_then(|(at, len)| {
-            loop {
-                // SAFETY: a plain call, which returns the error itself.
-                match unsafe { libc::posix_fallocate(fd, at, len) } {
-                    0 => return Ok(()),
-                    libc::EINTR => {}
-                    e => return Err(e),
-                }
-            }
-        });
+        let r = offset_args(at, len)?.and_then(|(at, len)| door::allocate(fd, at, len));
         done(cx, r)
     })
 }
@@ -998,17 +903,16 @@ fn advise_4(cx: &mut Cx, [f, at, len, how]: [Term; 4]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
         let r = offset_args(at, len)?.and_then(|(at, len)| {
             let how = match how {
-                am::NORMAL => libc::POSIX_FADV_NORMAL,
-                m if m == random() => libc::POSIX_FADV_RANDOM,
-                m if m == sequential() => libc::POSIX_FADV_SEQUENTIAL,
-                m if m == will_need() => libc::POSIX_FADV_WILLNEED,
-                m if m == dont_need() => libc::POSIX_FADV_DONTNEED,
-                m if m == no_reuse() => libc::POSIX_FADV_NOREUSE,
+                am::NORMAL => door::Advice::Normal,
+                m if m == random() => door::Advice::Random,
+                m if m == sequential() => door::Advice::Sequential,
+                m if m == will_need() => door::Advice::WillNeed,
+                m if m == dont_need() => door::Advice::DontNeed,
+                m if m == no_reuse() => door::Advice::NoReuse,
                 _ => return Err(libc::EINVAL),
             };
             // This is advice only: that it cannot be taken is no error, as in stock.
-            // SAFETY: a plain call.
-            unsafe { libc::posix_fadvise(fd, at, len, how) };
+            door::advise(fd, at, len, how);
             Ok(())
         });
         done(cx, r)
@@ -1017,7 +921,7 @@ fn advise_4(cx: &mut Cx, [f, at, len, how]: [Term; 4]) -> BifResult {
 
 fn read_handle_info_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
-        Ok(match fstat(fd) {
+        Ok(match door::status_of(fd) {
             Ok(st) => super::prim_file_names::file_info(cx, &st, mode_access(&st)),
             Err(e) => posix_error(cx, e),
         })
@@ -1046,15 +950,9 @@ fn ipread(cx: &mut Cx, fd: i32, pointer_at: i64, max_size: i64) -> Result<Term, 
     let mut len = 0;
     while len < head.len() {
         let rest = &mut head[len..];
+        let at = pointer_at.saturating_add(len as i64);
         // SAFETY: the rest of the array may be written.
-        let n = retry(|| unsafe {
-            libc::pread(
-                fd,
-                rest.as_mut_ptr().cast(),
-                rest.len(),
-                pointer_at.saturating_add(len as i64),
-            )
-        })?;
+        let n = unsafe { door::read(fd, rest.as_mut_ptr(), rest.len(), Some(at)) }?;
         if n == 0 {
             return Ok(am::EOF);
         }
@@ -1095,11 +993,9 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     if let Some(r) = embedded::read(path.to_bytes()) {
         return Filling::of(r?);
     }
-    let fd = open(path, libc::O_RDONLY, 0)?;
-    // SAFETY: opened here and known to nobody else.
-    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    let owned = door::open(path, libc::O_RDONLY, 0)?;
     let fd = owned.as_raw_fd();
-    let st = fstat(fd)?;
+    let st = door::peek(fd)?;
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
@@ -1110,7 +1006,7 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     let room = if size == 0 { FIRST_READ_BYTES } else { size };
     let mut b = Filling::new(room)?;
     // SAFETY: `fill` passes room for n bytes.
-    b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
+    b.fill(wanted, |p, n, _| unsafe { door::read(fd, p, n, None) })?;
     Ok(b)
 }
 
@@ -1122,7 +1018,7 @@ fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
     };
     let mut b = Filling::new(size).ok()?;
     // SAFETY: `fill` passes room for n bytes.
-    let read = |p, n, _| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) };
+    let read = |p, n, _| retry(|| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) });
     let read = b.fill(size, read);
     read.map_err(|e| at_once::read_refused(device, e)).ok()?;
     Some(Ok(b))
@@ -1194,7 +1090,7 @@ bifs! {
     DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here reads(File) recorded outside(Read)];
     DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3 [here writes(File) recorded outside(Written)];
     DirtyIo "prim_file":"seek_nif"/3 = seek_3 [here recorded];
-    DirtyIo "prim_file":"sync_nif"/2 = sync_2 [recorded];
+    DirtyIo "prim_file":"sync_nif"/2 = sync_2 [writes(File) recorded outside(Written)];
     DirtyIo "prim_file":"truncate_nif"/1 = truncate_1 [writes(File) recorded outside(Written)];
     DirtyIo "prim_file":"allocate_nif"/3 = allocate_3 [writes(File) recorded outside(Written)];
     DirtyIo "prim_file":"advise_nif"/4 = advise_4 [recorded];

@@ -5,12 +5,11 @@ use super::prim_file::{done, int_arg, name_here, path_arg, posix_error};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
-use crate::posix::{errno_of, last_errno};
+use crate::os::file_calls;
 use crate::{bifs, embedded, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 lazy_atoms! {
     device = "device";
@@ -20,10 +19,6 @@ lazy_atoms! {
     read_write = "read_write";
     regular = "regular";
     symlink = "symlink";
-}
-
-fn as_path(c: &CStr) -> &Path {
-    Path::new(OsStr::from_bytes(c.to_bytes()))
 }
 
 /// Runs an operation on a path that has no result.
@@ -41,10 +36,6 @@ fn on_paths(
 ) -> BifResult {
     let r = path_arg(a).and_then(|a| path_arg(b).and_then(|b| op(&a, &b)));
     done(cx, r)
-}
-
-fn io(r: std::io::Result<()>) -> Result<(), i32> {
-    r.map_err(|e| errno_of(&e))
 }
 
 /// `{ok, T}` or `{error, Name}`.
@@ -82,9 +73,9 @@ pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
         cx.int(st.st_ctime),
         low(st.st_mode as u64),
         low(st.st_nlink as u64),
-        low(st.st_dev),
-        low(st.st_rdev),
-        low(st.st_ino),
+        low(st.st_dev as u64),
+        low(st.st_rdev as u64),
+        low(st.st_ino as u64),
         low(st.st_uid as u64),
         low(st.st_gid as u64),
     ];
@@ -95,23 +86,9 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
     if let Some(r) = embedded::status(path.to_bytes()) {
         return r.map(|st| (st, 1));
     }
-    let mut st = std::mem::MaybeUninit::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
-    // if it succeeds.
-    unsafe {
-        let r = if follow {
-            libc::stat(path.as_ptr(), st.as_mut_ptr())
-        } else {
-            libc::lstat(path.as_ptr(), st.as_mut_ptr())
-        };
-        if r < 0 {
-            return Err(last_errno());
-        }
-        let can = |how, bit| (libc::access(path.as_ptr(), how) == 0) as u8 * bit;
-        let st = st.assume_init();
-        at_once::learn_device(path, st.st_dev, follow);
-        Ok((st, can(libc::R_OK, 1) | can(libc::W_OK, 2)))
-    }
+    let (st, access) = file_calls::status(path, follow)?;
+    at_once::learn_device(path, st.st_dev, follow);
+    Ok((st, access))
 }
 
 fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
@@ -133,40 +110,19 @@ fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
     let mode = arith::to_u64(mode)
         .and_then(|n| u32::try_from(n).ok())
         .ok_or(Fail::Badarg)?;
-    on_path(cx, path, |p| {
-        // SAFETY: the path is terminated.
-        let chmod = |mode| unsafe { libc::chmod(p.as_ptr(), mode) } == 0;
-        // If the set-id bits are refused, the others are still set.
-        if chmod(mode & 0o6777) || chmod(mode & 0o777) {
-            Ok(())
-        } else {
-            Err(last_errno())
-        }
-    })
+    on_path(cx, path, |p| file_calls::set_mode(p, mode))
 }
 
 fn set_owner_3(cx: &mut Cx, [path, uid, gid]: [Term; 3]) -> BifResult {
     // -1 leaves the owner or the group unchanged.
     let (uid, gid) = (int_arg(uid)? as u32, int_arg(gid)? as u32);
-    on_path(cx, path, |p| {
-        io(std::os::unix::fs::chown(as_path(p), Some(uid), Some(gid)))
-    })
+    on_path(cx, path, |p| file_calls::set_owner(p, uid, gid))
 }
 
 fn set_time_4(cx: &mut Cx, [path, accessed, modified, created]: [Term; 4]) -> BifResult {
     let seconds = |t| arith::to_i64(t).ok_or(Fail::Badarg);
     let (accessed, modified, _) = (seconds(accessed)?, seconds(modified)?, seconds(created)?);
-    on_path(cx, path, |p| {
-        let times = [accessed, modified].map(|s| libc::timespec {
-            tv_sec: s,
-            tv_nsec: 0,
-        });
-        // SAFETY: the path is terminated, and there are two times.
-        match unsafe { libc::utimensat(libc::AT_FDCWD, p.as_ptr(), times.as_ptr(), 0) } {
-            0 => Ok(()),
-            _ => Err(last_errno()),
-        }
-    })
+    on_path(cx, path, |p| file_calls::set_times(p, accessed, modified))
 }
 
 fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
@@ -174,7 +130,7 @@ fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
         if let Some(r) = embedded::find(p.to_bytes()) {
             return Err(r.err().unwrap_or(libc::EINVAL));
         }
-        let to = std::fs::read_link(as_path(&p)).map_err(|e| errno_of(&e))?;
+        let to = file_calls::read_link(&p)?;
         Ok(cx.binary(to.as_os_str().as_bytes()))
     });
     ok_or_error(cx, r)
@@ -217,10 +173,7 @@ fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
             return Ok(names_term(cx, r?.iter().map(|n| n.as_bytes())));
         }
         let mut names = NIL;
-        for (n, entry) in std::fs::read_dir(as_path(&p))
-            .map_err(|e| errno_of(&e))?
-            .enumerate()
-        {
+        for (n, entry) in file_calls::list(&p)?.enumerate() {
             // A directory that cannot be read further ends there, as in stock.
             let Ok(entry) = entry else { break };
             let name = cx.binary(entry.file_name().as_bytes());
@@ -237,7 +190,7 @@ fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 
 fn rename_2(cx: &mut Cx, [from, to]: [Term; 2]) -> BifResult {
     on_paths(cx, from, to, |from, to| {
-        io(std::fs::rename(as_path(from), as_path(to))).map_err(|e| match e {
+        file_calls::rename(from, to).map_err(|e| match e {
             libc::ENOTEMPTY => libc::EEXIST,
             _ if from == c"/" => libc::EINVAL,
             e => e,
@@ -246,24 +199,20 @@ fn rename_2(cx: &mut Cx, [from, to]: [Term; 2]) -> BifResult {
 }
 
 fn make_hard_link_2(cx: &mut Cx, [old, new]: [Term; 2]) -> BifResult {
-    on_paths(cx, old, new, |old, new| {
-        io(std::fs::hard_link(as_path(old), as_path(new)))
-    })
+    on_paths(cx, old, new, file_calls::link)
 }
 
 fn make_soft_link_2(cx: &mut Cx, [old, new]: [Term; 2]) -> BifResult {
-    on_paths(cx, old, new, |old, new| {
-        io(std::os::unix::fs::symlink(as_path(old), as_path(new)))
-    })
+    on_paths(cx, old, new, file_calls::link_softly)
 }
 
 fn make_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
-    on_path(cx, path, |p| io(std::fs::create_dir(as_path(p))))
+    on_path(cx, path, file_calls::make_dir)
 }
 
 fn del_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| {
-        io(std::fs::remove_file(as_path(p))).map_err(|e| match e {
+        file_calls::unlink(p).map_err(|e| match e {
             // The error that POSIX requires for a directory, unlike Linux's.
             libc::EISDIR => libc::EPERM,
             e => e,
@@ -273,7 +222,7 @@ fn del_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 
 fn del_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| {
-        io(std::fs::remove_dir(as_path(p))).map_err(|e| match e {
+        file_calls::remove_dir(p).map_err(|e| match e {
             libc::EEXIST | libc::ENOTEMPTY if is_cwd(p) => libc::EINVAL,
             libc::ENOTEMPTY => libc::EEXIST,
             e => e,
@@ -293,14 +242,12 @@ fn get_device_cwd_1(cx: &mut Cx, [index]: [Term; 1]) -> BifResult {
 }
 
 fn get_cwd_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let r = std::env::current_dir()
-        .map(|p| cx.binary(p.as_os_str().as_bytes()))
-        .map_err(|e| errno_of(&e));
+    let r = file_calls::current_dir().map(|p| cx.binary(p.as_os_str().as_bytes()));
     ok_or_error(cx, r)
 }
 
 fn set_cwd_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
-    on_path(cx, path, |p| io(std::env::set_current_dir(as_path(p))))
+    on_path(cx, path, file_calls::set_current_dir)
 }
 
 /// Files have no alternative names here.

@@ -4,9 +4,10 @@ use super::socket::addr::{SockAddr, encode};
 use super::socket::{domain_term, type_term};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::net::inet::ctl;
-use crate::os::interfaces::Interfaces;
+use crate::os::interfaces::{Interfaces, other_end};
+use crate::os::kernel_numbers::{self as numbers, or_zero};
 use crate::os::sock::in_namespace;
-use crate::os::sockaddr::bytes_of;
+use crate::os::sockaddr;
 use crate::posix::{errno_atom, last_errno};
 use crate::{bifs, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
@@ -208,12 +209,12 @@ const FLAGS: &[(i32, &str)] = &[
     (libc::IFF_RUNNING, "running"),
     (libc::IFF_NOARP, "noarp"),
     (libc::IFF_PROMISC, "promisc"),
-    (libc::IFF_MASTER, "master"),
-    (libc::IFF_SLAVE, "slave"),
+    (or_zero(numbers::IFF_MASTER), "master"),
+    (or_zero(numbers::IFF_SLAVE), "slave"),
     (libc::IFF_MULTICAST, "multicast"),
-    (libc::IFF_PORTSEL, "portsel"),
-    (libc::IFF_AUTOMEDIA, "automedia"),
-    (libc::IFF_DYNAMIC, "dynamic"),
+    (or_zero(numbers::IFF_PORTSEL), "portsel"),
+    (or_zero(numbers::IFF_AUTOMEDIA), "automedia"),
+    (or_zero(numbers::IFF_DYNAMIC), "dynamic"),
 ];
 
 /// An interface address as a map.
@@ -231,22 +232,26 @@ unsafe fn interface(cx: &mut Cx, i: &libc::ifaddrs) -> Term {
             .map(|f| atom::intern(f.1))
             .collect();
         pairs.push((flags(), cx.list(&l)));
+        let end = other_end(i);
         let other = match bits {
-            _ if i.ifa_ifu.is_null() => None,
+            _ if end.is_null() => None,
             _ if bits & libc::IFF_POINTOPOINT != 0 => Some("dstaddr"),
             _ if bits & libc::IFF_BROADCAST != 0 => Some("broadaddr"),
             _ => None,
         };
         let all = [
-            (Some("addr"), i.ifa_addr),
-            (Some("netmask"), i.ifa_netmask),
-            (other, i.ifa_ifu),
+            (Some("addr"), i.ifa_addr.cast_const()),
+            (Some("netmask"), i.ifa_netmask.cast_const()),
+            (other, end),
         ];
         for (key, a) in all {
             if let Some(key) = key
                 && !a.is_null()
             {
-                pairs.push((atom::intern(key), encode(cx, bytes_of(a))));
+                pairs.push((
+                    atom::intern(key),
+                    sockaddr::read(a, sockaddr::ROOM).to_map(cx),
+                ));
             }
         }
         map::from_pairs(cx, &pairs)
@@ -257,7 +262,8 @@ fn getifaddrs_1(cx: &mut Cx, [extra]: [Term; 1]) -> BifResult {
     if !extra.is_map() {
         return Err(Fail::Badarg);
     }
-    let netns = match map::get(extra, atom::intern("netns")) {
+    let netns = map::get(extra, atom::intern("netns")).filter(|_| numbers::HAS_NAMESPACES);
+    let netns = match netns {
         None => None,
         Some(f) => Some(c_string(f).ok_or(Fail::Badarg)?),
     };

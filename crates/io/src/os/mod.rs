@@ -1,5 +1,5 @@
-//! System calls that several places need: sockets and their addresses, network interfaces, other
-//! descriptors, terminals, child processes, signals. Errors are the system's numbers, or
+//! System calls that several places need: files, sockets and their addresses, network interfaces,
+//! other descriptors, terminals, child processes, signals. Errors are the system's numbers, or
 //! [`std::io::Error`] where no socket is involved.
 //!
 //! The calls go to libc rather than to a safe wrapper. Programs choose levels, options and control
@@ -7,7 +7,9 @@
 
 pub(crate) mod child;
 pub mod descriptor;
+pub(crate) mod file_calls;
 pub(crate) mod interfaces;
+pub(crate) mod kernel_numbers;
 pub mod signals;
 pub(crate) mod sock;
 pub(crate) mod sockaddr;

@@ -21,7 +21,7 @@ pub enum Action {
     /// The default action of the system.
     Default,
     Ignore,
-    /// The runtime reports it to whoever handles it.
+    /// The runtime passes it to its handler.
     Handle,
 }
 
@@ -74,17 +74,6 @@ pub(crate) fn suppress_child_signals(are: fn(libc::pid_t) -> bool) {
 /// The write end of the pipe.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Address of the thread's errno.
-fn errno_place() -> *mut libc::c_int {
-    // SAFETY: always allowed.
-    unsafe {
-        #[cfg(target_os = "macos")]
-        return libc::__error();
-        #[cfg(not(target_os = "macos"))]
-        return libc::__errno_location();
-    }
-}
-
 extern "C" fn on_signal(sig: libc::c_int) {
     to_pipe(&[sig as u8]);
 }
@@ -108,7 +97,7 @@ fn to_pipe(bytes: &[u8]) {
     // SAFETY: write(2) is allowed in signal handlers; errno is restored for the code that was
     // interrupted.
     unsafe {
-        let errno = errno_place();
+        let errno = purlin_term::errno::place();
         let before = *errno;
         libc::write(
             PIPE.load(Ordering::Relaxed),
@@ -168,7 +157,8 @@ fn run(mut pipe: io::PipeReader) {
                     return;
                 }
                 let child = libc::pid_t::from_ne_bytes(child);
-                if !PROGRAMS.get().is_some_and(|is| is(child)) {
+                let own = purlin_kernel::threads::fork::is_copy(child);
+                if !own && !PROGRAMS.get().is_some_and(|is| is(child)) {
                     notify(libc::SIGCHLD);
                 }
             }
@@ -266,8 +256,7 @@ pub fn init(mode: BreakMode, on_break: fn()) {
     }
     for (s, a) in all {
         if let Err(e) = set(s, a) {
-            purlin_term::say!("purlin: cannot handle signal {s}: {e}");
-            std::process::exit(1);
+            purlin_term::say::refused(format_args!("cannot handle signal {s}: {e}"));
         }
     }
 }

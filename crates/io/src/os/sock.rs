@@ -2,42 +2,54 @@
 
 use super::descriptor::slices;
 use super::sockaddr::SockAddr;
-use super::{bytes, retry, unit};
+use super::{bytes, kernel_numbers as numbers, retry, unit};
+use purlin_kernel::os::failing::{self, Call};
 use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+#[cfg(target_os = "linux")]
+#[path = "sock_linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "sock_macos.rs"]
+mod system;
+
+/// Makes a call that takes something from a socket, unless it is to fail. A call that would find
+/// nothing does not count: how many there are depends on real time.
+#[inline(always)]
+fn takes<T>(call: Call, fd: RawFd, real: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
+    if failing::is_on() && is_readable(fd) {
+        failing::call(call, || Ok(()))?;
+    }
+    real()
+}
+
+/// Whether a call that reads from `fd` would not wait. Nothing is recorded.
+#[cold]
+fn is_readable(fd: RawFd) -> bool {
+    let mut p = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&mut p, 1, 0) > 0 }
+}
+
 /// Makes a non-blocking socket.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
-    // SAFETY: a plain call; the new descriptor belongs to nobody else.
-    replay_log::opens(Verb::Socket, 's', asked, || unsafe {
-        let fd = libc::socket(domain, kind | flags, protocol);
-        unit(fd)?;
-        Ok(OwnedFd::from_raw_fd(fd))
+    let real = || system::socket(domain, kind, protocol);
+    replay_log::opens(Verb::Socket, 's', asked, || {
+        failing::call(Call::Socket, real)
     })
 }
 
 /// Runs `f` while this thread is in the network namespace that `file` names.
 pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
-    let open = |p: &CStr| {
-        // SAFETY: the path is terminated; the new descriptor belongs to nobody else.
-        unsafe {
-            let fd = libc::open(p.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-            unit(fd).map(|()| OwnedFd::from_raw_fd(fd))
-        }
-    };
-    // SAFETY: a plain call on an open descriptor; namespaces belong to the calling thread.
-    let enter = |ns: &OwnedFd| unsafe { unit(libc::setns(ns.as_raw_fd(), libc::CLONE_NEWNET)) };
-    let here = open(c"/proc/thread-self/ns/net")?;
-    let there = open(file)?;
-    enter(&there)?;
-    let r = f();
-    // If this failed, the thread would stay in the wrong namespace.
-    enter(&here)?;
-    r
+    system::in_namespace(file, f)
 }
 
 /// Duplicates a descriptor.
@@ -117,6 +129,7 @@ pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
 pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: as above.
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
+    let real = || failing::call(Call::Connect, real);
     replay_log::call(Verb::Connect, Some(fd), || to(a), real)
 }
 /// Makes a socket listen, with at most `backlog` connections waiting.
@@ -127,14 +140,7 @@ pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
 }
 /// Accepts the next connection of a listening socket, as a non-blocking socket, with its address.
 pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: the room and its length are valid for the call; the new descriptor belongs to nobody
-    // else.
-    let real = || unsafe {
-        let (s, a) = SockAddr::filled(|p, len| libc::accept4(fd, p, len, flags));
-        unit(s)?;
-        Ok((OwnedFd::from_raw_fd(s), a))
-    };
+    let real = || takes(Call::Accept, fd, || system::accept(fd));
     match replay_log::is_on() {
         false => real(),
         true => {
@@ -195,6 +201,7 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
+    let real = || takes(Call::Recv, fd, real);
     // SAFETY: as above.
     unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
@@ -227,6 +234,7 @@ pub(crate) unsafe fn recv_from(
         });
         bytes(r).map(|n| (n, a))
     };
+    let real = || takes(Call::Recv, fd, real);
     if !replay_log::is_on() {
         return real();
     }
@@ -365,6 +373,7 @@ unsafe fn recv_msg_real(
     control: &mut [u8],
     flags: i32,
 ) -> Result<(usize, Came), i32> {
+    takes(Call::Recv, fd, || Ok(()))?;
     let mut iov = libc::iovec {
         iov_base: to.cast(),
         iov_len: room,
@@ -437,7 +446,8 @@ pub(crate) fn recv_msgs(
     control_room: usize,
     flags: i32,
 ) -> Result<Batch, i32> {
-    let real = || recv_msgs_real(fd, count, room, control_room, flags);
+    let real = || system::recv_msgs(fd, count, room, control_room, flags);
+    let real = || takes(Call::Recv, fd, real);
     if !replay_log::is_on() {
         return real();
     }
@@ -496,75 +506,6 @@ impl Answer for Wholes {
     }
 }
 
-/// The system call behind [`recv_msgs`].
-fn recv_msgs_real(
-    fd: RawFd,
-    count: usize,
-    room: usize,
-    control_room: usize,
-    flags: i32,
-) -> Result<Batch, i32> {
-    // Untouched zero pages take no memory yet.
-    let mut data = vec![0; count * room];
-    let mut control = vec![0; count * control_room];
-    let mut parts: Vec<libc::iovec> = (0..count)
-        .map(|i| libc::iovec {
-            iov_base: data[i * room..].as_mut_ptr().cast(),
-            iov_len: room,
-        })
-        .collect();
-    // SAFETY: plain bytes, for which zeros are valid.
-    let mut names: Vec<libc::sockaddr_storage> = vec![unsafe { std::mem::zeroed() }; count];
-    let mut heads: Vec<libc::mmsghdr> = (0..count)
-        .map(|i| {
-            // SAFETY: integers and null pointers, for which zeros are valid.
-            let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            head.msg_hdr.msg_name = (&raw mut names[i]).cast();
-            head.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
-            head.msg_hdr.msg_iov = &raw mut parts[i];
-            head.msg_hdr.msg_iovlen = 1;
-            if control_room != 0 {
-                head.msg_hdr.msg_control = control[i * control_room..].as_mut_ptr().cast();
-                head.msg_hdr.msg_controllen = control_room as _;
-            }
-            head
-        })
-        .collect();
-    // SAFETY: the number of heads is right. Each names room of its own, of the size given, in
-    // vectors that do not move.
-    let got = retry(|| unsafe {
-        let no_limit = std::ptr::null_mut();
-        libc::recvmmsg(fd, heads.as_mut_ptr(), count as _, flags as _, no_limit) as isize
-    })?;
-    let came = heads[..got.min(count)]
-        .iter()
-        .zip(&names)
-        .map(|(head, name)| {
-            let m = &head.msg_hdr;
-            let (_, from) = SockAddr::filled(|to, len| {
-                // SAFETY: `to` has room for the largest address, and `name` is no larger.
-                unsafe {
-                    to.cast::<libc::sockaddr_storage>().write(*name);
-                    *len = m.msg_namelen;
-                }
-            });
-            let came = Came {
-                from,
-                control: (m.msg_controllen as usize).min(control_room),
-                flags: m.msg_flags,
-            };
-            (head.msg_len as usize, came)
-        })
-        .collect();
-    Ok(Batch {
-        data,
-        control,
-        room,
-        control_room,
-        came,
-    })
-}
-
 /// One of several messages that one call sends.
 pub(crate) struct Message {
     /// Parts, at most `IOV_MAX`, which are valid for the call.
@@ -586,56 +527,18 @@ pub(crate) unsafe fn send_msgs(
 ) -> Result<Vec<usize>, i32> {
     if !replay_log::is_on() {
         // SAFETY: by the contract of this function.
-        return unsafe { send_msgs_real(fd, messages, flags) };
+        return unsafe { system::send_msgs(fd, messages, flags) };
     }
     let all: Vec<libc::iovec> = messages.iter().flat_map(|m| m.parts.clone()).collect();
     let asked = || Asked::data(slices(&all));
     let sent = replay_log::call(Verb::Write, Some(fd), asked, || {
         // SAFETY: by the contract of this function.
-        let sent = unsafe { send_msgs_real(fd, messages, flags) }?;
+        let sent = unsafe { system::send_msgs(fd, messages, flags) }?;
         let bytes = sent.iter().flat_map(|n| (*n as u64).to_be_bytes());
         Ok(bytes.collect::<Vec<u8>>())
     })?;
     let number = |b: &[u8]| b.iter().fold(0, |n, b| n << 8 | usize::from(*b));
     Ok(sent.chunks(8).map(number).collect())
-}
-
-/// The system call behind [`send_msgs`].
-///
-/// # Safety
-/// As for [`send_msgs`].
-unsafe fn send_msgs_real(
-    fd: RawFd,
-    messages: &mut [Message],
-    flags: i32,
-) -> Result<Vec<usize>, i32> {
-    let mut heads: Vec<libc::mmsghdr> = messages
-        .iter_mut()
-        .map(|message| {
-            // SAFETY: integers and null pointers, for which zeros are valid.
-            let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            let m = &mut head.msg_hdr;
-            if let Some(to) = &message.to {
-                m.msg_name = to.ptr() as *mut libc::c_void;
-                m.msg_namelen = to.size();
-            }
-            m.msg_iov = message.parts.as_mut_ptr();
-            m.msg_iovlen = message.parts.len() as _;
-            if !message.control.is_empty() {
-                m.msg_control = message.control.as_mut_ptr().cast();
-                m.msg_controllen = message.control.len() as _;
-            }
-            head
-        })
-        .collect();
-    let flags = flags | libc::MSG_NOSIGNAL;
-    // SAFETY: the number of heads is right, and their pointers are valid for the call; the caller
-    // vouches for the bytes.
-    let sent = retry(|| unsafe {
-        libc::sendmmsg(fd, heads.as_mut_ptr(), heads.len() as _, flags as _) as isize
-    })?;
-    let sent = &heads[..sent.min(heads.len())];
-    Ok(sent.iter().map(|head| head.msg_len as usize).collect())
 }
 
 /// Sends bytes, to `to` if given.
@@ -648,6 +551,7 @@ pub(crate) fn send(
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
     replay_log::call(Verb::Write, Some(fd), asked, || {
+        failing::call(Call::Send, || Ok(()))?;
         // SAFETY: bytes and address are valid for the call.
         bytes(unsafe {
             match to {
@@ -707,6 +611,7 @@ pub(crate) fn send_msg(
         let flags = flags | libc::MSG_NOSIGNAL;
         retry(|| libc::sendmsg(fd, &m, flags))
     };
+    let real = || failing::call(Call::Send, real);
     replay_log::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
 }
 
@@ -726,9 +631,8 @@ pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Resul
     let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
     let begun = *at;
     let r = replay_log::call(Verb::Write, Some(fd), asked, || {
-        let mut to = begun;
-        // SAFETY: a plain call; the offset is valid for it.
-        retry(|| unsafe { libc::sendfile(fd, from, &mut to, n) })
+        failing::call(Call::Send, || Ok(()))?;
+        system::send_file(fd, from, begun, n)
     });
     *at = begun + *r.as_ref().unwrap_or(&0) as i64;
     r
@@ -763,23 +667,26 @@ pub(crate) fn set_option_only(
     value: &[u8],
     must: bool,
 ) -> Result<(), i32> {
-    let priority = get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
+    let priority = match numbers::SO_PRIORITY {
+        Some(n) => get_int(fd, libc::SOL_SOCKET, n).map(|v| (n, v)),
+        None => Err(libc::ENOPROTOOPT),
+    };
     let tos = get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
     set_option(fd, level, name, value)?;
-    if name == libc::SO_PRIORITY {
+    if numbers::SO_PRIORITY == Some(name) {
         return Ok(());
     }
-    let restore = |level, name, value: Result<i32, i32>| match value {
-        Ok(v) => set_option(fd, level, name, &v.to_ne_bytes()),
+    let restore = |level, value: Result<(i32, i32), i32>| match value {
+        Ok((name, v)) => set_option(fd, level, name, &v.to_ne_bytes()),
         Err(_) => Ok(()),
     };
     if name != libc::IP_TOS {
-        let r = restore(libc::IPPROTO_IP, libc::IP_TOS, tos);
+        let r = restore(libc::IPPROTO_IP, tos.map(|v| (libc::IP_TOS, v)));
         if must {
             r?;
         }
     }
-    match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
+    match restore(libc::SOL_SOCKET, priority) {
         // Some priorities cannot be set even by a socket that has them.
         Err(e) if must && e != libc::EPERM => Err(e),
         _ => Ok(()),
@@ -807,11 +714,14 @@ pub(crate) fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
     Ok(i32::from_ne_bytes(b))
 }
 
+/// Rounds up to the alignment of control messages. Data begin behind the aligned header.
+pub(crate) fn aligned(n: usize) -> usize {
+    n.next_multiple_of(system::CONTROL_ALIGNMENT)
+}
+
 /// The control messages in a buffer that the kernel filled: level, type, data.
 pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     let head = size_of::<libc::cmsghdr>();
-    // Data follow the header, with the same alignment.
-    let align = |n: usize| n.next_multiple_of(size_of::<usize>());
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = buf.get(at..)?;
@@ -821,8 +731,8 @@ pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[
         // SAFETY: the bytes are as many as a header has; they are read unaligned.
         let h: libc::cmsghdr = unsafe { rest.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
         let len = h.cmsg_len as usize;
-        let data = rest.get(align(head)..len)?;
-        at += align(len);
+        let data = rest.get(aligned(head)..len)?;
+        at += aligned(len);
         Some((h.cmsg_level, h.cmsg_type, data))
     })
 }
@@ -834,12 +744,12 @@ pub(crate) fn push_control(buf: &mut Vec<u8>, level: i32, kind: i32, value: i32)
     let mut h: libc::cmsghdr = unsafe { std::mem::zeroed() };
     h.cmsg_level = level;
     h.cmsg_type = kind;
-    h.cmsg_len = (head.next_multiple_of(size_of::<usize>()) + size_of::<i32>()) as _;
+    h.cmsg_len = (aligned(head) + size_of::<i32>()) as _;
     // SAFETY: all bytes of the header, which has no padding here, are initialised.
     buf.extend_from_slice(unsafe { std::slice::from_raw_parts((&raw const h).cast::<u8>(), head) });
-    buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
+    buf.resize(aligned(buf.len()), 0);
     buf.extend_from_slice(&value.to_ne_bytes());
-    buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
+    buf.resize(aligned(buf.len()), 0);
 }
 
 /// Reads an option without room for its value.

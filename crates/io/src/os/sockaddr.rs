@@ -5,11 +5,59 @@ use std::mem::{MaybeUninit, offset_of, size_of};
 
 /// Size in bytes of the largest address.
 pub(crate) const ROOM: usize = size_of::<libc::sockaddr_storage>();
-/// Size in bytes of the family, which comes first.
+/// Size in bytes of what comes first: the family, with the address's length before it where
+/// addresses have one.
 pub(crate) const FAMILY_BYTES: usize = offset_of!(libc::sockaddr, sa_data);
 /// Offset of the name in a local address, and its maximum length.
 pub(crate) const PATH_AT: usize = offset_of!(libc::sockaddr_un, sun_path);
 pub(crate) const PATH_ROOM: usize = size_of::<libc::sockaddr_un>() - PATH_AT;
+
+/// Family and least size of the addresses that name an interface.
+#[cfg(target_os = "linux")]
+mod link {
+    pub(crate) const LINK_FAMILY: i32 = libc::AF_PACKET;
+    pub(crate) const LINK_BYTES: usize = size_of::<libc::sockaddr_ll>();
+}
+#[cfg(not(target_os = "linux"))]
+mod link {
+    pub(crate) const LINK_FAMILY: i32 = libc::AF_LINK;
+    pub(crate) const LINK_BYTES: usize = size_of::<libc::sockaddr_dl>();
+}
+pub(crate) use link::{LINK_BYTES, LINK_FAMILY};
+
+/// The first bytes of an address of `len` bytes.
+#[cfg(target_os = "linux")]
+fn head(family: i32, _: usize) -> [u8; FAMILY_BYTES] {
+    (family as libc::sa_family_t).to_ne_bytes()
+}
+#[cfg(not(target_os = "linux"))]
+fn head(family: i32, len: usize) -> [u8; FAMILY_BYTES] {
+    [len as u8, family as u8]
+}
+
+/// Splits an address into its family and the bytes behind. None for fewer bytes than a family has.
+pub(crate) fn split_family(b: &[u8]) -> Option<(i32, &[u8])> {
+    let (head, rest) = b.split_first_chunk::<FAMILY_BYTES>()?;
+    let family = match cfg!(target_os = "linux") {
+        true => u16::from_ne_bytes(*head).into(),
+        false => head[1].into(),
+    };
+    Some((family, rest))
+}
+
+/// The hardware address in an address that names an interface.
+pub(crate) fn hardware(b: &[u8]) -> &[u8] {
+    if b.len() < LINK_BYTES {
+        return &[];
+    }
+    let (at, n) = match cfg!(target_os = "linux") {
+        // Eight bytes of room behind their number.
+        true => (12, b[11].min(8)),
+        // Behind the interface's name.
+        false => (8 + usize::from(b[5]), b[6]),
+    };
+    b.get(at..at + usize::from(n)).unwrap_or_default()
+}
 
 /// A socket address.
 #[derive(Clone, Copy)]
@@ -51,7 +99,7 @@ impl SockAddr {
         // SAFETY: the bytes of the storage, all initialised; any bytes are valid.
         let b = unsafe { &mut *(&raw mut a.storage).cast::<[u8; ROOM]>() };
         b.get_mut(FAMILY_BYTES..len)?.copy_from_slice(rest);
-        b[..FAMILY_BYTES].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
+        b[..FAMILY_BYTES].copy_from_slice(&head(family, len));
         a.len = len as libc::socklen_t;
         Some(a)
     }
@@ -136,23 +184,65 @@ impl SockAddr {
     }
 }
 
-/// Returns the bytes of an address whose length follows from its family.
+/// Number of bytes that the system has written of an address. On Linux they are as many as the
+/// family requires. Elsewhere an address says so itself, and a mask may end before its zeros.
+///
+/// # Safety
+/// `p` points to an address of the system.
+#[cfg(target_os = "linux")]
+unsafe fn written(_: *const libc::sockaddr) -> usize {
+    ROOM
+}
+/// As on Linux.
+///
+/// # Safety
+/// As on Linux.
+#[cfg(not(target_os = "linux"))]
+unsafe fn written(p: *const libc::sockaddr) -> usize {
+    // SAFETY: by the contract of this function.
+    usize::from(unsafe { (*p).sa_len })
+}
+
+/// `N` bytes of an address from `at` on, with zeros for those that the system has left out.
+///
+/// # Safety
+/// `p` points to an address of the system whose family has that part.
+pub(crate) unsafe fn part<const N: usize>(p: *const libc::sockaddr, at: usize) -> [u8; N] {
+    let mut to = [0; N];
+    // SAFETY: by the contract of this function, and the system has written the bytes.
+    unsafe {
+        let n = N.min(written(p).saturating_sub(at));
+        std::ptr::copy_nonoverlapping(p.cast::<u8>().add(at), to.as_mut_ptr(), n);
+    }
+    to
+}
+
+/// Copies an address whose length follows from its family, but at most `most` bytes of it.
 ///
 /// # Safety
 /// `p` points to an address of the system that is as long as its family requires.
-pub(crate) unsafe fn bytes_of<'a>(p: *const libc::sockaddr) -> &'a [u8] {
-    // SAFETY: by the contract of this function.
+pub(crate) unsafe fn read(p: *const libc::sockaddr, most: usize) -> SockAddr {
+    let mut a = SockAddr::zeros();
+    // SAFETY: by the contract of this function. At most as many bytes are read as the system has
+    // written, and the storage has room for `ROOM`.
     unsafe {
+        let written = written(p);
         let n = match (*p).sa_family as i32 {
             libc::AF_INET => size_of::<libc::sockaddr_in>(),
             libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-            libc::AF_PACKET => size_of::<libc::sockaddr_ll>(),
+            LINK_FAMILY if cfg!(target_os = "linux") => LINK_BYTES,
+            LINK_FAMILY => written,
             libc::AF_UNIX => {
-                let path = (*p.cast::<libc::sockaddr_un>()).sun_path;
-                FAMILY_BYTES + path.iter().take_while(|&&c| c != 0).count()
+                let room = PATH_ROOM.min(written.saturating_sub(PATH_AT));
+                let path = std::slice::from_raw_parts(p.cast::<u8>().add(PATH_AT), room);
+                PATH_AT + path.iter().take_while(|&&c| c != 0).count()
             }
             _ => FAMILY_BYTES,
         };
-        std::slice::from_raw_parts(p.cast(), n)
+        let n = n.min(most).min(ROOM);
+        let to = (&raw mut a.storage).cast::<u8>();
+        std::ptr::copy_nonoverlapping(p.cast::<u8>(), to, n.min(written));
+        a.len = n as libc::socklen_t;
     }
+    a
 }

@@ -59,7 +59,7 @@ pub struct Base {
     pub(super) closing: bool,
     /// Whether the port was closed and only writes its queue. The owner gets no more messages.
     pub(super) flushing: bool,
-    /// Whether the owner is told when the port has closed.
+    /// Whether the owner is notified when the port has closed.
     pub(super) send_closed: bool,
     /// The driver's decision to end the port, carried out after the driver has returned.
     pub(super) ended: Option<End>,

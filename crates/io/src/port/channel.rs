@@ -40,6 +40,11 @@ pub trait Channel: Send + Sync {
     fn report_held(&self, _bytes: usize) -> bool {
         true
     }
+    /// Asks, after a packet, for how many milliseconds the port is to take no more of them. It asks
+    /// again after that.
+    fn pause(&self) -> Option<u64> {
+        None
+    }
     /// The next outgoing packet.
     fn next(&self) -> Option<Packet>;
     /// The port has ended for `reason`.

@@ -106,6 +106,10 @@ pub trait Driver: Send {
     fn watches(&self) -> Vec<Term> {
         Vec::new()
     }
+    /// The processes that wait for something from the driver, besides the connected one.
+    fn awaited_by(&self) -> Vec<Term> {
+        Vec::new()
+    }
     /// Whether stock has one lock per port of this driver.
     fn own_lock(&self) -> bool {
         false

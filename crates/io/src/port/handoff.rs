@@ -18,7 +18,7 @@ impl Handoff {
     }
     /// Sets the request. The caller then tries the lock.
     pub(crate) fn request(&self) {
-        // A swap and no store: whoever takes the request of several threads must see what each of
+        // A swap and no store: a thread that takes the request of several must see what each of
         // them has left.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);

@@ -183,7 +183,7 @@ fn active_once_and_counted() {
     );
     assert_eq!(a.recv(0, 1000), Ok(vec![0, 0]));
     assert_eq!(a.got(1), ["{inet_async,S,0,{ok,\"four\"}}"]);
-    // The other side closes: a waiting receiver is told, then the socket is not connected.
+    // The other side closes: a waiting receiver gets the error, then the socket is not connected.
     assert_eq!(a.recv(0, 5000), Ok(vec![0, 1]));
     drop(c);
     assert_eq!(a.got(1), ["{inet_async,S,1,{error,closed}}"]);

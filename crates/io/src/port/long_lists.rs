@@ -239,7 +239,7 @@ impl Port {
             return Ok(None);
         };
         if !c.base.is_sent_by(caller) {
-            // Sending has failed, which the sender was told, or the port has the rest.
+            // Sending has failed and the sender knows it, or the port has the rest.
             return Ok(None);
         }
         if c.base.busy() {

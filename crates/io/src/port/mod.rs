@@ -62,7 +62,7 @@ use crate::msacc::{self, State};
 use crate::os::descriptor;
 use crate::process::registry;
 use crate::{accounts, clock, halt, poll, report};
-use purlin_kernel::budgets::{self, Charge, Counted};
+use purlin_kernel::budgets::{self, Charge, Counted, Paying};
 use purlin_kernel::outside::Sent;
 use purlin_kernel::waits;
 use purlin_term::frag::OwnedTerm;
@@ -459,6 +459,16 @@ impl Port {
         Outcome::Done
     }
 
+    /// Has the budget of the port pay for what this thread makes: what comes in, and is kept in the
+    /// mailbox of the owner until that takes it.
+    #[inline]
+    fn pays(&self) -> Option<Paying> {
+        budgets::on().then(|| {
+            let charge = self.charge.lock();
+            budgets::pays(charge.as_ref().map_or(budgets::ROOT, Charge::budget))
+        })
+    }
+
     /// Has the budget of a new owner pay for the port.
     fn charge_to(&self, owner: Term) {
         if budgets::on() {
@@ -582,6 +592,7 @@ impl Port {
 
     /// Runs the driver's timeout.
     fn timeout(&self, token: u32) {
+        let _paying = self.pays();
         self.with(Work::Event, |d, b| {
             b.trace_timeout();
             d.timeout(b, token)
@@ -592,6 +603,7 @@ impl Port {
     /// for the port, so the caller must hold no port's lock.
     pub fn on_behalf(&self, f: impl FnOnce(&mut Base)) -> bool {
         let _state = msacc::within(State::Port);
+        let _paying = self.pays();
         let mut core = self.turn(Work::Event);
         if core.driver.is_none() {
             return false;
@@ -630,6 +642,7 @@ impl Port {
 impl poll::Ready for Port {
     fn ready(&self, id: poll::Id, readable: bool, writable: bool) {
         let _state = msacc::within(State::Port);
+        let _paying = self.pays();
         let mut core = self.turn(Work::Event);
         let c = &mut *core;
         if let Some(d) = &mut c.driver {
@@ -813,6 +826,22 @@ pub fn link_broken(port: Term, from: Term, reason: Term) {
     p.end(&mut core, reason, false);
 }
 
+/// Closes the ports of a budget that has been ended, and of those below it. What they have still to
+/// write is lost: a program that does not read would hold them, and the budget, for ever.
+pub fn end_of_budget(index: u32) {
+    for p in all().into_iter().filter_map(find) {
+        let payer = p.charge.lock().as_ref().map(Charge::budget);
+        if payer.is_none_or(|b| b == budgets::ROOT || !budgets::is_within(b, index)) {
+            continue;
+        }
+        let mut core = p.turn(Work::Close);
+        match core.base.closing {
+            true => p.terminate(&mut core),
+            false => p.end(&mut core, am::KILL, true),
+        }
+    }
+}
+
 /// Links the local process `pid` at the port's end. Returns false if there is no such port.
 pub fn link(port: Term, pid: Term) -> bool {
     find(port).is_some_and(|p| {
@@ -966,6 +995,8 @@ pub struct Info {
     pub parallelism: bool,
     /// Processes that the driver monitors.
     pub watches: Vec<Term>,
+    /// Processes that wait for something from the driver, besides the connected one.
+    pub awaited_by: Vec<Term>,
 }
 
 /// The items that `port_info` shows. None if the port is gone.
@@ -988,6 +1019,7 @@ pub fn info(port: &Port) -> Option<Info> {
         queued: d.queued() + b.coming(),
         own_lock: d.own_lock(),
         watches: d.watches(),
+        awaited_by: d.awaited_by(),
         parallelism: b.parallelism,
     })
 }

@@ -20,6 +20,7 @@ use crate::{halt, poll};
 use purlin_term::am;
 use purlin_term::iolist::{IoSlice, IoVec};
 use purlin_term::sync::Mutex;
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Once;
@@ -252,12 +253,18 @@ impl Tty {
         buf.resize(at + READ_BYTES, 0);
         match descriptor::read(self.fd, &mut buf[at..]) {
             Ok(0) => {
+                // The rest of the character never comes.
+                b.input(&latin1(&buf[..at]));
                 b.end(End::Eof);
                 return;
             }
             Ok(n) => {
                 buf.truncate(at + n);
-                self.input(b, &buf);
+                let (typed, left) = typed(&buf, &mut self.line.utf8);
+                if !typed.is_empty() {
+                    b.input(&typed);
+                }
+                self.partial = left.to_vec();
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 buf.truncate(at);
@@ -270,34 +277,30 @@ impl Tty {
         }
         poll::want(self.id, true, false);
     }
-    /// Delivers typed characters, in UTF-8.
-    fn input(&mut self, b: &mut Base, typed: &[u8]) {
-        if self.line.utf8 {
-            let mut at = 0;
-            while at < typed.len() {
-                match decode(&typed[at..]) {
-                    Decoded::Char(_, n) => at += n,
-                    Decoded::Incomplete => {
-                        self.partial = typed[at..].to_vec();
-                        break;
-                    }
-                    Decoded::Invalid => {
-                        // The input is not UTF-8.
-                        self.line.utf8 = false;
-                        break;
-                    }
-                }
-            }
-            if self.line.utf8 {
-                if at > 0 {
-                    b.input(&typed[..at]);
-                }
-                return;
-            }
+}
+
+/// The characters in `bytes`, in UTF-8, and the beginning of one that is not complete. Clears
+/// `utf8` at the first byte that is not UTF-8. From there on each byte is a character.
+fn typed<'a>(bytes: &'a [u8], utf8: &mut bool) -> (Cow<'a, [u8]>, &'a [u8]) {
+    let mut at = 0;
+    while *utf8 && at < bytes.len() {
+        match decode(&bytes[at..]) {
+            Decoded::Char(_, n) => at += n,
+            Decoded::Incomplete => return (bytes[..at].into(), &bytes[at..]),
+            Decoded::Invalid => *utf8 = false,
         }
-        let text: String = typed.iter().map(|&b| char::from(b)).collect();
-        b.input(text.as_bytes());
     }
+    let (good, other) = bytes.split_at(at);
+    match other {
+        [] => (good.into(), other),
+        _ => ([good, &latin1(other)].concat().into(), &[]),
+    }
+}
+
+/// Latin-1 as UTF-8.
+fn latin1(bytes: &[u8]) -> Vec<u8> {
+    let text: String = bytes.iter().map(|&b| char::from(b)).collect();
+    text.into_bytes()
 }
 
 impl Driver for Tty {
@@ -405,5 +408,39 @@ mod tests {
             )
         );
         assert_eq!(arguments(b"tty_sl"), (ModeChanges::default(), None));
+    }
+
+    /// The characters that reads of these bytes deliver, and whether the input is still UTF-8.
+    fn read_in(parts: &[&[u8]]) -> (String, bool) {
+        let (mut utf8, mut partial, mut all) = (true, Vec::new(), Vec::new());
+        for p in parts {
+            let buf = [&partial, *p].concat();
+            let (characters, left) = typed(&buf, &mut utf8);
+            all.extend_from_slice(&characters);
+            partial = left.to_vec();
+        }
+        all.extend(latin1(&partial));
+        (String::from_utf8(all).expect("characters"), utf8)
+    }
+
+    #[test]
+    fn characters_may_be_cut_anywhere() {
+        let text = "aé→😀z".as_bytes();
+        for i in 0..=text.len() {
+            for j in i..=text.len() {
+                let read = read_in(&[&text[..i], &text[i..j], &text[j..]]);
+                assert_eq!(read, ("aé→😀z".into(), true));
+            }
+        }
+        // The rest of a character that never comes, and of one that is none.
+        assert_eq!(read_in(&[b"a\xC3"]), ("aÃ".into(), true));
+        assert_eq!(
+            read_in(&["é".as_bytes(), b"\xE2\x86", b"z"]),
+            ("éâ\u{86}z".into(), false)
+        );
+        assert_eq!(
+            read_in(&["é\u{e9}".as_bytes(), b"\xFF\xC3\xA9"]),
+            ("éé\u{ff}Ã©".into(), false)
+        );
     }
 }

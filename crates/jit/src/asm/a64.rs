@@ -252,7 +252,7 @@ impl Asm {
     pub fn new() -> Asm {
         Asm::default()
     }
-    /// No code, with room for so many bytes of it.
+    /// Returns no code, with room for that many bytes of it.
     pub fn with_capacity(bytes: usize) -> Asm {
         Asm {
             bytes: Vec::with_capacity(bytes),
@@ -307,6 +307,7 @@ impl Asm {
         Some(Code {
             bytes: self.bytes,
             relocs: self.relocs,
+            depths: Vec::new(),
             addresses,
         })
     }

@@ -52,6 +52,9 @@ pub struct Code {
     relocs: Vec<Reloc>,
     /// Words of eight bytes that hold the address of an offset.
     addresses: Vec<(u32, u32)>,
+    /// Numbers of words that the code itself has pushed, from these offsets on; none before the
+    /// first. For tools that walk the machine stack of x86-64; empty elsewhere.
+    pub depths: Vec<(u32, u8)>,
 }
 
 impl Code {

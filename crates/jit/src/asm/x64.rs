@@ -177,6 +177,8 @@ pub struct Asm {
     /// Words of eight bytes that hold the address of a label.
     addresses: Vec<(u32, Label)>,
     relocs: Vec<Reloc>,
+    /// See [`Code::depths`].
+    depths: Vec<(u32, u8)>,
 }
 
 impl Asm {
@@ -184,7 +186,7 @@ impl Asm {
     pub fn new() -> Asm {
         Asm::default()
     }
-    /// No code, with room for so many bytes of it.
+    /// Returns no code, with room for that many bytes of it.
     pub fn with_capacity(bytes: usize) -> Asm {
         Asm {
             bytes: Vec::with_capacity(bytes),
@@ -233,7 +235,16 @@ impl Asm {
             bytes: self.bytes,
             relocs: self.relocs,
             addresses,
+            depths: self.depths,
         })
+    }
+    /// Records the number of words on the stack from here on.
+    fn depth(&mut self, words: impl FnOnce(u8) -> u8) {
+        let before = self.depths.last().map_or(0, |d| d.1);
+        let now = words(before);
+        if now != before {
+            self.depths.push((self.here(), now));
+        }
     }
 
     fn reloc(&mut self, to: u64) {
@@ -524,12 +535,14 @@ impl Asm {
             let d = to as i32 - (self.here() as i32 + 2);
             if let Ok(d) = i8::try_from(d) {
                 self.b(0xEB);
-                return self.b(d as u8);
+                self.b(d as u8);
+                return self.depth(|_| 0);
             }
         }
         self.b(0xE9);
         self.fixups.push((self.here(), l));
         self.d(0);
+        self.depth(|_| 0);
     }
     /// Jumps to the label if the condition holds.
     pub fn jcc(&mut self, c: Cond, l: Label) {
@@ -569,6 +582,7 @@ impl Asm {
         self.b(0xE9);
         self.reloc(to);
         self.d(0);
+        self.depth(|_| 0);
     }
     /// Jumps to an address outside of the code if the condition holds.
     pub fn jcc_abs(&mut self, c: Cond, to: u64) {
@@ -596,16 +610,20 @@ impl Asm {
     /// `ret`
     pub fn ret(&mut self) {
         self.b(0xC3);
+        // What follows is reached by a jump, and most of it without words on the stack.
+        self.depth(|_| 0);
     }
     /// `push r`
     pub fn push(&mut self, r: Reg) {
         self.rex(false, 0, 0, r.0, false);
         self.b(0x50 | r.0 & 7);
+        self.depth(|n| n.saturating_add(1));
     }
     /// `pop r`
     pub fn pop(&mut self, r: Reg) {
         self.rex(false, 0, 0, r.0, false);
         self.b(0x58 | r.0 & 7);
+        self.depth(|n| n.saturating_sub(1));
     }
     /// `push` of a word of memory.
     pub fn push_m(&mut self, m: Mem) {

@@ -31,7 +31,7 @@ pub(crate) mod processors {
 }
 
 use crate::asm::{Code, Label};
-use purlin_term::word::TAG_BOXED;
+use purlin_term::word::{TAG_BOXED, TAG_LIST};
 
 /// The machine that this program runs on; x86-64 where there is no machine code.
 #[cfg(target_arch = "aarch64")]
@@ -129,6 +129,10 @@ pub const fn indexed(base: Reg, index: Reg, scale: u8, disp: i32) -> Mem {
 /// Returns word `n` of the object that is made at the top of the heap; its header is word 0.
 pub(crate) fn new(n: usize) -> Mem {
     at(HP, n as i32 * 8)
+}
+/// Returns word `n` of the cons cell that a list points at.
+pub(crate) fn cons(r: Reg, n: usize) -> Mem {
+    at(r, n as i32 * 8 - TAG_LIST as i32)
 }
 /// Returns word `n` of the object that a boxed term points at; its header is word 0.
 pub(crate) fn boxed(r: Reg, n: usize) -> Mem {
@@ -244,8 +248,8 @@ pub trait Machine: Sized + 'static {
 
     // Code and labels.
 
-    /// No code, with room for so many bytes of it. `near`: no two places will be farther from each
-    /// other than 32 KiB, or [`finish`](Machine::finish) fails.
+    /// Returns no code, with room for that many bytes of it. `near`: no two places will be farther
+    /// from each other than 32 KiB, or [`finish`](Machine::finish) fails.
     fn begin(bytes: usize, near: bool) -> Self;
     /// Bytes so far.
     fn here(&self) -> u32;

@@ -112,17 +112,56 @@ fn go_on(a: &mut Asm, base: Label) {
 pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(Vec<u8>, Stubs)> {
     let mut m = A64::begin(4096, true);
     let a = m.assembler();
+    let (leave_by_x0, leave, out) = leave(a, f);
+    let exit = exit(a, f, leave);
+    let function = function(a, f, leave);
+    let yields = yields(a, f, exits.yields, leave);
+    let waits = waits(a, f, exits.waits, leave);
+    let (enter, base_at) = enter(a, f, out);
+    let resume = resume(a, f, base_at, leave);
+    let helper = helper(a, f);
+    let leaf = leaf_helper(a);
+    let local = local(&mut m, function, yields);
+    let a = m.assembler();
+    let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(a, n)).collect();
+    let chance = count_chance(a, f);
+    let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(a, f, n)).collect();
+    let shared = Shared::make(&mut m, leaf, helpers);
+    let labels = Labels {
+        enter,
+        exit,
+        leave: leave_by_x0,
+        yields,
+        waits,
+        helper,
+        leaf,
+        local,
+        resume,
+        base: base_at,
+        chance,
+        funs,
+        natives,
+        entered: Vec::new(),
+        aligned: Vec::new(),
+        shared,
+    };
+    let s = labels.addresses(base, |l| m.offset(l))?;
+    let bytes = m.finish()?.place(base)?;
+    Some((bytes, s))
+}
 
-    // leave: all registers are stored, and X0's is the next instruction, or null. Drops the
-    // machine's stack down to the entry.
+/// The stub `leave`: all registers are stored, and X0's is the next instruction, or null. It drops
+/// the machine's stack down to the entry.
+///
+/// Also returns the labels where the next instruction is in x0 instead, and where the stack has
+/// been dropped and the result is in place.
+fn leave(a: &mut Asm, f: &Fields) -> (Label, Label, Label) {
     a.align(16);
-    let leave_by_x0 = a.here_label();
+    let by_x0 = a.here_label();
     a.mov(arg(0), x(0));
-    // The same with the next instruction in x0.
     let leave = a.here_label();
     load(a, V, f.machine_base);
     a.mov_sp(SP, V);
-    // out: back to C. The stack is that of the entry.
     let out = a.here_label();
     for (k, (t, u)) in SAVED.into_iter().enumerate() {
         a.load_pair(Reg(t), Reg(u), SP, 16 * k as i64, Index::Offset);
@@ -133,48 +172,67 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     }
     a.sum_i(X, Sum::Add, SP, SP, FRAME as u64);
     a.ret();
+    (by_x0, leave, out)
+}
 
-    // exit: A is the bytecode instruction to run, and nothing is stored. Bit 0 marks it.
+/// The stub `exit`: A is the bytecode instruction to run, and nothing is stored. Bit 0 marks it.
+fn exit(a: &mut Asm, f: &Fields, leave: Label) -> Label {
     a.align(16);
-    let exit = a.here_label();
+    let l = a.here_label();
     save_x(a);
     save_tops(a, f);
     a.sum_i(X, Sum::Add, arg(0), r(A), 1);
     a.b(leave);
+    l
+}
 
-    // function: to the function whose code is at A. The same without the mark, since it may have
-    // machine code by now.
+/// The stub `function`: to the function whose code is at A. It sets no mark, since the function may
+/// have machine code by now.
+fn function(a: &mut Asm, f: &Fields, leave: Label) -> Label {
     a.align(16);
-    let function = a.here_label();
+    let l = a.here_label();
     save_x(a);
     save_tops(a, f);
     a.mov(arg(0), r(A));
     a.b(leave);
+    l
+}
 
-    // yields: A is where to resume, R the number of live X registers there.
+/// The stub `yields`: A is where to resume, R the number of live X registers there.
+fn yields(a: &mut Asm, f: &Fields, why: u8, leave: Label) -> Label {
     a.align(16);
-    let yields = a.here_label();
+    let l = a.here_label();
     save_x(a);
     save_tops(a, f);
     store(a, f.interp_pc, r(A));
     store(a, f.interp_live, r(R));
-    store8_i(a, f.interp_exit, exits.yields);
+    store8_i(a, f.interp_exit, why);
     a.mov_i(arg(0), 0);
     a.b(leave);
+    l
+}
 
-    // waits: the same of a process that waits for a message, where no X register is live.
+/// The stub `waits`: as `yields`, of a process that waits for a message, where no X register is
+/// live.
+fn waits(a: &mut Asm, f: &Fields, why: u8, leave: Label) -> Label {
     a.align(16);
-    let waits = a.here_label();
+    let l = a.here_label();
     save_tops(a, f);
     store(a, f.interp_pc, r(A));
     store(a, f.interp_live, ZR);
-    store8_i(a, f.interp_exit, exits.waits);
+    store8_i(a, f.interp_exit, why);
     a.mov_i(arg(0), 0);
     a.b(leave);
+    l
+}
 
-    // enter(cx, code): a C function. Gives the next instruction of bytecode, or null.
+/// The stub `enter(cx, code)`: a C function that returns the next instruction of bytecode, or null.
+///
+/// Also returns the label `base`, to which the outermost compiled function returns. The bytecode
+/// address in its caller's frame may have machine code by the table of return points.
+fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
     a.align(16);
-    let enter = a.here_label();
+    let l = a.here_label();
     a.sum_i(X, Sum::Sub, SP, SP, FRAME as u64);
     for (k, (t, u)) in SAVED.into_iter().enumerate() {
         a.store_pair(Reg(t), Reg(u), SP, 16 * k as i64, Index::Offset);
@@ -193,14 +251,12 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     load_x(a);
     let go = a.label();
     a.bl(go);
-    // base: the outermost compiled function has returned, to the bytecode address in its caller's
-    // frame. The table of return points may have machine code for it.
-    let base_at = a.here_label();
+    let base = a.here_label();
     a.load(Size::X, r(A), r(E), 0);
     a.store(Size::X, ZR, r(E), 0);
     let none = a.label();
     look_up(a, f, none);
-    go_on(a, base_at);
+    go_on(a, base);
     a.bind(go);
     a.store_indexed(LR, SP, -16, Index::Pre);
     a.br(r(B));
@@ -209,12 +265,15 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     save_tops(a, f);
     a.mov(arg(0), r(A));
     a.b(out);
+    (l, base)
+}
 
-    // resume: R is the next instruction, or null, and all registers are stored, as after a helper.
-    // If there is machine code for it (at an exception handler) it goes on there, and drops the
-    // calls that machine code has made.
+/// The stub `resume`: R is the next instruction, or null, and all registers are stored, as after a
+/// helper. If there is machine code for it (at an exception handler) it continues there, and drops
+/// the calls that machine code has made.
+fn resume(a: &mut Asm, f: &Fields, base: Label, leave: Label) -> Label {
     a.align(16);
-    let resume = a.here_label();
+    let l = a.here_label();
     let stop = a.label();
     a.cbz(X, r(R), stop);
     a.mov_i(P, f.gc_wanted as u64);
@@ -225,100 +284,112 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     load(a, V, f.machine_base);
     a.mov_sp(SP, V);
     load_x(a);
-    go_on(a, base_at);
+    go_on(a, base);
     a.bind(stop);
     a.mov(arg(0), r(R));
     a.b(leave);
+    l
+}
 
-    // helper: B is a C function of the context, A, R and K. R becomes its result; all else stays,
-    // or is loaded from the context.
-    let call = |a: &mut Asm| {
-        a.mov(arg(0), r(CX));
-        a.mov(arg(1), r(A));
-        a.mov(arg(2), r(R));
-        a.mov(arg(3), r(K));
-        // C keeps it.
-        a.mov(r(K), LR);
-        a.blr(r(B));
-        a.mov(r(R), arg(0));
-        a.mov(LR, r(K));
-    };
+/// Calls the C function at B with the context and the given further arguments. R becomes its
+/// result. K keeps the return address.
+fn call_c(a: &mut Asm, further: &[Reg]) {
+    a.mov(arg(0), r(CX));
+    for (k, &argument) in (1..).zip(further) {
+        a.mov(arg(k), argument);
+    }
+    // C keeps it.
+    a.mov(r(K), LR);
+    a.blr(r(B));
+    a.mov(r(R), arg(0));
+    a.mov(LR, r(K));
+}
+
+/// The stub `helper`: B is a C function of the context, A, R and K. R becomes its result; all else
+/// stays, or is loaded from the context.
+fn helper(a: &mut Asm, f: &Fields) -> Label {
     a.align(16);
-    let helper = a.here_label();
+    let l = a.here_label();
     save_x(a);
     save_tops(a, f);
-    call(a);
+    call_c(a, &[r(A), r(R), r(K)]);
     load_tops(a, f);
     load_x(a);
     a.ret();
+    l
+}
 
-    // leaf helper: the same for a function that takes no words of the heap and never collects.
+/// The stub `leaf helper`: the same for a function that takes no words of the heap and never
+/// collects.
+fn leaf_helper(a: &mut Asm) -> Label {
     a.align(16);
-    let leaf = a.here_label();
+    let l = a.here_label();
     save_x(a);
-    call(a);
+    call_c(a, &[r(A), r(R), r(K)]);
     load_x(a);
     a.ret();
+    l
+}
 
-    // local: the code of a function without machine code. It counts the call and exits to the
-    // bytecode at R. Its first bytes are as long as those of a compiled function, since some
-    // callers enter after them.
-    let out_local = m.label();
+/// The stub `local`: the code of a function without machine code. It counts the call and exits to
+/// the bytecode at R. Its first bytes are as long as those of a compiled function, since some
+/// callers enter after them.
+fn local(m: &mut A64, function: Label, yields: Label) -> Label {
+    let out = m.label();
     m.align(16);
-    let local = m.here_label();
-    m.enter_function(out_local);
+    let l = m.here_label();
+    m.enter_function(out);
     let a = m.assembler();
     a.mov(r(A), r(R));
     a.b(function);
-    a.bind(out_local);
+    a.bind(out);
     a.mov(r(A), r(R));
     a.load(Size::H, r(R), r(A), LEAD_ARITY.into());
     a.b(yields);
+    l
+}
 
-    // Calls of funs, by number of arguments: A is the term of the fun, which is a local one with
-    // that arity, B its code. Puts its environment after the arguments.
+/// The stub that calls funs with `n` arguments: A is the term of the fun, which is a local one with
+/// that arity, B its code. It puts the environment after the arguments.
+fn fun(a: &mut Asm, n: usize) -> Label {
     const { assert!(FUN_FREE_SHIFT == 8 && FUN_FREE_MASK == 0xFF) };
     let word = |n: usize| n as i64 * 8 - TAG_BOXED as i64;
-    let mut funs = Vec::new();
-    for n in 0..FUN_STUBS {
-        a.align(16);
-        funs.push(a.here_label());
-        let done = a.label();
-        // Words of the environment. R is the entry of the code, which the stub `local` needs.
-        let free = r(K);
-        a.load(
-            Size::B,
-            free,
-            r(A),
-            word(FUN_BITS) + i64::from(FUN_FREE_SHIFT) / 8,
-        );
-        for k in n..X_REGS.len() {
-            a.cmp_i(W, free, (k - n) as u64);
-            a.b_cond(Cond::Eq, done);
-            a.load(Size::X, x(k), r(A), word(FUN_WORDS + k - n));
-        }
-        // Copies the rest from the last word to the first.
-        let first = X_REGS.len().saturating_sub(n) as u64;
-        let (from, to) = (arg(0), arg(1));
-        a.sum_i(X, Sum::Add, from, r(A), (word(FUN_WORDS) - 8) as u64);
-        match n {
-            0 => a.sum_i(X, Sum::Sub, to, r(CX), 8),
-            n => a.sum_i(X, Sum::Add, to, r(CX), (n as u64 - 1) * 8),
-        }
-        let more = a.here_label();
-        a.cmp_i(W, free, first);
-        a.b_cond(Cond::Eq, done);
-        a.load_r(Size::X, V, from, free, true);
-        a.store_r(Size::X, V, to, free, true);
-        a.sum_i(X, Sum::Sub, free, free, 1);
-        a.b(more);
-        a.bind(done);
-        a.br(r(B));
-    }
-
-    // chance ([`chaos`](crate::chaos)): sets the flags to `Eq` if code is to exit.
     a.align(16);
-    let chance = a.here_label();
+    let l = a.here_label();
+    let done = a.label();
+    // Words of the environment. R is the entry of the code, which the stub `local` needs.
+    let free = r(K);
+    let count_at = word(FUN_BITS) + i64::from(FUN_FREE_SHIFT) / 8;
+    a.load(Size::B, free, r(A), count_at);
+    for k in n..X_REGS.len() {
+        a.cmp_i(W, free, (k - n) as u64);
+        a.b_cond(Cond::Eq, done);
+        a.load(Size::X, x(k), r(A), word(FUN_WORDS + k - n));
+    }
+    // Copies the rest from the last word to the first.
+    let first = X_REGS.len().saturating_sub(n) as u64;
+    let (from, to) = (arg(0), arg(1));
+    a.sum_i(X, Sum::Add, from, r(A), (word(FUN_WORDS) - 8) as u64);
+    match n {
+        0 => a.sum_i(X, Sum::Sub, to, r(CX), 8),
+        n => a.sum_i(X, Sum::Add, to, r(CX), (n as u64 - 1) * 8),
+    }
+    let more = a.here_label();
+    a.cmp_i(W, free, first);
+    a.b_cond(Cond::Eq, done);
+    a.load_r(Size::X, V, from, free, true);
+    a.store_r(Size::X, V, to, free, true);
+    a.sum_i(X, Sum::Sub, free, free, 1);
+    a.b(more);
+    a.bind(done);
+    a.br(r(B));
+    l
+}
+
+/// The stub `chance` ([`chaos`](crate::chaos)): sets the flags to `Eq` if code is to exit.
+fn count_chance(a: &mut Asm, f: &Fields) -> Label {
+    a.align(16);
+    let l = a.here_label();
     a.mov_i(V, NOTHING as u64);
     for n in [0, 2, 4] {
         a.store_pair(V, V, r(CX), n * 8, Index::Offset);
@@ -327,46 +398,21 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     a.sum_i(X, Sum::Subs, V, V, 1);
     store(a, f.chaos, V);
     a.ret();
+    l
+}
 
-    // Natives, by number of arguments: as helper, but only the arguments are stored, and only X0 is
-    // live afterwards.
-    let mut natives = Vec::new();
-    for n in 0..BIF_STUBS {
-        a.align(16);
-        natives.push(a.here_label());
-        for k in 0..n {
-            a.store(Size::X, x(k), r(CX), k as i64 * 8);
-        }
-        save_tops(a, f);
-        a.mov(arg(0), r(CX));
-        a.mov(arg(1), r(A));
-        a.mov(r(K), LR);
-        a.blr(r(B));
-        a.mov(r(R), arg(0));
-        a.mov(LR, r(K));
-        load_tops(a, f);
-        a.load(Size::X, x(0), r(CX), 0);
-        a.ret();
+/// The stub that calls natives with `n` arguments: as `helper`, but only the arguments are stored,
+/// and only X0 is live afterwards.
+fn native(a: &mut Asm, f: &Fields, n: usize) -> Label {
+    a.align(16);
+    let l = a.here_label();
+    for k in 0..n {
+        a.store(Size::X, x(k), r(CX), k as i64 * 8);
     }
-
-    let shared = Shared::make(&mut m, leaf, helpers);
-    let labels = Labels {
-        enter,
-        exit,
-        leave: leave_by_x0,
-        yields,
-        waits,
-        helper,
-        leaf,
-        local,
-        resume,
-        base: base_at,
-        chance,
-        funs,
-        natives,
-        shared,
-    };
-    let s = labels.addresses(base, |l| m.offset(l))?;
-    let bytes = m.finish()?.place(base)?;
-    Some((bytes, s))
+    save_tops(a, f);
+    call_c(a, &[r(A)]);
+    load_tops(a, f);
+    a.load(Size::X, x(0), r(CX), 0);
+    a.ret();
+    l
 }

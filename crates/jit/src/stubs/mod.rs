@@ -87,6 +87,9 @@ struct Labels {
     chance: Label,
     funs: Vec<Label>,
     natives: Vec<Label>,
+    /// See [`Frames`](crate::Frames).
+    entered: Vec<(Label, Label)>,
+    aligned: Vec<(Label, Label)>,
     shared: Shared,
 }
 
@@ -122,6 +125,15 @@ impl Labels {
         for (to, from) in all {
             for (to, &l) in to.iter_mut().zip(from) {
                 *to = of(l)?;
+            }
+        }
+        let ranges = [
+            (&mut s.frames.entered[..], &self.entered),
+            (&mut s.frames.aligned[..], &self.aligned),
+        ];
+        for (to, from) in ranges {
+            for (to, &(begin, end)) in to.iter_mut().zip(from) {
+                *to = (of(begin)?, of(end)?);
             }
         }
         Some(s)

@@ -5,7 +5,7 @@ use crate::asm::Label;
 use crate::asm::x64::*;
 use crate::machine::Machine;
 use crate::machine::processors::X64;
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs};
+use crate::{BIF_STUBS, DEPTHS, FUN_STUBS, Fields, Helpers, Stubs};
 use purlin_term::fun::LEAD_ARITY;
 use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
 use purlin_term::word::TAG_BOXED;
@@ -89,14 +89,17 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
     let function = function(a, f, leave);
     let yields = yields(a, f, exits.yields, leave);
     let waits = waits(a, f, exits.waits, leave);
-    let (enter, base_at) = enter(a, f, out);
-    let resume = resume(a, f, base_at, leave);
-    let helper = helper(a, f);
-    let leaf = leaf_helper(a);
+    let (enter, base_at, behind) = enter(a, f, out);
+    let (resume, again) = resume(a, f, base_at, leave);
+    let mut aligned = Vec::new();
+    let helper = helper(a, f, &mut aligned);
+    let leaf = leaf_helper(a, &mut aligned);
     let local = local(a, function, yields);
     let funs: Vec<Label> = (0..FUN_STUBS).map(|n| fun(a, n)).collect();
     let chance = count_chance(a, f);
-    let natives: Vec<Label> = (0..BIF_STUBS).map(|n| native(a, f, n)).collect();
+    let natives: Vec<Label> = (0..BIF_STUBS)
+        .map(|n| native(a, f, n, &mut aligned))
+        .collect();
     let labels = Labels {
         enter,
         exit,
@@ -111,10 +114,17 @@ pub fn make(base: u64, f: &Fields, helpers: &Helpers, exits: Exits) -> Option<(V
         chance,
         funs,
         natives,
+        entered: vec![behind, again],
+        aligned,
         shared: Shared::make(&mut m, leaf, helpers),
     };
-    let s = labels.addresses(base, |l| m.offset(l))?;
-    let bytes = m.finish()?.place(base)?;
+    let mut s = labels.addresses(base, |l| m.offset(l))?;
+    let code = m.finish()?;
+    debug_assert!(code.depths.len() <= DEPTHS);
+    for (to, &(offset, words)) in s.frames.depths.iter_mut().zip(&code.depths) {
+        *to = (base + u64::from(offset), words);
+    }
+    let bytes = code.place(base)?;
     Some((bytes, s))
 }
 
@@ -222,8 +232,9 @@ fn waits(a: &mut Asm, f: &Fields, why: u8, leave: Label) -> Label {
 /// The stub `enter(cx, code)`: a C function that returns the next instruction of bytecode, or null.
 ///
 /// Also returns the label `base`, to which the outermost compiled function returns. The bytecode
-/// address in its caller's frame may have machine code by the table of return points.
-fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
+/// address in its caller's frame may have machine code by the table of return points. The range is
+/// one of [`Frames::entered`](crate::Frames::entered).
+fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label, (Label, Label)) {
     a.align(16);
     let l = a.here_label();
     for r in SAVED {
@@ -234,6 +245,7 @@ fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
     // The mark that `leave` sets.
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.push(RAX);
+    let begin = a.here_label();
     a.store(at(CX, f.machine_base), RSP);
     load_tops(a, f);
     load_x(a);
@@ -252,13 +264,15 @@ fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
     save_tops(a, f);
     a.mov(RAX, R10);
     a.jmp(out);
-    (l, base)
+    let end = a.here_label();
+    (l, base, (begin, end))
 }
 
 /// The stub `resume`: RCX is the next instruction, or null, and all registers are stored, as after
 /// a helper. If there is machine code for the instruction (at an exception handler), it continues
-/// there, and drops the calls that machine code has made.
-fn resume(a: &mut Asm, f: &Fields, base: Label, leave: Label) -> Label {
+/// there, and drops the calls that machine code has made. The range is one of
+/// [`Frames::entered`](crate::Frames::entered).
+fn resume(a: &mut Asm, f: &Fields, base: Label, leave: Label) -> (Label, (Label, Label)) {
     a.align(16);
     let l = a.here_label();
     let stop = a.label();
@@ -270,23 +284,28 @@ fn resume(a: &mut Asm, f: &Fields, base: Label, leave: Label) -> Label {
     let none = a.label();
     look_up(a, f, none);
     a.load(RSP, at(CX, f.machine_base));
+    let begin = a.here_label();
     load_x(a);
     a.call_r(R12);
     a.jmp(base);
+    let end = a.here_label();
     a.bind(none);
     a.mov(RCX, R10);
     a.bind(stop);
     a.mov(RAX, RCX);
     a.jmp(leave);
-    l
+    (l, (begin, end))
 }
 
-/// Calls the C function R11 on an aligned stack. RCX becomes its result; R12 changes.
-fn call_aligned(a: &mut Asm) {
+/// Calls the C function R11 on an aligned stack. RCX becomes its result; R12 changes. Adds the
+/// range in which R12 has the stack pointer.
+fn call_aligned(a: &mut Asm, aligned: &mut Vec<(Label, Label)>) {
     a.mov(R12, RSP);
+    let begin = a.here_label();
     a.alu_i(Width::Q, Alu::And, RSP, -16);
     a.call_r(R11);
     a.mov(RSP, R12);
+    aligned.push((begin, a.here_label()));
     a.mov(RCX, RAX);
 }
 
@@ -300,13 +319,13 @@ fn set_arguments(a: &mut Asm) {
 
 /// The stub `helper`: R11 is a C function of the context, R10, RCX and R12. RCX becomes its result;
 /// all else stays, or is loaded from the context.
-fn helper(a: &mut Asm, f: &Fields) -> Label {
+fn helper(a: &mut Asm, f: &Fields, aligned: &mut Vec<(Label, Label)>) -> Label {
     a.align(16);
     let l = a.here_label();
     save_x(a);
     save_tops(a, f);
     set_arguments(a);
-    call_aligned(a);
+    call_aligned(a, aligned);
     load_tops(a, f);
     load_x(a);
     a.ret();
@@ -315,12 +334,12 @@ fn helper(a: &mut Asm, f: &Fields) -> Label {
 
 /// The stub of leaf helpers: as `helper`, for a function that takes no words of the heap and never
 /// collects.
-fn leaf_helper(a: &mut Asm) -> Label {
+fn leaf_helper(a: &mut Asm, aligned: &mut Vec<(Label, Label)>) -> Label {
     a.align(16);
     let l = a.here_label();
     save_x(a);
     set_arguments(a);
-    call_aligned(a);
+    call_aligned(a, aligned);
     load_x(a);
     a.ret();
     l
@@ -377,7 +396,7 @@ fn fun(a: &mut Asm, n: usize) -> Label {
 
 /// The stub of natives with `n` arguments: as `helper`, but only the arguments are stored, and only
 /// X0 is live afterwards.
-fn native(a: &mut Asm, f: &Fields, n: usize) -> Label {
+fn native(a: &mut Asm, f: &Fields, n: usize, aligned: &mut Vec<(Label, Label)>) -> Label {
     a.align(16);
     let l = a.here_label();
     for (k, r) in X_REGS.into_iter().enumerate().take(n) {
@@ -386,7 +405,7 @@ fn native(a: &mut Asm, f: &Fields, n: usize) -> Label {
     save_tops(a, f);
     a.mov(RDI, CX);
     a.mov(RSI, R10);
-    call_aligned(a);
+    call_aligned(a, aligned);
     load_tops(a, f);
     a.load(RAX, at(CX, 0));
     a.ret();

@@ -297,7 +297,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             commands,
             ..
         } = op;
-        let Some(commands) = Command::all(commands.words) else {
+        let Some(commands) = Command::all(commands) else {
             return self.step();
         };
         let written = commands.iter().rev().map(|c| match *c {

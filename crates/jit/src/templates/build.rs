@@ -4,7 +4,8 @@
 
 use super::*;
 use purlin_isa::bit_fields::flags::{LITTLE, NATIVE};
-use purlin_isa::bit_fields::seg;
+use purlin_isa::bit_fields::{self, seg};
+use purlin_isa::codec::Value;
 use purlin_term::am;
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{
@@ -47,18 +48,23 @@ enum Segment {
     Binary(Src),
 }
 
+/// Whether a segment is a whole binary: its size is the atom `all`.
+fn is_whole(s: &bit_fields::Segment) -> bool {
+    s.size == Value::C(am::ALL.raw()) && matches!(s.unit, 1 | 8)
+}
+
 impl Segment {
-    fn of(w: &[u64]) -> Option<Segment> {
-        let (value, size) = (Src::of_word(w[3]), Src::of_word(w[4]));
+    fn of(s: &bit_fields::Segment) -> Option<Segment> {
+        let (value, size) = (Src::of_value(s.value), Src::of_value(s.size));
         // All processors with machine code are little-endian.
-        let little = w[2] & (LITTLE | NATIVE) != 0;
+        let little = s.flags & (LITTLE | NATIVE) != 0;
         let bits = || match size {
             Src::C(n) if is_small_word(n) => (n >> SMALL_SHIFT)
-                .checked_mul(w[1])
+                .checked_mul(s.unit)
                 .filter(|b| (1..=64).contains(b)),
             _ => None,
         };
-        match w[0] {
+        match s.kind {
             seg::INTEGER => {
                 let bits = bits()?;
                 let fits = match value {
@@ -74,22 +80,21 @@ impl Segment {
             seg::FLOAT if bits() == Some(64) && !matches!(value, Src::C(_)) => {
                 Some(Segment::Float(value, little))
             }
-            seg::STRING if w[4] <= MOST_OF_STRING => Some(Segment::String(w[3], w[4])),
-            seg::UTF8 if !matches!(value, Src::C(_)) => Some(Segment::Utf8(value)),
-            // The size is the atom `all`.
-            seg::BINARY if size == Src::C(am::ALL.raw()) && matches!(w[1], 1 | 8) => {
-                Some(Segment::Binary(value))
+            seg::STRING if s.size.word() <= MOST_OF_STRING => {
+                Some(Segment::String(s.value.word(), s.size.word()))
             }
+            seg::UTF8 if !matches!(value, Src::C(_)) => Some(Segment::Utf8(value)),
+            seg::BINARY if is_whole(s) => Some(Segment::Binary(value)),
             _ => None,
         }
     }
     /// Returns the segments of a list, with integers joined if they fit into a word. `None`: some
     /// have no template.
-    fn all(list: &[u64]) -> Option<Vec<Segment>> {
+    fn all(list: &[bit_fields::Segment]) -> Option<Vec<Segment>> {
         let mut out = Vec::new();
         let mut integers: Vec<(u64, Src)> = Vec::new();
-        for w in list.chunks_exact(5) {
-            match Segment::of(w)? {
+        for s in list {
+            match Segment::of(s)? {
                 Segment::Integers(i) => integers.extend(i),
                 s => {
                     Self::together(std::mem::take(&mut integers), &mut out)?;
@@ -139,14 +144,14 @@ impl Segment {
 
 impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn bs_create_bin(&mut self, op: BsCreateBin) {
-        let list = op.segments.words;
-        let appends = matches!(list.first(), Some(&(seg::APPEND | seg::PRIVATE_APPEND)));
-        let rest = if appends { list.get(5..) } else { Some(list) };
-        let segments = rest.and_then(Segment::all);
-        match segments {
-            Some(s) if !self.env.stressed && !s.is_empty() => match appends {
-                true => self.append(op, list, &s),
-                false => self.heap_bin(op, &s),
+        let all = op.segments.all().unwrap_or_default();
+        let appends =
+            |s: &&bit_fields::Segment| matches!(s.kind, seg::APPEND | seg::PRIVATE_APPEND);
+        let first = all.first().filter(appends);
+        match Segment::all(&all[usize::from(first.is_some())..]) {
+            Some(s) if !self.env.stressed && !s.is_empty() => match first {
+                Some(first) => self.append(op, first, &s),
+                None => self.heap_bin(op, &s),
             },
             _ => self.step(),
         }
@@ -199,46 +204,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                     self.a.store(at(K, 0), B);
                     self.a.alu_i(Q, Add, K, 8);
                 }
-                Segment::String(from, n) => {
-                    self.a.mov_i(A, from);
-                    let mut k = 0;
-                    while k < n {
-                        let (m, to) = (at(A, k as i32), at(K, k as i32));
-                        if n - k >= 8 {
-                            self.a.load(R, m);
-                            self.a.store(to, R);
-                            k += 8;
-                        } else {
-                            self.a.load8(R, m);
-                            self.a.store8(to, R);
-                            k += 1;
-                        }
-                    }
-                    self.a.alu_i(Q, Add, K, n as i32);
-                }
-                Segment::Utf8(v) => {
-                    let (long, done) = (self.a.label(), self.a.label());
-                    let r = self.get(v, A);
-                    // A small integer of seven bits.
-                    self.a.mov(R, r);
-                    self.a.alu_i(Q, And, R, !0x7F0);
-                    self.a.if_i(Cond::Ne, Q, R, TAG_SMALL as i32, long);
-                    self.a.mov(R, r);
-                    self.a.shift_i(D, Shr, R, SMALL_SHIFT as u8);
-                    self.a.store8(at(K, 0), R);
-                    self.a.inc(K);
-                    self.a.bind(done);
-                    let f = self.env.helpers.put_utf8;
-                    self.later("a character of several bytes", move |g| {
-                        g.a.bind(long);
-                        g.a.mov(R, r);
-                        g.a.mov(A, K);
-                        g.leaf_helper(f);
-                        g.a.if_zero(Cond::E, Q, R, fail);
-                        g.a.mov(K, R);
-                        g.a.jmp(done);
-                    });
-                }
+                Segment::String(from, n) => self.string(from, n),
+                Segment::Utf8(v) => self.character(v, fail),
                 Segment::Binary(v) => {
                     let r = self.get(v, R);
                     self.a.mov(R, r);
@@ -254,6 +221,48 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         if pushed {
             self.a.restore(R);
         }
+    }
+    /// Copies the `n` bytes at an address to `K`, which becomes their end.
+    fn string(&mut self, from: u64, n: u64) {
+        self.a.mov_i(A, from);
+        let mut k = 0;
+        while k < n {
+            let (m, to) = (at(A, k as i32), at(K, k as i32));
+            if n - k >= 8 {
+                self.a.load(R, m);
+                self.a.store(to, R);
+                k += 8;
+            } else {
+                self.a.load8(R, m);
+                self.a.store8(to, R);
+                k += 1;
+            }
+        }
+        self.a.alu_i(Q, Add, K, n as i32);
+    }
+    /// Writes a character as UTF-8 to `K`, which becomes its end.
+    fn character(&mut self, v: Src, fail: Label) {
+        let (long, done) = (self.a.label(), self.a.label());
+        let r = self.get(v, A);
+        // A small integer of seven bits.
+        self.a.mov(R, r);
+        self.a.alu_i(Q, And, R, !0x7F0);
+        self.a.if_i(Cond::Ne, Q, R, TAG_SMALL as i32, long);
+        self.a.mov(R, r);
+        self.a.shift_i(D, Shr, R, SMALL_SHIFT as u8);
+        self.a.store8(at(K, 0), R);
+        self.a.inc(K);
+        self.a.bind(done);
+        let f = self.env.helpers.put_utf8;
+        self.later("a character of several bytes", move |g| {
+            g.a.bind(long);
+            g.a.mov(R, r);
+            g.a.mov(A, K);
+            g.leaf_helper(f);
+            g.a.if_zero(Cond::E, Q, R, fail);
+            g.a.mov(K, R);
+            g.a.jmp(done);
+        });
     }
     /// `B` becomes the concatenated integers, in its lower bits; the bits above them are undefined.
     /// Uses `A` and `R`.
@@ -337,12 +346,11 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.lea(HP, indexed(HP, R, 8, 8));
         self.put(dst, A);
     }
-    fn append(&mut self, op: BsCreateBin, all: &[u64], list: &[Segment]) {
+    fn append(&mut self, op: BsCreateBin, first: &bit_fields::Segment, list: &[Segment]) {
         let BsCreateBin { dst, heap, .. } = op;
-        let bin = Src::of_word(all[3]);
-        let private = all[0] == seg::PRIVATE_APPEND;
-        let whole = Src::of_word(all[4]) == Src::C(am::ALL.raw());
-        if matches!(bin, Src::C(_)) || !matches!(all[1], 1 | 8) || !whole {
+        let bin = Src::of_value(first.value);
+        let private = first.kind == seg::PRIVATE_APPEND;
+        if matches!(bin, Src::C(_)) || !is_whole(first) {
             return self.step();
         }
         let most: i32 = list.iter().map(|s| s.most().0).sum();

@@ -46,6 +46,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.if_mi(Cond::Ne, at(R, mail.undecoded), 0, other);
         self.a.load(B, at(B, 0));
         self.a.if_zero(Cond::E, Q, B, other);
+        let looks = self.a.here_label();
+        self.looks.push((self.whole.at, walked, looks));
         if walked {
             self.a.load8(A, at(R, mail.unfiltered));
             self.a.dec(A);
@@ -102,8 +104,18 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         // Its link to the next one is its first word.
         self.a.store(at(R, mail.save), B);
         self.a.dec(REDS);
-        let to = self.to(to);
-        self.a.jmp(to);
+        let back = self.to(to);
+        let looks = to.0.and_then(|at| self.looks.iter().find(|l| l.0 == at));
+        if let Some(&(_, walked, looks)) = looks {
+            // The next message is not the first one, and no marker was used meanwhile: it only has
+            // to be there.
+            if walked {
+                self.a.if_byte(Cond::E, at(R, mail.unfiltered), 0, back);
+            }
+            self.a.load(B, at(B, 0));
+            self.a.if_zero(Cond::Ne, Q, B, looks);
+        }
+        self.a.jmp(back);
     }
     /// R: the mailbox of the process; to the label if it has none.
     fn mailbox(&mut self, none: Label) {

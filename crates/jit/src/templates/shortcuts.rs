@@ -200,8 +200,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let end = self.a.label();
         let more = self.a.here_label();
         self.if_not_cons(A, end);
-        self.a
-            .load(A, at(A, CONS_TAIL as i32 * 8 - TAG_LIST as i32));
+        self.a.load(A, cons(A, CONS_TAIL));
         self.a.inc(B);
         self.a.if_i(Cond::B, D, B, MOST, more);
         // Long ones are counted by the native, which charges reductions.

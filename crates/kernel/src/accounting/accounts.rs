@@ -13,6 +13,7 @@
 //!   is bounded: see [`PLACES`].
 //! * Addresses are keys only until a module is freed: [`forget_addresses`].
 
+use super::selection;
 use crate::process::Cx;
 use crate::sync::{Mutex, MutexGuard};
 use purlin_native::cx::NO_BUDGET;
@@ -80,7 +81,10 @@ pub enum Kind {
     Work,
     /// Data was written to a file, a socket or a program: see [`Written`]. Sums are bytes.
     Write,
-    /// The process was ready but did not run. Sums of this kind and those below are nanoseconds.
+    /// The process ran. Sampled only while someone wants it: see [`crate::profile`]. Sums of this
+    /// kind and those below are nanoseconds.
+    Time,
+    /// The process was ready but did not run.
     Ready,
     /// The process waited for a message, or for a timeout.
     Receive,
@@ -177,7 +181,7 @@ type Key = (Kind, [usize; FRAMES]);
 type Place = (Kind, Vec<Frame>);
 
 #[derive(Default)]
-struct Table {
+pub(super) struct Table {
     by_address: HashMap<Key, usize>,
     by_frames: HashMap<Place, usize>,
     entries: Vec<Entry>,
@@ -399,6 +403,22 @@ fn work(cx: &mut Cx, pc: *const u64) {
     record(cx, Kind::Work, sums, Term::small(0));
 }
 
+/// Counts nanoseconds for which the process in the context has run until it stopped at
+/// `cx.interp.pc` with its stack intact, or with its stack gone (`ended`).
+#[cold]
+#[inline(never)]
+pub(crate) fn ran(cx: &mut Cx, nanoseconds: u64, ended: bool) {
+    cx.bif_pc = cx.interp.pc;
+    let sums = Sums {
+        times: 1,
+        copied: nanoseconds,
+        largest: nanoseconds,
+        samples: 1,
+        ..Default::default()
+    };
+    record_at(cx, Kind::Time, sums, Term::small(0), ended);
+}
+
 /// Counts a wait, with the given weight, of the process in the context, which continues at `pc`.
 /// Its stack is valid.
 pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
@@ -605,15 +625,41 @@ pub(crate) fn initial(cx: &mut Cx) -> Vec<Frame> {
 #[cold]
 #[inline(never)]
 fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
+    // At an exit, the stack is gone.
+    record_at(cx, kind, sums, what, kind == Kind::Exit);
+}
+
+/// Records at the place where the process in the context is, or, if its stack is gone, at its
+/// initial function.
+fn record_at(cx: &mut Cx, kind: Kind, sums: Sums, what: Term, gone: bool) {
     let Some(&namer) = NAMER.get().filter(|_| on() && !cx.proc.is_null()) else {
         return;
     };
-    let addresses = match kind {
-        // The stack is gone.
-        Kind::Exit => [0; FRAMES],
-        _ => addresses(cx),
+    let addresses = match gone {
+        true => [0; FRAMES],
+        false => addresses(cx),
     };
-    with_table(|t| enter(cx, t, namer, addresses, (kind, sums, what)));
+    let counted = Counted {
+        kind,
+        sums,
+        what,
+        addresses,
+        gone,
+    };
+    with_table(|t| enter(cx, t, namer, &counted));
+    if selection::any() {
+        selection::record(cx, |cx, t| enter(cx, t, namer, &counted));
+    }
+}
+
+/// An event that is entered in a table.
+struct Counted {
+    kind: Kind,
+    sums: Sums,
+    what: Term,
+    addresses: [usize; FRAMES],
+    /// Whether the stack is gone.
+    gone: bool,
 }
 
 /// Calls `f` with the table of this thread.
@@ -630,26 +676,27 @@ fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
     f(&mut lock(&mine))
 }
 
-fn enter(
-    cx: &mut Cx,
-    t: &mut Table,
-    namer: fn(*const u64) -> Option<Frame>,
-    addresses: [usize; FRAMES],
-    (kind, sums, what): (Kind, Sums, Term),
-) {
+fn enter(cx: &mut Cx, t: &mut Table, namer: fn(*const u64) -> Option<Frame>, counted: &Counted) {
+    let &Counted {
+        kind,
+        sums,
+        what,
+        addresses,
+        gone,
+    } = counted;
     let freed = FREED.load(Ordering::Relaxed);
     if t.freed != freed {
         t.freed = freed;
         t.by_address.clear();
     }
-    let found = match kind {
-        Kind::Exit => None,
-        _ => t.by_address.get(&(kind, addresses)).copied(),
+    let found = match gone {
+        true => None,
+        false => t.by_address.get(&(kind, addresses)).copied(),
     };
     let index = found.unwrap_or_else(|| {
-        let mut frames: Vec<Frame> = match kind {
-            Kind::Exit => initial(cx),
-            _ => addresses
+        let mut frames: Vec<Frame> = match gone {
+            true => initial(cx),
+            false => addresses
                 .iter()
                 .take_while(|a| **a != 0)
                 .filter_map(|a| namer(*a as *const u64))
@@ -678,7 +725,7 @@ fn enter(
             t.by_frames.insert(place, index);
             index
         });
-        if kind != Kind::Exit && t.by_address.len() < 4 * PLACES {
+        if !gone && t.by_address.len() < 4 * PLACES {
             t.by_address.insert((kind, addresses), index);
         }
         index
@@ -735,6 +782,25 @@ fn captured(t: Term) -> Option<Captured> {
         }
     }
     None
+}
+
+impl Table {
+    /// The places.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+/// Returns the sums of all places by kind.
+pub fn sums() -> BTreeMap<Kind, Sums> {
+    let tables: Vec<_> = lock(&TABLES).clone();
+    let mut all: BTreeMap<Kind, Sums> = BTreeMap::new();
+    for t in tables {
+        for e in &lock(&t).entries {
+            all.entry(e.kind).or_default().add(&e.sums);
+        }
+    }
+    all
 }
 
 /// Returns the places of all threads, with equal ones merged.

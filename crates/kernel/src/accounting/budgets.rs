@@ -23,13 +23,16 @@
 //! a spawn opens its process's queue and then loads `ended`. Each side has a `SeqCst` fence between
 //! the two, so the end finds the process or the spawner finds the end.
 
+use crate::accounts::{self, Frame};
+use crate::budget_weights::{BELOW_ROOT, Common, Weighted};
 use crate::clock;
 use crate::ids;
 use crate::keys::RefKey;
 use crate::lazy_atoms;
 use crate::process::table::CELL_BYTES;
-use crate::process::{Process, table};
+use crate::process::{Cx, Process, table};
 use crate::sync::{Mutex, RwLock, fence};
+use purlin_term::cache_lines::OneLine;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::payer::{self, Ledger, Payer};
 use purlin_term::{NIL, Term, pressure};
@@ -37,7 +40,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
 /// The budget of everything that has no other. It has no limits and no counts.
@@ -90,6 +93,10 @@ pub struct Limits {
     pub over: Option<Over>,
     /// Percentage of one processor.
     pub cpu: Option<i64>,
+    /// The share of processor time beside its siblings.
+    pub weight: Option<i64>,
+    /// The process that is notified before one ends for a limit; `undefined` for none.
+    pub notify: Option<Term>,
 }
 
 /// Number of times that something happened to a budget.
@@ -119,6 +126,13 @@ pub struct Budget {
     over: AtomicU8,
     pub events: Events,
     cpu: Share,
+    /// Bytes that its processes pay for of blocks for which another budget is billed, too.
+    shared: AtomicI64,
+    weighted: Weighted,
+    /// Time of its last report.
+    reported: AtomicI64,
+    /// Word of the pid that is notified before a process ends for a limit; 0 for none.
+    notify: AtomicU64,
 }
 
 /// A share of processor time: what the processes of a budget have used is paid off at the rate of
@@ -213,6 +227,10 @@ impl Budget {
             over: AtomicU8::new(Over::Wait as u8),
             events: Events::default(),
             cpu: Share::new(),
+            shared: AtomicI64::new(0),
+            weighted: Weighted::default(),
+            reported: AtomicI64::new(0),
+            notify: AtomicU64::new(0),
         }
     }
     /// Adds `n` to a count. Returns false if that exceeds the limit, and changes nothing then.
@@ -228,6 +246,11 @@ impl Budget {
             self.peak[i].fetch_max(now, Ordering::Relaxed);
         }
         true
+    }
+    /// Bytes that its own processes, not those of budgets below it, pay for of blocks for which
+    /// another budget is billed, too.
+    pub fn shared(&self) -> i64 {
+        self.shared.load(Ordering::Relaxed)
     }
     /// The index of its parent.
     pub fn parent(&self) -> u32 {
@@ -278,6 +301,38 @@ impl Budget {
         if let Some(o) = to.over {
             self.over.store(o as u8, Ordering::Relaxed);
         }
+        if let Some(n) = to.weight {
+            self.weighted.set(n);
+        }
+        if let Some(t) = to.notify {
+            let word = if t.is_local_pid() { t.raw() } else { 0 };
+            self.notify.store(word, Ordering::Relaxed);
+        }
+    }
+    /// The common clock of the budgets with the same parent.
+    fn siblings(&self) -> &'static Common {
+        match get(self.parent()) {
+            Some(b) => &b.weighted.children,
+            None => &BELOW_ROOT,
+        }
+    }
+    /// Its weight beside its siblings.
+    pub fn weight(&self) -> i64 {
+        self.weighted.weight()
+    }
+    /// The process that is notified before one of this budget ends for a limit.
+    pub fn notify(&self) -> Option<Term> {
+        match self.notify.load(Ordering::Relaxed) {
+            0 => None,
+            // SAFETY: `set` stores words of local pids only, which are immediate.
+            w => Some(unsafe { Term::from_raw(w) }),
+        }
+    }
+    /// Counts bytes that were in use for a moment only.
+    fn note_peak(&self, what: Counted, more: i64) {
+        let i = what as usize;
+        let now = self.used[i].load(Ordering::Relaxed) + more;
+        self.peak[i].fetch_max(now, Ordering::Relaxed);
     }
     /// Calls `f` with its name. `None` if that is being changed.
     pub fn try_with_name<R>(&self, f: impl FnOnce(Term) -> R) -> Option<R> {
@@ -319,12 +374,22 @@ static DIRECTORY: RwLock<Directory> = RwLock::new(Directory {
 });
 
 /// Whether there has ever been a budget beside the root.
-static ON: AtomicBool = AtomicBool::new(false);
+static ON: Switch = Switch {
+    on: AtomicBool::new(false),
+    _line: OneLine,
+};
+
+/// A switch that all threads read all the time, in a cache line of its own: no thread writes to its
+/// neighbours.
+struct Switch {
+    on: AtomicBool,
+    _line: OneLine,
+}
 
 /// Whether budgets are in use.
 #[inline(always)]
 pub fn on() -> bool {
-    ON.load(Ordering::Relaxed)
+    ON.on.load(Ordering::Relaxed)
 }
 
 /// Turns budgets on: from now on, seats are looked at.
@@ -335,7 +400,7 @@ pub fn turn_on() {
         refund: unbill,
         change: rebill,
     });
-    ON.store(true, Ordering::SeqCst);
+    ON.on.store(true, Ordering::SeqCst);
 }
 
 /// Returns the budget with that index; `None` for the root.
@@ -372,6 +437,28 @@ pub fn is_within(index: u32, of: u32) -> bool {
             None => return false,
         }
     }
+}
+
+/// Minimum time in nanoseconds between two reports about a budget: one whose processes end all the
+/// time must not keep the logger busy.
+const BETWEEN_REPORTS: i64 = 20_000_000;
+
+/// Whether a process that ends for a limit of a budget is reported.
+pub fn may_report(index: u32) -> bool {
+    get(index).is_some_and(|b| {
+        let (now, before) = (clock::elapsed(), b.reported.load(Ordering::Relaxed));
+        let may = before == 0 || now - before >= BETWEEN_REPORTS;
+        if may {
+            b.reported.store(now.max(1), Ordering::Relaxed);
+        }
+        may
+    })
+}
+
+/// The process that is notified before one of budget `index` ends: that of the budget, or of the
+/// nearest one above it that has one.
+pub fn notified(index: u32) -> Option<Term> {
+    upwards(index, ROOT).find_map(Budget::notify)
 }
 
 /// The reason why there can be no further budget.
@@ -411,6 +498,10 @@ pub fn make(parent: u32, name: OwnedTerm, limits: &Limits) -> Result<(u32, RefKe
         n.store(0, Ordering::Relaxed);
     }
     b.cpu.reset();
+    b.weighted.reset();
+    b.reported.store(0, Ordering::Relaxed);
+    b.shared.store(0, Ordering::Relaxed);
+    b.notify.store(0, Ordering::Relaxed);
     b.set(limits);
     // The caller belongs to the parent, so this holds it once more.
     hold(parent);
@@ -442,7 +533,8 @@ pub fn find(reference: Term) -> Option<Held> {
     let bits = ids::bits_of(reference.as_ref_view()?.local_nums()?)?;
     let d = DIRECTORY.read();
     let &index = d.by_key.as_ref()?.get(&bits)?;
-    hold(index).then_some(Held(index))
+    // Not `then_some`, which would also release what was not held.
+    hold(index).then(|| Held(index))
 }
 
 /// Holds a budget once more. Returns false if nothing holds it any more.
@@ -492,7 +584,12 @@ pub fn all() -> Vec<u32> {
 fn let_go(index: u32) {
     let mut at = index;
     while let Some(b) = get(at) {
-        if b.holders.fetch_sub(1, Ordering::AcqRel) != 1 {
+        let before = b.holders.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(
+            before > 0,
+            "a budget is let go by one that does not hold it"
+        );
+        if before != 1 {
             return;
         }
         let parent = b.parent();
@@ -540,7 +637,7 @@ fn enter(index: u32, what: Counted) -> bool {
     if !hold(index) {
         return false;
     }
-    let ok = memory_left(index) >= 0 && charge(index, ROOT, what, 1);
+    let ok = memory_left(index).0 >= 0 && charge(index, ROOT, what, 1);
     if !ok {
         let_go(index);
     }
@@ -565,6 +662,8 @@ pub struct Seat {
     /// Bytes charged for it, and what they were when its budget was last below its limit.
     bytes: AtomicI64,
     calm: AtomicI64,
+    /// Bytes among them for which another budget is billed, too.
+    shared: AtomicI64,
     /// Whether it has just collected all of its garbage for a block that its budget refused.
     clean: AtomicBool,
     /// Bytes outside of its heap that it has made since then, without those that it has freed.
@@ -587,6 +686,43 @@ pub struct Seat {
     pub waiting: AtomicU32,
     /// Set when it is to end because of its mailbox.
     pub ends: AtomicBool,
+    place: Place,
+}
+
+/// Where a process was when it last grew by much.
+#[derive(Default)]
+struct Place {
+    /// Its size then, in bytes.
+    bytes: AtomicI64,
+    /// Code addresses, innermost first; 0 for none. They stand for what they did as long as no
+    /// module has been freed since.
+    addresses: [AtomicUsize; PLACE_FRAMES],
+    freed: AtomicUsize,
+}
+
+/// Frames that are kept of the place of a process.
+const PLACE_FRAMES: usize = 4;
+
+impl Place {
+    /// Records the place of the process in the context, which is at `pc` and has `bytes` bytes.
+    #[cold]
+    fn note(&self, cx: &Cx, pc: *const u64, bytes: i64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        let all = accounts::addresses_at(cx, pc);
+        for (to, a) in self.addresses.iter().zip(all) {
+            to.store(a, Ordering::Relaxed);
+        }
+        self.freed.store(accounts::freed(), Ordering::Relaxed);
+    }
+    fn frames(&self) -> Vec<Frame> {
+        let freed = self.freed.load(Ordering::Relaxed);
+        let all: [usize; PLACE_FRAMES] =
+            std::array::from_fn(|i| self.addresses[i].load(Ordering::Relaxed));
+        match freed == accounts::freed() {
+            true => accounts::frames(&all),
+            false => Vec::new(),
+        }
+    }
 }
 
 /// Number of seats in a block.
@@ -625,11 +761,11 @@ pub fn of_cell(cell: u32) -> u32 {
 }
 
 /// The lowest budget, from `index` on, whose processes have to wait because it has used up its
-/// share of processor time.
-pub fn throttled(index: u32) -> Option<u32> {
+/// share of processor time, or is ahead of its siblings while others wait for a scheduler.
+pub fn throttled(index: u32, others_wait: bool) -> Option<u32> {
     let mut at = index;
     while let Some(b) = get(at) {
-        if b.cpu.has_to_wait() {
+        if b.cpu.has_to_wait() || others_wait && b.weighted.gives_way(b.siblings()) {
             return Some(at);
         }
         at = b.parent();
@@ -721,14 +857,33 @@ fn excess(index: u32) -> Option<Excess> {
     None
 }
 
-/// Bytes left up to the lowest memory limit of a budget and those above it.
-pub fn memory_left(index: u32) -> isize {
+/// Bytes left up to the nearest memory limit of a budget and those above it, and that limit.
+pub fn memory_left(index: u32) -> (isize, isize) {
     upwards(index, ROOT)
         .map(|b| b.account(Counted::Memory))
         .filter(|a| a[0] != NO_LIMIT)
-        .map(|[limit, used, ..]| (limit - used) as isize)
+        .map(|[limit, used, ..]| ((limit - used) as isize, limit as isize))
         .min()
-        .unwrap_or(isize::MAX)
+        .unwrap_or((pressure::NO_LIMIT, pressure::NO_LIMIT))
+}
+
+/// Has this thread know how much the process that it runs, of that budget, may still make.
+pub fn allow(index: u32) {
+    let (left, limit) = memory_left(index);
+    pressure::set_allowance(left, limit);
+}
+
+/// Lowers what the process that this thread runs, of that budget, may still make to what is left
+/// now: something of the budget has been weighed.
+pub fn lower_allowance(index: u32) {
+    pressure::lower_allowance(memory_left(index).0);
+}
+
+/// Adds bytes for which another budget is billed, too.
+fn share(index: u32, bytes: i64) {
+    if let Some(b) = get(index) {
+        b.shared.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// Notes what the process that this thread runs has made outside of its heap. Returns the bytes
@@ -738,11 +893,33 @@ fn settle_net(s: &Seat) -> i64 {
     s.made.fetch_add(net, Ordering::Relaxed) + net
 }
 
-/// Records the size of the process that this thread runs. Returns the bytes that it has made
+/// Counts bytes that the process that this thread runs had twice while a collection copied them.
+pub fn note_copy(p: *const Process, bytes: usize) {
+    let index = of(p);
+    upwards(index, ROOT).for_each(|b| b.note_peak(Counted::Memory, bytes as i64));
+}
+
+/// Records where the process in the context is, at `pc`, if it has grown by an eighth since that
+/// was last recorded.
+pub fn note_place(s: &Seat, cx: &Cx, pc: *const u64, bytes: i64) {
+    let before = s.place.bytes.load(Ordering::Relaxed);
+    if bytes > before + before / 8 {
+        s.place.note(cx, pc, bytes);
+    } else if bytes < before / 2 {
+        s.place.bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Records the size of the process that this thread runs, and how much of it another budget is
+/// billed for, too. Returns the bytes that it has made
 /// outside of its heap, and whether it has grown, since its budget was last below its memory limit,
 /// and the excess of that limit, if there is one.
-pub fn weigh(s: &Seat, bytes: i64) -> (i64, bool, Option<Excess>) {
+pub fn weigh(s: &Seat, bytes: i64, shared: i64) -> (i64, bool, Option<Excess>) {
     let index = s.budget();
+    let shared_before = s.shared.swap(shared, Ordering::Relaxed);
+    if shared != shared_before {
+        share(index, shared - shared_before);
+    }
     let before = s.bytes.swap(bytes, Ordering::Relaxed);
     if bytes != before {
         count(index, ROOT, Counted::Memory, bytes - before);
@@ -765,13 +942,30 @@ pub fn note_reached(index: u32) {
     }
 }
 
-/// The processes of a budget and of those below it, with their sizes in bytes when last weighed.
-pub fn sizes(index: u32) -> Vec<(Term, i64)> {
-    members(index)
+/// A process of a budget: its size in bytes when it was last weighed, and where it was when it grew
+/// to that, innermost first, if that is known.
+pub struct Holder {
+    pub pid: Term,
+    pub bytes: i64,
+    pub frames: Vec<Frame>,
+}
+
+/// The `most` largest processes of a budget and of those below it, the largest first.
+pub fn largest(index: u32, most: usize) -> Vec<Holder> {
+    let mut all: Vec<(Term, &Seat, i64)> = members(index)
         .into_iter()
         .filter_map(|pid| {
             let s = seat(table().index(table().find(pid)?))?;
-            Some((pid, s.bytes.load(Ordering::Relaxed)))
+            Some((pid, s, s.bytes.load(Ordering::Relaxed)))
+        })
+        .collect();
+    all.sort_unstable_by_key(|x| std::cmp::Reverse(x.2));
+    let first = all.into_iter().take(most);
+    first
+        .map(|(pid, s, bytes)| Holder {
+            pid,
+            bytes,
+            frames: s.place.frames(),
         })
         .collect()
 }
@@ -794,13 +988,17 @@ pub fn leave_seat(cell: u32) {
     s.awaits_key.store(0, Ordering::Relaxed);
     s.waiting.store(0, Ordering::Relaxed);
     s.ends.store(false, Ordering::Relaxed);
+    s.place.bytes.store(0, Ordering::Relaxed);
+    s.place.addresses[0].store(0, Ordering::Relaxed);
     let starts = s.starts.swap(0, Ordering::Relaxed);
     if starts != 0 {
         let_go(starts);
     }
     let b = s.budget.swap(ROOT, Ordering::Relaxed);
     let bytes = s.bytes.swap(0, Ordering::Relaxed);
+    let shared = s.shared.swap(0, Ordering::Relaxed);
     if b != ROOT {
+        share(b, -shared);
         count(b, ROOT, Counted::Memory, -bytes);
         leave(b, Counted::Processes);
     }
@@ -822,6 +1020,9 @@ pub fn join(p: *const Process, to: u32) -> bool {
         return false;
     }
     count(to, from, Counted::Memory, s.bytes.load(Ordering::Relaxed));
+    let shared = s.shared.load(Ordering::Relaxed);
+    share(from, -shared);
+    share(to, shared);
     s.budget.store(to, Ordering::Relaxed);
     settle_net(s);
     set_payer(to);
@@ -890,7 +1091,7 @@ impl Charge {
             true => of_pid(owner),
             false => ROOT,
         };
-        enter(budget, what).then_some(Charge {
+        enter(budget, what).then(|| Charge {
             budget,
             what,
             bytes: AtomicI64::new(0),
@@ -1015,30 +1216,43 @@ pub fn was_named(pid: Term, name: Term) {
 }
 
 thread_local! {
+    /// Whether the process that this thread runs had collected all of its garbage for a block.
+    static WAS_CLEAN: Cell<bool> = const { Cell::new(false) };
     /// Processor time of this thread when it began to run a process with a budget; 0 for none.
     static BEGUN: Cell<i64> = const { Cell::new(0) };
 }
 
-/// A time slice of a process begins on this thread, on a scheduler or not. Returns whether it
-/// should be short, since the processor time of its budget is limited.
+/// A time slice of a process begins on this thread. Returns whether it should be short, since the
+/// processor time of its budget is limited.
 #[inline(always)]
-pub fn begins(p: *const Process, scheduler: bool) -> bool {
-    on() && begins_in_budget(p, scheduler)
+pub fn begins(p: *const Process) -> bool {
+    on() && begins_in_budget(p)
 }
 
 #[inline(never)]
-fn begins_in_budget(p: *const Process, scheduler: bool) -> bool {
+fn begins_in_budget(p: *const Process) -> bool {
     {
         let seat = seat(table().index(p));
         let budget = seat.map_or(ROOT, Seat::budget);
         set_payer(budget);
         let clean = seat.is_none_or(|s| s.clean.swap(false, Ordering::Relaxed));
-        pressure::begin_slice(clean || !scheduler);
+        WAS_CLEAN.set(clean);
+        pressure::begin_slice(clean);
         BEGUN.set(match budget {
             ROOT => 0,
             _ => clock::thread_time(),
         });
         budget != ROOT && upwards(budget, ROOT).any(|b| b.cpu().0 != NO_LIMIT)
+    }
+}
+
+/// Has the process that this thread runs, which goes on in another time slice with the same native,
+/// not collect all of its garbage there again.
+pub fn keeps_clean(p: *const Process) {
+    if WAS_CLEAN.get()
+        && let Some(s) = seat(table().index(p))
+    {
+        s.clean.store(true, Ordering::Relaxed);
     }
 }
 
@@ -1059,7 +1273,13 @@ pub fn ends() {
         let begun = BEGUN.replace(0);
         if begun != 0 {
             let used = clock::thread_time() - begun;
-            upwards(payer::current(), ROOT).for_each(|b| b.cpu.charge(used));
+            let mut at = payer::current();
+            while let Some(b) = get(at) {
+                b.cpu.charge(used);
+                let capped = b.cpu.waits.load(Ordering::Relaxed);
+                b.weighted.charge(b.siblings(), used, capped);
+                at = b.parent();
+            }
         }
         set_payer(ROOT);
     }
@@ -1082,7 +1302,7 @@ fn unbill(index: u32, bytes: usize) {
 fn rebill(index: u32, by: isize) {
     count(index, ROOT, Counted::Memory, by as i64);
     if index == payer::current() {
-        pressure::lower_allowance(memory_left(index));
+        pressure::lower_allowance(memory_left(index).0);
     }
 }
 
@@ -1103,7 +1323,30 @@ pub fn part_of(index: u32, payer: &Payer, bytes: usize, holders: usize) -> usize
 /// Has this thread make things on the account of a budget.
 fn set_payer(budget: u32) {
     payer::set_current(budget);
-    pressure::set_allowance(memory_left(budget));
+    allow(budget);
+}
+
+/// The time in which a budget pays for what a thread makes that runs no process of a budget. It
+/// ends when this is dropped.
+pub struct Paying(bool);
+
+/// Has budget `index` pay for what this thread makes, unless another one pays already.
+#[inline]
+pub fn pays(index: u32) -> Paying {
+    let begins = index != ROOT && payer::current() == ROOT;
+    if begins {
+        set_payer(index);
+    }
+    Paying(begins)
+}
+
+impl Drop for Paying {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0 {
+            set_payer(ROOT);
+        }
+    }
 }
 
 /// Charges a new atom to the budget of the process that this thread runs. Returns false if there

@@ -296,6 +296,16 @@ fn locked_for(cx: &mut Cx) {
     accounts::waited(cx, Kind::Lock, took, 1, pc);
 }
 
+/// Returns the nanoseconds for which a process has waited, if it waits and is timed.
+pub fn waiting_for(p: &Process) -> Option<u64> {
+    if !p.has(process::TIMED) {
+        return None;
+    }
+    let all = BEGAN.lock();
+    let began = all.get(&process::table().index(p))?.at;
+    Some(clock::elapsed().saturating_sub(began).max(0) as u64)
+}
+
 /// Returns the timed processes that still wait: kind, duration so far and weight.
 pub fn under_way() -> Vec<(Kind, u64, u64)> {
     let now = clock::elapsed();

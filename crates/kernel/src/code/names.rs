@@ -11,6 +11,7 @@ use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, FieldDefault, GenericCode, LoadError};
+use purlin_messages::{self as messages, Code};
 use purlin_native::bif::native;
 use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
 use purlin_native::nif::NifSlot;
@@ -58,6 +59,16 @@ impl LoadFailure {
 impl From<LoadError> for LoadFailure {
     fn from(e: LoadError) -> Self {
         LoadFailure::File(e)
+    }
+}
+
+impl LoadFailure {
+    /// Returns the code of the message about it.
+    pub fn code(&self) -> Code {
+        match self {
+            LoadFailure::File(e) => e.code(),
+            _ => messages::DAMAGED_TABLE,
+        }
     }
 }
 

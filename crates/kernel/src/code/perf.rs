@@ -19,9 +19,9 @@ use crate::sync::Mutex;
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::print::{Style, format_atom};
 use purlin_term::{Term, sys};
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Addresses that a mark covers, in bytes.
@@ -51,21 +51,36 @@ pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     }
     let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
     let path = format!("{dir}/perf-{}.map", std::process::id());
-    // The directory is shared, and the name can be guessed: do not follow a link that someone put
-    // there.
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
-        .map_err(|e| format!("cannot write {path}: {e}"))?;
+    let file = private_file(&path).map_err(|e| format!("cannot write {path}: {e}"))?;
     let start = sys::reserve_marks(RANGE_BYTES).ok_or("no addresses for names of functions")?;
     NEXT.store(start, Ordering::Relaxed);
     END.store(start + RANGE_BYTES, Ordering::Relaxed);
     *MAP.lock() = Some(file);
     ON.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// Opens a file for a tool, empty, in a directory where everyone may write. The name can be
+/// guessed: no link that someone put there is followed, and a file of another user is not used.
+/// Only the user and root can read it.
+pub fn private_file(path: &str) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let meta = file.metadata()?;
+    // SAFETY: a system call without arguments, which cannot fail.
+    let user = unsafe { libc::geteuid() };
+    if !meta.is_file() || meta.uid() != user || meta.nlink() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.set_len(0)?;
+    Ok(file)
 }
 
 /// Names machine code in the map, if there is one, by its address and size in bytes.

@@ -49,6 +49,11 @@ pub fn keep(cx: &mut Cx) -> Result<(), Fail> {
     }
 }
 
+/// Whether a process has reserved the permission.
+pub(crate) fn is_holder(pid: Term) -> bool {
+    HOLDER.load(Ordering::Relaxed) == pid.raw()
+}
+
 /// Gives the permission back.
 pub fn give_back() {
     HOLDER.store(0, Ordering::Release);

@@ -43,6 +43,20 @@ pub fn place(i: usize, pc: u64) -> Option<Place> {
     find((if i == 0 { pc } else { pc - 8 }) as *const u64)
 }
 
+/// Whether a process that waits at `pc` does so for a message: in a receive, or hibernating.
+///
+/// # Safety
+/// `pc` is an instruction of loaded code, or of a stub.
+pub unsafe fn is_receive(pc: *const u64) -> bool {
+    use purlin_isa::ops::Op;
+    if std::ptr::eq(pc, super::stubs().hibernated.as_ptr()) {
+        return true;
+    }
+    // SAFETY: by the contract.
+    let op = Op::of(unsafe { super::opcode_at(pc) });
+    matches!(op, Some(Op::LoopRec | Op::Wait | Op::WaitTimeout))
+}
+
 /// Builds an entry of a stack trace.
 pub fn location<A: Alloc>(to: &mut A, p: &Place) -> Term {
     let loc = match &p.line {

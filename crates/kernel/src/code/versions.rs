@@ -14,7 +14,7 @@ use crate::sync::{RwLock, RwLockWriteGuard};
 use purlin_isa::types::{Fact, Type};
 use purlin_isa::view::{self, Extent, FunctionView};
 use purlin_loader::lower::LoweredFunction;
-use purlin_native::exports::{export, is_builtin, reset_export};
+use purlin_native::exports::{code_has_changed, export, is_builtin, reset_export};
 use purlin_native::hashing::Hashing;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
@@ -353,6 +353,7 @@ pub fn delete(name: Term) -> Option<bool> {
         super::breakpoint::breakpoints().outdated(cur.addresses());
         v.make_old(cur);
     }
+    code_has_changed();
     Some(true)
 }
 
@@ -405,6 +406,7 @@ pub fn finish_all(prepared: Vec<Prepared>) -> Result<(), FinishFailure> {
             make_current(v, m);
         }
     }
+    code_has_changed();
     match waiting.is_empty() {
         true => Ok(()),
         false => Err(FinishFailure::OnLoad(waiting)),
@@ -424,6 +426,7 @@ pub fn finish_on_load(name: Term, keep: bool) -> bool {
     if keep && let Some(m) = v.on_load.take() {
         make_current(v, m);
     }
+    code_has_changed();
     true
 }
 

@@ -116,6 +116,16 @@ impl Collect for Cx {
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => 0,
         };
         let began = crate::recorder::collects(self);
+        let rests = matches!(
+            sweep,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
+        );
+        // What has grown is charged before its copy is made.
+        let over = budgets::on() && !rests && budget_memory::is_over(self, self.bif_pc);
+        let sweep = match sweep {
+            Sweep::Due if over => Sweep::Full,
+            s => s,
+        };
         let x = self.x.as_mut_ptr();
         // SAFETY: the X registers are an array, of which `live` is a part, and `also` lies behind.
         let (regs, one) = unsafe {
@@ -134,6 +144,8 @@ impl Collect for Cx {
         if self.heap.used_words() > LONG_WORDS {
             crate::sched::let_others_steal();
         }
+        // Generations are slid in place unless they are small.
+        let copied = self.heap.used_words() + self.heap.frag_words;
         let roots = &mut [regs, one, dictionary];
         // SAFETY: these are all roots, and by the contract they hold terms of this process.
         let mut words = unsafe {
@@ -152,11 +164,10 @@ impl Collect for Cx {
             // SAFETY: as above.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
-        let rests = matches!(
-            sweep,
-            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
-        );
-        let exceeds = budgets::on() && !rests && budget_memory::is_over(self);
+        if budgets::on() && !self.proc.is_null() {
+            budgets::note_copy(self.proc, words.min(copied) * 8);
+        }
+        let exceeds = budgets::on() && !rests && budget_memory::is_over(self, self.bif_pc);
         if exceeds && sweep == Sweep::Due && !pressed {
             // SAFETY: as above.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };

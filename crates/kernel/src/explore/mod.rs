@@ -27,6 +27,7 @@ use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use operations::What;
 use purlin_explore::account::{self, Kind};
 use purlin_explore::explorer::Ready;
+use purlin_explore::failing::{Call, Reason};
 use purlin_explore::file::Replay;
 use purlin_explore::kernel::{Function, Kernel, Operation};
 use purlin_explore::operation::{Point, Touch};
@@ -90,6 +91,11 @@ pub fn replay(r: Replay) {
 /// Returns the cell of the process in `cx`.
 fn cell_of(cx: &mut Cx) -> u32 {
     table().index(cx.process() as *const Process)
+}
+
+/// The program makes a system call of that kind. Some: it fails, for that reason.
+fn fails(call: Call) -> Option<Reason> {
+    explorer().call(call)
 }
 
 /// The run ends.

@@ -13,6 +13,7 @@
 use super::{explorer, operations};
 use crate::code::{self, CodeHooks};
 use crate::cx::{BifResult, Cx, Env, Fail};
+use crate::os::failing;
 use crate::os::replay_log::{self, Asked, Verb};
 use crate::os::{filename, osenv};
 use crate::process::table;
@@ -69,9 +70,18 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
         // SAFETY: by the contract.
         return unsafe { (b.call)(env, args) };
     }
+    let counts = failing::is_on() && b.module == "prim_file" && is_recorded(cx, e, b, given);
     if !replay_log::is_on() || !is_recorded(cx, e, b, given) {
         // SAFETY: by the contract.
-        return unsafe { (b.call)(env, args) };
+        let call = || unsafe { (b.call)(env, args) };
+        if !counts {
+            return call();
+        }
+        let r = failing::counting(call);
+        if let Some(numbers) = r.as_ref().ok().and_then(|t| opened(*t)) {
+            knows_file(numbers);
+        }
+        return r;
     }
     let before = cx.reds;
     if let Some(answer) = replay_log::ask(Verb::Native, None, asked(b, given)) {
@@ -79,7 +89,11 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
         return replayed(cx, &answer).unwrap_or_else(|| replay_log::damaged());
     }
     // SAFETY: by the contract.
-    let r = unsafe { (b.call)(env, args) };
+    let call = || unsafe { (b.call)(env, args) };
+    let r = match counts {
+        true => failing::counting(call),
+        false => call(),
+    };
     match bytes_of(before - cx.reds, &r) {
         Some(bytes) => replay_log::note(Ok(bytes)),
         None => {
@@ -194,10 +208,7 @@ fn replayed(cx: &mut Cx, bytes: &[u8]) -> Option<BifResult> {
             Ok(cx.ok(f))
         }
         b't' => {
-            let options = decode::Options {
-                safe: false,
-                atom_cache: &[],
-            };
+            let options = decode::Options::default();
             let (t, _) = decode::decode(rest, cx, &CodeHooks, options).ok()?;
             Ok(t)
         }

@@ -8,7 +8,7 @@
 //! * The handler for stops calls nothing that a handler may not.
 
 use super::{differs, modules, recorded};
-use crate::os::{osenv, reopen, replay_log};
+use crate::os::{failing, osenv, reopen, replay_log};
 use purlin_explore::kernel::{Forked, Limits, System};
 use purlin_explore::log::Playback;
 use purlin_explore::recording::Variable;
@@ -78,7 +78,7 @@ unsafe fn become_run(limits: Limits, output: &File) {
         if let Some(t) = limits.real {
             most.it_value.tv_sec = t.as_secs() as libc::time_t;
             // A time of nothing at all would be no limit.
-            most.it_value.tv_usec = t.subsec_micros().max(1).into();
+            most.it_value.tv_usec = t.subsec_micros().max(1) as libc::suseconds_t;
             libc::setitimer(libc::ITIMER_REAL, &most, std::ptr::null_mut());
         }
     }
@@ -88,6 +88,7 @@ unsafe fn become_run(limits: Limits, output: &File) {
 pub(super) struct Unix;
 
 impl System for Unix {
+    #[cfg(target_os = "linux")]
     fn memory_file(&self) -> Result<File> {
         // SAFETY: a name, and a descriptor that is ours.
         unsafe {
@@ -95,6 +96,25 @@ impl System for Unix {
                 fd if fd >= 0 => Ok(File::from(OwnedFd::from_raw_fd(fd))),
                 _ => Err(Error::last_os_error()),
             }
+        }
+    }
+
+    /// A file without a name, which the system need not write to a disk.
+    #[cfg(not(target_os = "linux"))]
+    fn memory_file(&self) -> Result<File> {
+        let mut name = std::env::temp_dir().into_os_string();
+        name.push("/purlin-schedule-XXXXXX\0");
+        let mut name = std::os::unix::ffi::OsStringExt::into_vec(name);
+        // SAFETY: a name that ends, of which the call replaces the last letters; the descriptor is
+        // ours.
+        unsafe {
+            let fd = libc::mkstemp(name.as_mut_ptr().cast());
+            if fd < 0 {
+                return Err(Error::last_os_error());
+            }
+            libc::unlink(name.as_ptr().cast());
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+            Ok(File::from(OwnedFd::from_raw_fd(fd)))
         }
     }
 
@@ -214,6 +234,10 @@ impl System for Unix {
 
     fn set_variables(&self, all: &[Variable]) {
         recorded::set_variables(all);
+    }
+
+    fn count_calls(&self) {
+        failing::begin(super::fails);
     }
 
     fn is_logging(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::keys::RefKey;
 use crate::lazy_atoms;
 use crate::message::{Kind, Sequel, Signal};
 use crate::post::push_or_free;
-use crate::process::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, Settings, Target, Watcher};
+use crate::process::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, Settings, Target};
 pub use crate::process::request::{Reply, Request};
 use crate::process::state::Priority;
 use crate::process::table::take_spare;
@@ -280,9 +280,7 @@ fn tie(parent: &mut Process, me: &mut Process, pid: Term, o: &mut Options) {
             .insert(Peer::of(pid), Link { unlinking: 0 });
     }
     if let Some((k, alias, tag)) = o.monitor.take() {
-        me.ext_mut()
-            .watchers
-            .insert(k, Watcher::new(parent.pid(), purlin_term::NIL));
+        me.ext_mut().watch(k, parent.pid(), purlin_term::NIL);
         parent
             .ext_mut()
             .monitors

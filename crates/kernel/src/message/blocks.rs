@@ -96,7 +96,7 @@ pub fn keep() {
     CACHE.with(|c| unsafe { (*c.get()).active = !fence::on() });
 }
 
-/// Allocates an uninitialised block for a signal of so many words.
+/// Allocates an uninitialised block for a signal of `words` words.
 #[inline]
 pub fn alloc(words: usize) -> *mut Signal {
     if words <= LARGEST {
@@ -187,10 +187,10 @@ pub(crate) unsafe fn unbox<T>(p: *mut T) {
     }
 }
 
-/// Frees the block of a signal of so many words.
+/// Frees the block of a signal of `words` words.
 ///
 /// # Safety
-/// It came from [`alloc`] for so many words, and is not used afterwards.
+/// It came from [`alloc`] for `words` words, and is not used afterwards.
 #[inline]
 #[track_caller]
 pub unsafe fn free(s: *mut Signal, words: usize) {

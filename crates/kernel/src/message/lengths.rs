@@ -27,7 +27,7 @@ pub fn turn_on() {
 
 /// Whether mailboxes are counted.
 #[inline]
-pub(crate) fn on() -> bool {
+pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 

@@ -82,9 +82,9 @@ const MOST_INDEXED: usize = 1 << 18;
 
 /// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
-    /// There is more to do. It used so many reductions.
+    /// There is more to do. Has the number of reductions used.
     More(usize),
-    /// It is complete. It used so many reductions.
+    /// It is complete. Has the number of reductions used.
     Whole(usize),
     /// It was not a valid term, and is no longer in the queue. The caller must report the refusal.
     Dropped(Option<Box<dyn Undecoded>>),

@@ -13,6 +13,7 @@
 //! Cells are never unmapped.
 
 use crate::sync::{AtomicU64, Ordering};
+use purlin_isa::cache_lines::CACHE_LINE;
 
 /// First word of each signal, whatever its kind.
 #[repr(C)]
@@ -104,6 +105,14 @@ impl InTransit {
     pub fn is_empty(&self) -> bool {
         self.0.load(Ordering::Acquire) & PTR_MASK <= CLOSED
     }
+    /// Returns the newest signal, which leads to the older ones; null if there is none. They stay
+    /// there only until they are taken.
+    pub(crate) fn newest(&self) -> *mut Link {
+        match self.0.load(Ordering::Acquire) & PTR_MASK {
+            CLOSED => std::ptr::null_mut(),
+            p => p as *mut Link,
+        }
+    }
     /// Takes all signals, oldest first, as a chain. Called by the receiver.
     pub fn take(&self) -> *mut Link {
         // Only the receiver changes the epoch and closes the queue, so the word may be read first.
@@ -139,7 +148,8 @@ impl InTransit {
     }
 }
 
-/// Prefetches what will be read soon. Any address may be given.
+/// Prefetches two cache lines from `p` on. Any address may be given. `purlin_term` has the same for
+/// one line; this file knows nothing of that crate, so that a model can run it.
 #[inline]
 pub(crate) fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -147,9 +157,20 @@ pub(crate) fn prefetch(p: *const u8) {
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(p.cast());
-        _mm_prefetch::<_MM_HINT_T0>(p.wrapping_add(64).cast());
+        _mm_prefetch::<_MM_HINT_T0>(p.wrapping_add(CACHE_LINE).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint, which never faults.
+    unsafe {
+        for at in [p, p.wrapping_add(CACHE_LINE)] {
+            std::arch::asm!(
+                "prfm pldl1keep, [{}]",
+                in(reg) at,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = p;
 }
 

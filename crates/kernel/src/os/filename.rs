@@ -48,8 +48,11 @@ pub fn locale_is_utf8() -> bool {
         if l.is_null() {
             return false;
         }
-        let set: *mut c_char = libc::nl_langinfo_l(libc::CODESET, l);
+        // The thread has that locale meanwhile.
+        let before = libc::uselocale(l);
+        let set: *mut c_char = libc::nl_langinfo(libc::CODESET);
         let yes = !set.is_null() && CStr::from_ptr(set) == c"UTF-8";
+        libc::uselocale(before);
         libc::freelocale(l);
         yes
     }

@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod exploring;
+pub mod failing;
 pub mod filename;
 pub mod osenv;
 pub mod posix;

@@ -16,6 +16,7 @@
 
 pub use purlin_explore::log::{Asked, Entry, Verb};
 use purlin_explore::log::{KINDS, Mismatch, Name, Playback, Poll};
+use purlin_messages as messages;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -78,7 +79,8 @@ impl std::ops::DerefMut for Locked {
 
 /// Ends a replay that differs before its end was set, which none does.
 fn end_at_once(how: Mismatch) -> ! {
-    let _ = writeln!(std::io::stderr(), "purlin: {how}");
+    let text = messages::REPLAY_FAILS.line(how);
+    let _ = writeln!(std::io::stderr(), "{text}");
     std::process::exit(4)
 }
 

@@ -21,6 +21,5 @@ pub fn start(
 
 /// Ends the runtime because that thread cannot be started.
 pub fn refused(name: &str, e: &io::Error) -> ! {
-    purlin_term::say!("purlin: cannot start the thread \"{name}\": {e}");
-    std::process::exit(1)
+    purlin_term::say::refused(format_args!("cannot start the thread \"{name}\": {e}"))
 }

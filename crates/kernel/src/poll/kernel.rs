@@ -99,7 +99,7 @@ mod with_epoll {
         /// Makes it unreadable until it is rung again.
         fn drain(&self) {
             let mut some = [0u8; 4096];
-            // SAFETY: room for so many bytes; the call doesn't block.
+            // SAFETY: the buffer has room for that many bytes; the call doesn't block.
             while unsafe {
                 libc::read(
                     self.read_end.as_raw_fd(),
@@ -261,7 +261,7 @@ mod with_epoll {
         blocked: Option<&libc::sigset_t>,
     ) -> io::Result<&'a [libc::epoll_event]> {
         let most = events.len() as i32;
-        // SAFETY: room for so many events; the mask lives during the call, or there is none.
+        // SAFETY: room for that many events; the mask lives during the call, or there is none.
         let n = unsafe {
             libc::epoll_pwait(
                 epoll.as_raw_fd(),

@@ -267,8 +267,7 @@ fn run(s: &'static Service) {
         if let Err(e) = s.kernel.wait(&mut events, !spin && !frequent, &mut ready)
             && e.kind() != io::ErrorKind::Interrupted
         {
-            purlin_term::say!("purlin: polling failed: {e}");
-            std::process::exit(1);
+            purlin_term::say::refused(format_args!("polling failed: {e}"));
         }
         msacc::asleep(false);
         let _state = msacc::within(State::CheckIo);
@@ -464,7 +463,8 @@ pub(crate) fn after_fork() {
     };
     let mut t = s.table();
     if let Err(e) = s.kernel.renew() {
-        purlin_term::say!("purlin: polling failed: {e}");
+        let text = format!("polling failed: {e}");
+        purlin_term::say!("{}", purlin_messages::RUN_CANNOT_POLL.line(text));
         std::process::exit(1);
     }
     let mut always = 0;

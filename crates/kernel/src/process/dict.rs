@@ -225,7 +225,16 @@ impl Dict {
         Some(self.probe(k)).filter(|&i| self.slots()[2 * i] != EMPTY)
     }
     /// Returns the value of `k`.
+    #[inline]
     pub fn get(&self, k: Term) -> Option<Term> {
+        if self.at.is_null() {
+            return None;
+        }
+        if k.is_immed() && self.few() {
+            let (pairs, _) = self.slots().as_chunks();
+            let found = pairs.iter().find(|[key, _]| *key == k);
+            return found.map(|[_, value]| *value);
+        }
         self.find(k).map(|i| self.slots()[2 * i + 1])
     }
     /// Sets the value of `k`. Returns the previous value.

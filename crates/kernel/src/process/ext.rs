@@ -11,9 +11,10 @@ use crate::message::token::Sequence;
 use crate::remote::{Remote, Watched};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::Heap;
-use purlin_term::{NIL, Term, atom};
+use purlin_term::{NIL, Term};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -316,14 +317,11 @@ pub struct Monitor {
 struct More {
     /// `{tag, T}`
     tag: Option<Box<OwnedTerm>>,
-    /// Index of the registered name that it monitors by, or [`NO_NAME`].
-    name: u32,
+    /// The registered name that it monitors by, or nil.
+    name: Term,
     /// The target, if it is on another node.
     watched: Option<Box<Watched>>,
 }
-
-/// Index of no atom.
-const NO_NAME: u32 = u32::MAX;
 
 // Fields of `Monitor::what`. Pids and ports have 28 data bits.
 const DATA: u32 = (1 << 28) - 1;
@@ -341,13 +339,9 @@ impl Monitor {
     /// Returns a monitor of a local target.
     pub fn new(target: Target, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
         let (object, name) = match target {
-            Target::Local(t) => (t, NO_NAME),
-            Target::Named(t, n) => {
-                // The number alone is kept.
-                atom::keep(n);
-                (t, n.atom_index())
-            }
-            Target::Clock | Target::Gone | Target::Remote => (NIL, NO_NAME),
+            Target::Local(t) => (t, NIL),
+            Target::Named(t, n) => (t, n),
+            Target::Clock | Target::Gone | Target::Remote => (NIL, NIL),
         };
         let what = match object {
             t if t.is_local_pid() => t.pid_data(),
@@ -355,8 +349,8 @@ impl Monitor {
             _ if target == Target::Gone => KIND_OTHER | GONE,
             _ => KIND_OTHER,
         };
-        let more = match (&tag, name) {
-            (None, NO_NAME) => std::ptr::null_mut(),
+        let more = match &tag {
+            None if name.is_nil() => std::ptr::null_mut(),
             _ => Box::into_raw(Box::new(More {
                 tag,
                 name,
@@ -371,7 +365,7 @@ impl Monitor {
     pub fn remote(watched: Watched, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
         let more = More {
             tag,
-            name: NO_NAME,
+            name: NIL,
             watched: Some(Box::new(watched)),
         };
         let mut m = Monitor {
@@ -401,9 +395,9 @@ impl Monitor {
             _ if self.what & DATA == GONE => return Target::Gone,
             _ => return Target::Clock,
         };
-        match self.more().map_or(NO_NAME, |m| m.name) {
-            NO_NAME => Target::Local(object),
-            n => Target::Named(object, Term::atom(n)),
+        match self.more() {
+            Some(m) if !m.name.is_nil() => Target::Named(object, m.name),
+            _ => Target::Local(object),
         }
     }
     /// Returns how its reference serves as an alias.
@@ -439,6 +433,8 @@ impl Drop for Monitor {
     }
 }
 
+/// Index of no atom.
+const NO_NAME: u32 = u32::MAX;
 /// [`Watcher::by`] of a watcher that is no process. No pid has this data.
 const OUTSIDE: u32 = u32::MAX;
 
@@ -447,7 +443,8 @@ const OUTSIDE: u32 = u32::MAX;
 pub struct Watcher {
     /// Data bits of the watching process's pid.
     by: u32,
-    /// Index of the registered name that it monitors by, or [`NO_NAME`].
+    /// Index of the registered name that it monitors by, or [`NO_NAME`]. The atom itself is in
+    /// [`Rare::watched_by`].
     name: u32,
 }
 
@@ -455,15 +452,13 @@ impl Watcher {
     /// Returns a watcher: the local process `by`, which monitors by `name` or nil. A nil `by`
     /// stands for something outside of processes; see
     /// [`Outside::watched_down`](crate::outside::Outside::watched_down).
-    pub fn new(by: Term, name: Term) -> Watcher {
+    fn new(by: Term, name: Term) -> Watcher {
         debug_assert!(by.is_local_pid() || by.is_nil());
         Watcher {
             by: if by.is_nil() { OUTSIDE } else { by.pid_data() },
-            name: if name.is_atom() {
-                atom::keep(name);
-                name.atom_index()
-            } else {
-                NO_NAME
+            name: match name.is_atom() {
+                true => name.atom_index(),
+                false => NO_NAME,
             },
         }
     }
@@ -489,7 +484,7 @@ impl Watcher {
 #[derive(Clone, Copy, Default)]
 pub struct Settings {
     pub min_heap_words: Option<u32>,
-    pub min_vheap_words: Option<u32>,
+    pub min_vheap_words: Option<usize>,
     pub fullsweep_after: Option<u32>,
 }
 
@@ -511,6 +506,7 @@ pub struct Ext {
     pub links: Set<Peer, Link>,
     /// Monitors by reference.
     pub monitors: Lazy<RefKey, Monitor>,
+    /// Processes that monitor it; [`Ext::watch`] adds to them.
     pub watchers: Set<RefKey, Watcher>,
     rare: Option<Box<Rare>>,
 }
@@ -540,6 +536,9 @@ pub struct Rare {
     pub aliases: Set<RefKey, bool>,
     /// Registered name, or nil.
     pub name: Term,
+    /// The names by which others monitor it, as words: a collection of atoms finds no numbers. It
+    /// may have more than those of [`Ext::watchers`].
+    watched_by: BTreeSet<u64>,
     /// Group leader on another node.
     pub group_leader: Option<Box<OwnedTerm>>,
     /// Module whose `undefined_function` is called; nil for `error_handler`.
@@ -621,6 +620,7 @@ impl Rare {
             regs: Vec::new(),
             aliases: Set(Repr::None),
             name: NIL,
+            watched_by: BTreeSet::new(),
             group_leader: None,
             error_handler: NIL,
             settings: Settings {
@@ -683,6 +683,22 @@ impl std::ops::DerefMut for Ext {
 const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {
+    /// Notes that the local process `by`, or nil for something outside of processes, monitors it by
+    /// `name`, or nil.
+    pub fn watch(&mut self, k: RefKey, by: Term, name: Term) {
+        self.watchers.insert(k, Watcher::new(by, name));
+        if !name.is_atom() {
+            return;
+        }
+        let (number, known) = (self.watchers.len(), self.watched_by.len());
+        if known > 2 * number + 16 {
+            let used = self.watchers.iter().filter(|(_, w)| w.name != NO_NAME);
+            let used = used.map(|(_, w)| w.name().raw()).collect();
+            self.watched_by = used;
+        } else {
+            self.watched_by.insert(name.raw());
+        }
+    }
     /// Returns the rarest parts, if there are any.
     #[inline]
     pub fn rare(&mut self) -> Option<&mut Rare> {
@@ -707,9 +723,9 @@ impl Ext {
             h.min_heap_words = w as usize;
         }
         if let Some(w) = r.settings.min_vheap_words {
-            h.min_vheap_words = w as usize;
-            h.vheap_bytes = w as usize * 8;
-            h.old_vheap_bytes = w as usize * 8;
+            h.min_vheap_words = w;
+            h.vheap_bytes = w * 8;
+            h.old_vheap_bytes = w * 8;
         }
         if let Some(n) = r.settings.fullsweep_after {
             h.fullsweep_after = n;

@@ -13,6 +13,7 @@
 
 mod dense;
 pub mod dict;
+pub mod exported;
 pub mod ext;
 pub mod heap_info;
 mod named;
@@ -38,7 +39,7 @@ use crate::message::blocks;
 use crate::message::mailbox::Mailbox;
 use crate::message::queue::InTransit;
 use crate::options;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use purlin_native::cx::Context;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
@@ -46,7 +47,6 @@ use purlin_term::fun::Export;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::region::Region;
-use std::sync::OnceLock;
 
 /// [`Process::id`] of a cell without a process. No pid has this data.
 pub(crate) const NO_ID: u32 = u32::MAX;
@@ -147,18 +147,19 @@ pub(crate) const INLINE_WORDS: usize = (table::CELL_BYTES - size_of::<Process>()
 
 const _: () = assert!(size_of::<Process>() + 8 * 8 <= table::CELL_BYTES);
 
-static TABLE: OnceLock<table::Table> = OnceLock::new();
+static TABLE: table::Table = table::Table::closed();
 
-/// The process table.
+/// The process table. It is a constant static, so senders have nothing to check; until it is
+/// opened, no pid is found in it.
 #[inline]
 pub fn table() -> &'static table::Table {
-    TABLE.get_or_init(|| table::Table::new(table::MAX_PROCESSES, table::MAX_PROCESSES))
+    &TABLE
 }
 
-/// Makes the process table for at most `limit` processes, or `scarce` where addresses are scarce.
-/// Must be called before [`table`].
+/// Opens the process table for at most `limit` processes, or `scarce` where addresses are scarce.
+/// Must be called before the first process is spawned, which opens it for the maximum.
 pub fn init_table(limit: usize, scarce: usize) {
-    let _ = TABLE.set(table::Table::new(limit, scarce));
+    TABLE.open(limit, scarce);
 }
 
 /// Sets the minimum heap sizes to the defaults of the runtime, which `+hms` and others change.
@@ -166,7 +167,7 @@ pub fn init_table(limit: usize, scarce: usize) {
 pub(crate) fn settings(heap: &mut Heap) {
     let d = &DEFAULTS;
     heap.min_heap_words = default_min_heap();
-    heap.min_vheap_words = d.min_vheap_words.load(Ordering::Relaxed) as usize;
+    heap.min_vheap_words = d.min_vheap_words.load(Ordering::Relaxed);
     heap.vheap_bytes = heap.min_vheap_words * 8;
     heap.old_vheap_bytes = heap.vheap_bytes;
     heap.fullsweep_after = d.fullsweep_after.load(Ordering::Relaxed);
@@ -185,14 +186,14 @@ pub fn is_system(pid: Term) -> bool {
 /// Settings of new processes. A `min_heap_words` of 0 means that no minimum was requested.
 pub struct Defaults {
     pub min_heap_words: AtomicU32,
-    pub min_vheap_words: AtomicU32,
+    pub min_vheap_words: AtomicUsize,
     pub fullsweep_after: AtomicU32,
 }
 
 /// See [`Defaults`].
 pub static DEFAULTS: Defaults = Defaults {
     min_heap_words: AtomicU32::new(0),
-    min_vheap_words: AtomicU32::new(46422),
+    min_vheap_words: AtomicUsize::new(46422),
     fullsweep_after: AtomicU32::new(65535),
 };
 

@@ -43,32 +43,51 @@ impl RemotePid {
     }
 }
 
-/// A reference of another node, as a key.
+/// A reference that another node has chosen for a monitor, as a key. It may be of any node, this
+/// one included.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RemoteRef {
-    node: Held,
+    home: Home,
     numbers: SmallVec<[u32; 5]>,
 }
 
+/// Where a reference was made.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Home {
+    There(Held),
+    /// On this node, perhaps with the pid of an alias.
+    Here(Option<Term>),
+}
+
 impl RemoteRef {
-    /// Returns the key of an external reference; `None` for any other term.
+    /// Returns the key of a reference; `None` for any other term.
     pub fn of(t: Term) -> Option<RemoteRef> {
-        match t.as_ref_view()? {
-            RefView::External { node, nums } => Some(RemoteRef {
-                node: Held::of(node),
-                numbers: SmallVec::from_slice(nums),
-            }),
-            _ => None,
-        }
+        let view = t.as_ref_view()?;
+        let (home, numbers) = match &view {
+            RefView::External { node, nums } => {
+                (Home::There(Held::of(node)), SmallVec::from_slice(nums))
+            }
+            RefView::Local { num, pid } => (Home::Here(*pid), SmallVec::from_slice(num)),
+            RefView::Magic(m) => (Home::Here(None), SmallVec::from_slice(&m.num)),
+        };
+        Some(RemoteRef { home, numbers })
     }
-    /// Returns its node.
-    pub fn node(&self) -> &Node {
-        &self.node
+    /// Returns its node; `None` for this one.
+    pub fn node(&self) -> Option<&Node> {
+        match &self.home {
+            Home::There(node) => Some(node),
+            Home::Here(_) => None,
+        }
     }
     /// Returns the reference, in a block of its own.
     pub fn owned(&self) -> OwnedTerm {
         let mut f = Fragment::new();
-        let t = f.external_ref(self.node.counted(), &self.numbers);
+        let t = match (&self.home, &self.numbers[..]) {
+            (Home::There(node), numbers) => f.external_ref(node.counted(), numbers),
+            (Home::Here(Some(pid)), &[a, b, c]) => f.pid_ref([a, b, c], *pid),
+            (Home::Here(_), &[a, b, c, ..]) => f.local_ref([a, b, c]),
+            (Home::Here(_), _) => unreachable!("references of this node have three numbers"),
+        };
         OwnedTerm::from_parts(t, f)
     }
 }
@@ -88,6 +107,61 @@ pub struct Watcher {
     /// The registered name that it monitors by, or nil.
     pub name: Term,
     pub connection: u32,
+}
+
+/// The processes of other nodes that monitor this one, by reference. A node may use one reference
+/// several times.
+#[derive(Default)]
+pub struct Watchers {
+    /// Other nodes choose the references, so this hash is keyed. No list is empty.
+    by_reference: HashMap<RemoteRef, SmallVec<[Watcher; 1]>>,
+    /// Number of all watchers.
+    number: usize,
+}
+
+impl Watchers {
+    pub fn len(&self) -> usize {
+        self.number
+    }
+    pub fn is_empty(&self) -> bool {
+        self.number == 0
+    }
+    pub fn insert(&mut self, reference: RemoteRef, w: Watcher) {
+        self.by_reference.entry(reference).or_default().push(w);
+        self.number += 1;
+    }
+    /// Removes the last watcher with that reference that `goes` accepts, if there is one.
+    pub fn remove(&mut self, reference: &RemoteRef, goes: impl FnMut(&Watcher) -> bool) {
+        let Some(list) = self.by_reference.get_mut(reference) else {
+            return;
+        };
+        let Some(i) = list.iter().rposition(goes) else {
+            return;
+        };
+        list.remove(i);
+        self.number -= 1;
+        if list.is_empty() {
+            self.by_reference.remove(reference);
+        }
+    }
+    pub fn retain(&mut self, mut stays: impl FnMut(&Watcher) -> bool) {
+        self.by_reference.retain(|_, list| {
+            let before = list.len();
+            list.retain(|w| stays(w));
+            self.number -= before - list.len();
+            !list.is_empty()
+        });
+    }
+    pub fn iter(&self) -> impl Iterator<Item = (&RemoteRef, &Watcher)> {
+        let all = self.by_reference.iter();
+        all.flat_map(|(r, list)| list.iter().map(move |w| (r, w)))
+    }
+    /// Removes all.
+    pub fn drain(&mut self) -> impl Iterator<Item = (RemoteRef, Watcher)> {
+        self.number = 0;
+        let all = self.by_reference.drain();
+        all.flat_map(|(r, list)| list.into_iter().map(move |w| (r.clone(), w)))
+    }
 }
 
 /// The target of a monitor on another node.
@@ -133,7 +207,7 @@ pub struct NodeWatch {
 pub struct Remote {
     /// Other nodes choose their pids, so this hash is keyed.
     pub links: HashMap<RemotePid, Link>,
-    pub watchers: HashMap<RemoteRef, Watcher>,
+    pub watchers: Watchers,
     pub spawns: HashMap<RefKey, Spawn, Hashing>,
     pub nodes: Vec<NodeWatch>,
     /// The connections that list the process among those with ties: name of the node and number.

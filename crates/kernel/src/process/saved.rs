@@ -30,6 +30,8 @@ pub enum Call {
 pub struct Saved {
     most: usize,
     calls: VecDeque<Call>,
+    /// Number of messages to come that stock's natives return as their result.
+    results: usize,
 }
 
 /// Sets how many calls a process that the caller owns saves (0 for none), and forgets the saved
@@ -39,6 +41,7 @@ pub fn set(p: &mut Process, most: usize) -> usize {
         Box::new(Saved {
             most,
             calls: VecDeque::new(),
+            results: 0,
         })
     });
     p.set_flag(SAVES, most != 0);
@@ -57,10 +60,26 @@ pub fn note(p: &mut Process, c: Call) {
         .and_then(|e| e.rare())
         .and_then(|r| r.saved.as_mut())
     {
+        if c == Call::Receive && s.results > 0 {
+            s.results -= 1;
+            return;
+        }
         if s.calls.len() >= s.most {
             s.calls.pop_front();
         }
         s.calls.push_back(c);
+    }
+}
+
+/// Does not record the next received message, which stock's native returns as its result.
+#[cold]
+pub fn returns_result(p: &mut Process) {
+    if let Some(s) = p
+        .ext()
+        .and_then(|e| e.rare())
+        .and_then(|r| r.saved.as_mut())
+    {
+        s.results += 1;
     }
 }
 

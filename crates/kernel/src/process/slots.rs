@@ -24,7 +24,7 @@
 //! - All stores happen under the lock of `free`. The loads of `size`, `next` and `live` under it
 //!   are `Relaxed`; outside of it they are for information only.
 
-use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Spin, SpinGuard};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Spin, SpinGuard, constant};
 
 /// The memory of slots and cells, and its limits.
 pub trait Cells {
@@ -35,7 +35,7 @@ pub trait Cells {
     const DATA_MASK: u64;
     /// The id of a cell without a process. No pid has this data.
     const NO_ID: u32;
-    /// Returns slot `i`, which is 0 at first.
+    /// Returns slot `i`, which is 0 at first. Slot 0 exists before [`Cells::make_slots`].
     fn slot(&self, i: usize) -> &AtomicU32;
     /// Returns the id in a cell.
     fn id(&self, cell: u32) -> &AtomicU32;
@@ -74,23 +74,31 @@ struct FreeCells {
 pub struct Full;
 
 impl<C: Cells> Slots<C> {
-    /// Returns an empty table for at most `limit` processes.
-    pub fn new(cells: C, limit: usize) -> Slots<C> {
-        // Without slots the first process finds no place.
-        let limit = match cells.make_slots(C::FIRST_SLOTS) {
-            true => limit,
-            false => 0,
-        };
-        Slots {
-            cells,
-            size: AtomicUsize::new(C::FIRST_SLOTS),
-            next: AtomicU64::new(0),
-            live: AtomicUsize::new(0),
-            limit: AtomicUsize::new(limit),
-            free: Spin::new(FreeCells {
+    constant! {
+        /// Returns a table in which nothing is found and that is full: its only slot stays empty.
+        pub fn closed(cells: C) -> Slots<C> {
+            let free = FreeCells {
                 list: Vec::new(),
                 fresh: 0,
-            }),
+            };
+            Slots {
+                cells,
+                size: AtomicUsize::new(1),
+                next: AtomicU64::new(0),
+                live: AtomicUsize::new(0),
+                limit: AtomicUsize::new(0),
+                free: Spin::new(free),
+            }
+        }
+    }
+    /// Makes room in a closed table, for at most `limit` processes. It stays closed if there is no
+    /// memory for slots.
+    pub fn open(&self, limit: usize) {
+        let _free = self.lock();
+        if self.size() == 1 && self.cells.make_slots(C::FIRST_SLOTS) {
+            // As in `grow`; there is nothing to move.
+            self.size.store(C::FIRST_SLOTS, Ordering::Release);
+            self.limit.store(limit, Ordering::Relaxed);
         }
     }
     #[inline]

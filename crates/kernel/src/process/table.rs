@@ -21,7 +21,7 @@
 
 use super::Process;
 use super::slots::{Cells, Slots};
-use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
 use purlin_term::Term;
 use purlin_term::sys::{self, Growing};
 use std::cell::Cell;
@@ -52,7 +52,11 @@ pub(crate) fn take_spare() -> Option<u32> {
 static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 
 /// See the module docs.
-pub struct Table(Slots<Memory>);
+pub struct Table {
+    slots: Slots<Memory>,
+    /// Whether it was opened. Locked while it is.
+    opened: Mutex<bool>,
+}
 
 struct Memory {
     cells: Growing,
@@ -75,7 +79,7 @@ impl Cells for Memory {
     fn slot(&self, i: usize) -> &AtomicU32 {
         debug_assert!(i < MAX_SLOTS);
         // SAFETY: slots that the table has are mapped (`make_slots`) and start as zero, a valid
-        // AtomicU32.
+        // AtomicU32. Before that, slot 0 is in the zero bytes where unclaimed memory begins.
         unsafe { &*(self.slots.at() as *const AtomicU32).add(i) }
     }
     fn make_slots(&self, n: usize) -> bool {
@@ -98,45 +102,56 @@ impl Cells for Memory {
 }
 
 impl Table {
-    /// Returns an empty table for at most `limit` processes, or `scarce` if there are too few
-    /// addresses for the maximum.
-    #[inline]
-    pub fn new(limit: usize, scarce: usize) -> Table {
+    /// Returns a closed table, in which nothing is found.
+    pub const fn closed() -> Table {
+        let memory = Memory {
+            cells: Growing::unclaimed(),
+            slots: Growing::unclaimed(),
+        };
+        Table {
+            slots: Slots::closed(memory),
+            opened: Mutex::new(false),
+        }
+    }
+    /// Makes room for at most `limit` processes, or `scarce` if there are too few addresses for the
+    /// maximum, unless a thread has done so.
+    pub fn open(&self, limit: usize, scarce: usize) {
+        let mut opened = self.opened.lock();
+        if !std::mem::replace(&mut *opened, true) {
+            self.make_room(limit, scarce);
+        }
+    }
+    fn make_room(&self, limit: usize, scarce: usize) {
+        let Memory { cells, slots } = &self.slots.cells;
         // Where addresses are limited, others need some too.
         let all = MAX_SLOTS * CELL_BYTES;
         let plenty = sys::address_limit().is_none_or(|limit| limit / 16 > all);
-        let cells = match plenty {
-            true => Growing::reserve("process_cells", all),
-            false => None,
-        };
-        if let Some(cells) = cells {
-            let slots = Growing::new("process_slots", MAX_SLOTS * 4);
-            let memory = Memory { cells, slots };
-            return Table(Slots::new(memory, limit.min(MAX_PROCESSES)));
+        if plenty && cells.try_claim("process_cells", all) {
+            slots.claim("process_slots", MAX_SLOTS * 4);
+            return self.slots.open(limit.min(MAX_PROCESSES));
         }
         // A cell becomes free only some time after its process has ended.
         let limit = limit.min(scarce);
         let most = limit + limit / 8 + Memory::FIRST_SLOTS;
-        let slots = most.next_power_of_two().min(MAX_SLOTS);
-        let memory = Memory {
-            cells: Growing::new("process_cells", most.min(MAX_SLOTS) * CELL_BYTES),
-            slots: Growing::new("process_slots", slots * 4),
-        };
-        Table(Slots::new(memory, limit.min(MAX_PROCESSES)))
+        let most_slots = most.next_power_of_two().min(MAX_SLOTS);
+        cells.claim("process_cells", most.min(MAX_SLOTS) * CELL_BYTES);
+        slots.claim("process_slots", most_slots * 4);
+        self.slots.open(limit.min(MAX_PROCESSES));
     }
     /// Returns the cell with that index.
     #[inline]
     pub fn cell(&self, index: u32) -> *mut Process {
-        self.0.cells.cell(index)
+        self.slots.cells.cell(index)
     }
-    /// Number of cells that there is room for.
+    /// Number of cells that there is room for. Opens a closed table.
     pub(crate) fn most_cells(&self) -> usize {
-        self.0.cells.cells.most() / CELL_BYTES
+        self.open(MAX_PROCESSES, MAX_PROCESSES);
+        self.slots.cells.cells.most() / CELL_BYTES
     }
     /// Returns the index of a cell.
     #[inline]
     pub fn index(&self, p: *const Process) -> u32 {
-        ((p as usize - self.0.cells.cells.at()) / CELL_BYTES) as u32
+        ((p as usize - self.slots.cells.cells.at()) / CELL_BYTES) as u32
     }
     /// Bytes of cells that are in use or were and have not been given back, and bytes of the
     /// table's slots.
@@ -144,19 +159,19 @@ impl Table {
     pub fn bytes(&self) -> (usize, usize) {
         let cells = self.used_cells() as usize - GIVEN_BACK.load(Ordering::Relaxed);
         // Some of the returned cells may be in use again.
-        (cells.max(self.live()) * CELL_BYTES, self.0.size() * 4)
+        (cells.max(self.live()) * CELL_BYTES, self.slots.size() * 4)
     }
     /// Index limit of the cells that are or were in use.
     #[inline]
     pub fn used_cells(&self) -> u32 {
-        self.0.used_cells()
+        self.slots.used_cells()
     }
     /// Gives the memory of free cells back to the system, in whole pages. Such cells read as zero
     /// from then on, which is a free cell to late readers: no pid has the data 0 but that of the
     /// very first process, whose cell is never free, and no signal goes to a cell without the right
     /// data. `also` is called for each run of cells (from, to).
     pub(crate) fn release_free_cells(&self, mut also: impl FnMut(u32, u32)) {
-        let mut list = self.0.take_free();
+        let mut list = self.slots.take_free();
         crate::message::queue::forget_epochs();
         list.sort_unstable_by(|a, b| b.cmp(a));
         let page = purlin_term::sys::page_bytes();
@@ -173,17 +188,17 @@ impl Table {
         }
         GIVEN_BACK.store(bytes / CELL_BYTES, Ordering::Relaxed);
         // The lowest are handed out first, so that live processes move together.
-        self.0.give_free(list);
+        self.slots.give_free(list);
     }
     /// Number of live processes.
     #[inline]
     pub fn live(&self) -> usize {
-        self.0.live()
+        self.slots.live()
     }
     /// Maximum number of processes.
     #[inline]
     pub fn limit(&self) -> usize {
-        self.0.limit()
+        self.slots.limit()
     }
 
     /// Reserves a cell and a pid for a new process. Look-ups lead to the cell at once. Its signal
@@ -191,15 +206,27 @@ impl Table {
     /// [`Slots::reserve`].
     #[inline]
     pub fn reserve(&self, mine: Option<u32>) -> Result<(*mut Process, Term), Full> {
-        let (cell, data) = self.0.reserve(mine)?;
+        let (cell, data) = self
+            .slots
+            .reserve(mine)
+            .or_else(|full| self.reserve_first(full))?;
         Ok((self.cell(cell), Term::pid(data)))
+    }
+    /// Opens a closed table, and reserves again.
+    #[cold]
+    fn reserve_first(&self, full: Full) -> Result<(u32, u32), Full> {
+        if *self.opened.lock() {
+            return Err(full);
+        }
+        self.open(MAX_PROCESSES, MAX_PROCESSES);
+        self.slots.reserve(None)
     }
     /// Returns the cell that a local pid leads to at this moment. It may change hands at any time:
     /// the caller may do only what `message::queue` and `state` allow.
     #[inline]
     pub fn find(&self, pid: Term) -> Option<*mut Process> {
         debug_assert!(pid.is_local_pid());
-        self.0.find(pid.pid_data()).map(|c| self.cell(c))
+        self.slots.find(pid.pid_data()).map(|c| self.cell(c))
     }
     /// Whether a process has not begun to exit. A thread that enters a resource of a process, and
     /// then finds it alive by this, can rely on its exit ([`crate::outside::Outside::owner_exit`])
@@ -234,7 +261,7 @@ impl Table {
     /// The caller owns the process and has closed its queue.
     #[inline]
     pub(crate) unsafe fn withdraw(&self, p: *mut Process, other: Option<u32>) {
-        self.0.withdraw(self.index(p), other);
+        self.slots.withdraw(self.index(p), other);
     }
     /// Frees the cell of a withdrawn process.
     ///
@@ -242,7 +269,7 @@ impl Table {
     /// The caller owns the process, has emptied the cell, and no longer uses it.
     #[inline]
     pub unsafe fn release(&self, p: *mut Process) {
-        self.0.release(self.index(p));
+        self.slots.release(self.index(p));
     }
     /// As [`Table::release`]. With `keep`, for schedulers, the thread keeps the cell for the
     /// process that it spawns next, which saves the lock that all threads share. The next exit on
@@ -257,13 +284,13 @@ impl Table {
             return unsafe { self.release(p) };
         }
         if let Some(other) = SPARE.with(|s| s.replace(self.index(p) + 1)).checked_sub(1) {
-            self.0.release(other);
+            self.slots.release(other);
         }
     }
     /// Returns the pids that are alive in a range of cells, and the start of the next range. See
     /// [`Slots::range`].
     pub fn range(&self, from: u32, most: u32) -> Option<(Vec<Term>, u32)> {
-        let (data, next) = self.0.range(from, most)?;
+        let (data, next) = self.slots.range(from, most)?;
         Some((data.into_iter().map(Term::pid).collect(), next))
     }
     /// Returns every `step`th live pid in the order of cells.
@@ -282,7 +309,7 @@ impl Table {
     /// Returns all live pids, in no particular order.
     #[inline]
     pub fn pids(&self) -> Vec<Term> {
-        self.0.all().into_iter().map(Term::pid).collect()
+        self.slots.all().into_iter().map(Term::pid).collect()
     }
 }
 
@@ -300,7 +327,10 @@ mod tests {
 
     #[test]
     fn pids_are_found_until_their_process_ends() {
-        let t = Table::new(1 << 20, 1 << 20);
+        let t = Table::closed();
+        assert_eq!(t.find(Term::pid(0)), None);
+        assert_eq!(t.find(Term::pid(12345)), None);
+        t.open(1 << 20, 1 << 20);
         let mut alive = vec![];
         let mut gone = vec![];
         for i in 0..100_000 {
@@ -330,7 +360,8 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses() {
-        let t = Table::new(10, 10);
+        let t = Table::closed();
+        t.open(10, 10);
         let first = spawn(&t);
         for _ in 1..10 {
             spawn(&t);

@@ -45,12 +45,13 @@ use crate::process::{Process, table};
 use crate::sync::Mutex;
 use parker::Parker;
 use pool::Pool;
+use purlin_isa::cache_lines::TwoLines;
 use purlin_term::Term;
 use queues::{Cause, Hooks, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, OnceLock};
 
 /// Entry functions of the threads of each kind.
 pub(crate) struct Threads {
@@ -62,10 +63,10 @@ pub(crate) struct Threads {
 pub(crate) static THREADS: OnceLock<Threads> = OnceLock::new();
 
 /// Wakes the upkeep thread, which sleeps while the runtime is idle.
-pub(crate) static UPKEEP: LazyLock<Parker> = LazyLock::new(Parker::new);
+pub(crate) static UPKEEP: Parker = Parker::new();
 
 /// Wakes the memory watch, which sleeps while the runtime is idle.
-pub(crate) static WATCH: LazyLock<Parker> = LazyLock::new(Parker::new);
+pub(crate) static WATCH: Parker = Parker::new();
 
 /// Maximum number of schedulers.
 pub const MAX_SCHEDULERS: usize = 1024;
@@ -123,18 +124,17 @@ pub(crate) struct Dirty {
     /// Sum of the start times of the threads that work, in nanoseconds.
     pub(crate) started: AtomicU64,
     /// By thread, see [`Counts::runs`].
-    runs: Box<[AtomicU64]>,
+    runs: &'static [AtomicU64; MAX_DIRTY],
 }
 
 impl Dirty {
-    #[inline]
-    fn new() -> Dirty {
+    const fn new(runs: &'static [AtomicU64; MAX_DIRTY]) -> Dirty {
         Dirty {
             pool: Pool::new(),
             busy: AtomicUsize::new(0),
             worked: AtomicU64::new(0),
             started: AtomicU64::new(0),
-            runs: (0..MAX_DIRTY).map(|_| AtomicU64::new(0)).collect(),
+            runs,
         }
     }
     /// Records the process that thread `i` runs, or that it runs none.
@@ -147,20 +147,15 @@ impl Dirty {
 }
 
 /// The services that the run queues need from the runtime.
-pub(crate) struct Here {
-    pub(crate) rests: Vec<Resting>,
-    /// By scheduler: the processor that its thread was last seen on since it began to work, from 1;
-    /// 0 while it rests.
-    places: Vec<AtomicUsize>,
-}
+pub(crate) struct Here;
+
+/// By scheduler.
+pub(crate) static RESTS: [Resting; MAX_SCHEDULERS] = [const { Resting::new() }; MAX_SCHEDULERS];
+/// By scheduler: the processor that its thread was last seen on since it began to work, from 1; 0
+/// while it rests.
+static PLACES: [AtomicUsize; MAX_SCHEDULERS] = [const { AtomicUsize::new(0) }; MAX_SCHEDULERS];
 
 impl Here {
-    fn new() -> Here {
-        Here {
-            rests: (0..MAX_SCHEDULERS).map(|_| Resting::new()).collect(),
-            places: (0..MAX_SCHEDULERS).map(|_| AtomicUsize::new(0)).collect(),
-        }
-    }
     /// Records what the scheduler does that polls between processes, if there is one other than
     /// `i`: scheduler `i` is about to look for work before it rests.
     #[inline]
@@ -180,7 +175,7 @@ impl Here {
     }
     /// Returns the processors on which schedulers other than `i` work.
     fn taken(&self, i: usize) -> impl Iterator<Item = usize> {
-        let others = self.places[..count()].iter().enumerate();
+        let others = PLACES[..count()].iter().enumerate();
         others
             .filter(move |&(k, _)| k != i)
             .filter_map(|(_, p)| p.load(Ordering::Relaxed).checked_sub(1))
@@ -194,8 +189,8 @@ impl Hooks for Here {
     }
     #[inline]
     fn rests(&self, i: usize, idle: usize) {
-        self.rests[i].begin();
-        self.places[i].store(0, Ordering::Relaxed);
+        RESTS[i].begin();
+        PLACES[i].store(0, Ordering::Relaxed);
         events::scheduler_is(i + 1, false, MAX_SCHEDULERS.saturating_sub(idle));
     }
     #[inline]
@@ -204,8 +199,9 @@ impl Hooks for Here {
     }
     #[inline]
     fn works(&self, i: usize, idle: usize) {
-        self.rests[i].end();
+        RESTS[i].end();
         crate::waits::rested();
+        crate::profile::rested();
         UPKEEP.unpark();
         WATCH.unpark();
         events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
@@ -213,7 +209,7 @@ impl Hooks for Here {
     fn wakes(&self) {
         if let Some(me) = current().checked_sub(1) {
             let at = place::processor().map_or(0, |p| p + 1);
-            self.places[me].store(at, Ordering::Relaxed);
+            PLACES[me].store(at, Ordering::Relaxed);
         }
     }
     fn woken(&self, i: usize) {
@@ -221,7 +217,7 @@ impl Hooks for Here {
         if at.is_some_and(|p| self.taken(i).any(|t| t == p)) {
             at = place::leave(self.taken(i)).or(at);
         }
-        self.places[i].store(at.map_or(0, |p| p + 1), Ordering::Relaxed);
+        PLACES[i].store(at.map_or(0, |p| p + 1), Ordering::Relaxed);
     }
     type Found = poll::Found;
     #[inline]
@@ -238,14 +234,16 @@ impl Hooks for Here {
     }
 }
 
-pub(crate) static QUEUES: LazyLock<RunQueues<Here>> =
-    LazyLock::new(|| RunQueues::new(MAX_SCHEDULERS, Here::new()));
-pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
-pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
+pub(crate) static QUEUES: RunQueues<Here> = RunQueues::new(MAX_SCHEDULERS, Here);
+/// See [`Dirty::runs`].
+static DIRTY_RUNS: [[AtomicU64; MAX_DIRTY]; 2] =
+    [const { [const { AtomicU64::new(0) }; MAX_DIRTY] }; 2];
+pub(crate) static DIRTY_IO: Dirty = Dirty::new(&DIRTY_RUNS[0]);
+pub(crate) static DIRTY_CPU: Dirty = Dirty::new(&DIRTY_RUNS[1]);
 
 /// Counters of frequent events. Each scheduler has its own, on cache lines of its own.
-#[repr(align(128))]
 struct Counts {
+    _lines: TwoLines,
     reductions: AtomicU64,
     switches: AtomicU64,
     spawned: AtomicU64,
@@ -290,6 +288,7 @@ pub fn dirty_running() -> (Vec<Option<Term>>, Vec<Option<Term>>) {
 /// By scheduler. The last entry belongs to all other threads, which update it atomically.
 static COUNTS: [Counts; MAX_SCHEDULERS + 1] = [const {
     Counts {
+        _lines: TwoLines,
         reductions: AtomicU64::new(0),
         switches: AtomicU64::new(0),
         spawned: AtomicU64::new(0),
@@ -414,6 +413,12 @@ pub fn queue_lengths() -> Vec<usize> {
     QUEUES.lengths()
 }
 
+/// Whether a process waits in a run queue.
+#[inline]
+pub fn has_waiting() -> bool {
+    QUEUES.has_waiting()
+}
+
 /// Returns the numbers of processes that wait for the dirty pools: (processor, input and output).
 #[inline]
 pub fn dirty_lengths() -> (usize, usize) {
@@ -429,8 +434,7 @@ pub fn working() -> Vec<bool> {
 /// Returns the nanoseconds that each scheduler has been idle.
 #[inline]
 pub fn idle_nanoseconds() -> Vec<u64> {
-    let rests = &QUEUES.hooks.rests[..count()];
-    rests.iter().map(|r| r.nanoseconds()).collect()
+    RESTS[..count()].iter().map(|r| r.nanoseconds()).collect()
 }
 
 /// Returns, for each dirty pool (processor; input and output), the number of working threads and
@@ -438,7 +442,7 @@ pub fn idle_nanoseconds() -> Vec<u64> {
 #[inline]
 pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;
-    [&*DIRTY_CPU, &*DIRTY_IO].map(|p| {
+    [&DIRTY_CPU, &DIRTY_IO].map(|p| {
         let busy = p.busy.load(Ordering::Relaxed);
         // Slices in progress count for the time so far.
         let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));

@@ -111,6 +111,39 @@ pub fn blocked() -> bool {
     BLOCKED.load(Ordering::Relaxed)
 }
 
+/// Ends what [`block`] has begun, unless processes block multi-scheduling.
+pub fn unblock() {
+    let b = lock_blockers();
+    block(!b.all.is_empty());
+}
+
+/// A time in which no thread begins to run a process, which ends when this is dropped.
+#[must_use]
+pub(crate) struct Pause(Option<Turn>);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        // Before the turn ends, so that threads that wait for theirs find no block.
+        unblock();
+        drop(self.0.take());
+    }
+}
+
+/// Lets no thread begin to run a process; `None` if processes run one at a time already. For
+/// threads that run no processes. Threads that run one go on until its time slice ends.
+pub(crate) fn pause() -> Option<Pause> {
+    let _blockers = lock_blockers();
+    let mut t = tickets();
+    if BLOCKED.load(Ordering::SeqCst) || t.next != t.serving {
+        return None;
+    }
+    // The ticket is taken before any thread can ask for one.
+    t.next += 1;
+    block(true);
+    HAS_TURN.set(true);
+    Some(Pause(Some(Turn(()))))
+}
+
 /// A thread's turn, which ends when this is dropped.
 #[derive(Debug)]
 #[must_use]
@@ -202,6 +235,15 @@ pub fn set_online(n: usize) -> usize {
         std::mem::replace(&mut b.online, n)
     } else {
         super::set_online(n)
+    }
+}
+
+/// Whether a process blocks others.
+#[inline]
+pub(crate) fn is_blocker(pid: Term) -> bool {
+    ANY_BLOCKER.load(Ordering::Acquire) && {
+        let b = lock_blockers();
+        b.all.contains(&pid) || b.normal.contains(&pid)
     }
 }
 

@@ -114,7 +114,6 @@ enum Class {
 }
 
 /// The lead of one class over another, before which it goes.
-#[derive(Default)]
 struct Share {
     /// Reductions of the first class, less those of the other times its price.
     ahead: i64,
@@ -178,12 +177,13 @@ pub(super) struct Queues {
     pub(super) len: usize,
 }
 
-impl Default for Queues {
-    fn default() -> Queues {
+impl Queues {
+    /// Returns empty queues.
+    pub(super) const fn new() -> Queues {
         Queues {
-            levels: Default::default(),
-            first: Share::default(),
-            recent: Share::default(),
+            levels: [const { VecDeque::new() }; LEVELS],
+            first: Share { ahead: 0 },
+            recent: Share { ahead: 0 },
             last: None,
             low_credit: 0,
             used: false,
@@ -196,9 +196,6 @@ impl Default for Queues {
             len: 0,
         }
     }
-}
-
-impl Queues {
     #[inline]
     pub(super) fn push(&mut self, cell: u32, p: Priority, cause: Cause) {
         let l = match (p, cause) {

@@ -206,7 +206,7 @@ fn run(order: &mut dyn Order, load: &[(u32, Behaviour)], slices: i64) -> Outcome
 fn compare(name: &str, load: &[(u32, Behaviour)]) -> [Outcome; 3] {
     let slices = 200_000;
     let orders: [Box<dyn Order>; 3] = [
-        Box::<Queues>::default(),
+        Box::new(Queues::new()),
         Box::<InTurn>::default(),
         Box::<WokenFirst>::default(),
     ];
@@ -313,7 +313,7 @@ fn nobody_takes_more_than_a_share() {
 
 #[test]
 fn higher_priorities_go_first() {
-    let mut q = Queues::default();
+    let mut q = Queues::new();
     q.push(1, Priority::Low, Cause::Spent);
     q.push(2, Priority::Normal, Cause::Spent);
     q.push(3, Priority::High, Cause::Spent);
@@ -326,7 +326,7 @@ fn higher_priorities_go_first() {
 #[test]
 fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
     for (normal, low) in [(1, 1), (500, 500), (1000, 4), (4, 1000), (3, 50)] {
-        let mut q = Queues::default();
+        let mut q = Queues::new();
         for i in 0..normal + low {
             let prio = if i < normal {
                 Priority::Normal

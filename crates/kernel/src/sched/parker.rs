@@ -8,7 +8,7 @@
 //! thread sees `asleep`, it sets `awake` under the lock that the sleeper holds from its look until
 //! it waits, so the notification is not lost.
 
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, constant, fence};
 
 /// See the module docs.
 pub(crate) struct Parker {
@@ -18,13 +18,15 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// Returns a parker on which no thread sleeps.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Parker {
-        Parker {
-            asleep: AtomicBool::new(false),
-            awake: Mutex::new(true),
-            bell: Condvar::new(),
+    constant! {
+        /// Returns a parker on which no thread sleeps.
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> Parker {
+            Parker {
+                asleep: AtomicBool::new(false),
+                awake: Mutex::new(true),
+                bell: Condvar::new(),
+            }
         }
     }
     /// Wakes the sleeper. Must be called after the thread has stored that it works.

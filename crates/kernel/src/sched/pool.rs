@@ -22,12 +22,11 @@
 
 use super::order::{Cause, Queues};
 use crate::process::state::Priority;
-use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, constant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The waiting processes.
-#[derive(Default)]
 struct Waiting {
     queue: Queues,
     /// Processes that have left for a while; true if a thread has come to their place.
@@ -68,14 +67,22 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns a pool without threads.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Pool {
-        Pool {
-            waiting: Mutex::new(Waiting::default()),
-            length: AtomicUsize::new(0),
-            threads: AtomicUsize::new(0),
-            online: AtomicUsize::new(usize::MAX),
+    constant! {
+        /// Returns a pool without threads.
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> Pool {
+            let waiting = Waiting {
+                queue: Queues::new(),
+                out: BTreeMap::new(),
+                asleep: Vec::new(),
+                looking: 0,
+            };
+            Pool {
+                waiting: Mutex::new(waiting),
+                length: AtomicUsize::new(0),
+                threads: AtomicUsize::new(0),
+                online: AtomicUsize::new(usize::MAX),
+            }
         }
     }
     fn lock(&self) -> MutexGuard<'_, Waiting> {

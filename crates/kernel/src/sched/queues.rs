@@ -36,8 +36,10 @@ pub(crate) use super::order::TURN_SLICES;
 use super::order::{EQUAL, LEVELS, OWING, Queues, SLICE, STEAL_ORDER, URGENT_LEVELS, WOKEN};
 use crate::process::state::Priority;
 use crate::sync::{
-    AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence,
+    AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, OnceSlice, Ordering, Spin, SpinGuard,
+    constant, fence,
 };
+use purlin_isa::cache_lines::TwoLines;
 
 /// Minimum work, in reductions, for which stealing from another scheduler or waking one pays; see
 /// [`Queues::work`]. Either costs both schedulers some microseconds, as much as the start and end
@@ -68,8 +70,8 @@ enum Parked {
 }
 
 /// One scheduler as others see it, on cache lines of its own.
-#[repr(align(128))]
 struct Scheduler {
+    _lines: TwoLines,
     queue: Spin<Queues>,
     /// Length of the queue, for schedulers that look for work.
     len: AtomicUsize,
@@ -111,7 +113,8 @@ struct Scheduler {
 impl Scheduler {
     fn new() -> Scheduler {
         Scheduler {
-            queue: Spin::new(Queues::default()),
+            _lines: TwoLines,
+            queue: Spin::new(Queues::new()),
             len: AtomicUsize::new(0),
             work: AtomicUsize::new(0),
             pace: AtomicUsize::new(WORTH / 2),
@@ -333,7 +336,9 @@ pub(crate) trait Hooks {
 
 /// See the module docs.
 pub(crate) struct RunQueues<H> {
-    schedulers: Vec<Scheduler>,
+    /// Filled by the first use; see [`RunQueues::scheduler`].
+    schedulers: OnceSlice<Scheduler>,
+    most: usize,
     /// Number of schedulers that may run processes, and number that exist.
     online: AtomicUsize,
     started: AtomicUsize,
@@ -381,17 +386,42 @@ pub(crate) enum Rest<F> {
 }
 
 impl<H: Hooks> RunQueues<H> {
-    /// Returns queues for at most `n` schedulers. None exists, and one is online.
-    pub fn new(n: usize, hooks: H) -> RunQueues<H> {
-        RunQueues {
-            schedulers: (0..n).map(|_| Scheduler::new()).collect(),
-            online: AtomicUsize::new(1),
-            started: AtomicUsize::new(0),
-            idle: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
-            balances: AtomicUsize::new(0),
-            hooks,
+    constant! {
+        /// Returns queues for at most `most` schedulers. None exists, and one is online.
+        pub fn new(most: usize, hooks: H) -> RunQueues<H> {
+            RunQueues {
+                schedulers: OnceSlice::new(),
+                most,
+                online: AtomicUsize::new(1),
+                started: AtomicUsize::new(0),
+                idle: AtomicUsize::new(0),
+                next: AtomicUsize::new(0),
+                balances: AtomicUsize::new(0),
+                hooks,
+            }
         }
+    }
+    /// Returns scheduler `i`, from 0. Checks the index, as any access to a slice does, and looks
+    /// for nothing else.
+    #[inline]
+    fn scheduler(&self, i: usize) -> &Scheduler {
+        match self.schedulers.get(i) {
+            Some(w) => w,
+            None => self.first_use(i),
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn first_use(&self, i: usize) -> &Scheduler {
+        let all = || (0..self.most).map(|_| Scheduler::new()).collect();
+        self.schedulers.fill(all);
+        &self.schedulers[i]
+    }
+    /// Returns the first `n` schedulers, or none before the first use.
+    #[inline]
+    fn first(&self, n: usize) -> &[Scheduler] {
+        let all = &*self.schedulers;
+        &all[..n.min(all.len())]
     }
     /// Number of schedulers that exist.
     #[inline]
@@ -410,27 +440,32 @@ impl<H: Hooks> RunQueues<H> {
     }
     #[inline]
     fn started(&self) -> &[Scheduler] {
-        &self.schedulers[..self.count()]
+        self.first(self.count())
     }
     /// Returns the length of each queue.
     #[inline]
     pub fn lengths(&self) -> Vec<usize> {
         self.started().iter().map(|w| w.len()).collect()
     }
+    /// Whether a process waits in any of them.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.started().iter().any(|w| w.len() > 0)
+    }
     /// Number of times that scheduler `i` has looked for a process.
     #[inline]
     pub(crate) fn picks(&self, i: usize) -> usize {
-        self.schedulers[i].picks.load(Ordering::Relaxed)
+        self.scheduler(i).picks.load(Ordering::Relaxed)
     }
     /// Whether scheduler `i` is idle.
     #[inline]
     pub(crate) fn is_idle(&self, i: usize) -> bool {
-        self.schedulers[i].idle.load(Ordering::SeqCst)
+        self.scheduler(i).idle.load(Ordering::SeqCst)
     }
     /// Marks scheduler `i` as idle for good.
     #[inline]
     pub(crate) fn retire(&self, i: usize) {
-        self.schedulers[i].idle.store(true, Ordering::SeqCst);
+        self.scheduler(i).idle.store(true, Ordering::SeqCst);
     }
 
     /// Lets others steal from schedulers that have taken nothing since the last call, however
@@ -455,14 +490,14 @@ impl<H: Hooks> RunQueues<H> {
     /// Whether the process that scheduler `i` took last is to be timed.
     #[inline]
     pub(crate) fn is_timed(&self, i: usize) -> bool {
-        self.schedulers[i].timed.load(Ordering::Relaxed)
+        self.scheduler(i).timed.load(Ordering::Relaxed)
     }
 
     /// Records the reductions that the process which scheduler `i` took last has used, and the
     /// nanoseconds if it was timed.
     #[inline]
     pub(crate) fn ran(&self, i: usize, reductions: i64, nanoseconds: i64) {
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         if w.from_queue.load(Ordering::Relaxed) {
             w.unreported.store(true, Ordering::Relaxed);
             w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
@@ -494,7 +529,7 @@ impl<H: Hooks> RunQueues<H> {
     /// slice before.
     #[inline]
     pub(crate) fn took_used(&self, me: usize) -> bool {
-        me != 0 && self.schedulers[me - 1].used.load(Ordering::Relaxed)
+        me != 0 && self.scheduler(me - 1).used.load(Ordering::Relaxed)
     }
 
     /// Queues a process of normal priority in the middle of its long time slice on scheduler `me`
@@ -523,7 +558,7 @@ impl<H: Hooks> RunQueues<H> {
     }
 
     fn put_first(&self, cell: u32, level: usize, me: usize) {
-        let w = &self.schedulers[me - 1];
+        let w = self.scheduler(me - 1);
         let brief = {
             let mut q = w.lock();
             q.push_first(cell, level);
@@ -555,7 +590,7 @@ impl<H: Hooks> RunQueues<H> {
             self.free(online)
                 .unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
         };
-        let w = &self.schedulers[at];
+        let w = self.scheduler(at);
         let mine = at + 1 == me;
         let first = matches!(cause, Cause::Woken | Cause::New);
         let slot = mine && bound == 0 && first && prio == Priority::Normal;
@@ -611,7 +646,7 @@ impl<H: Hooks> RunQueues<H> {
             true => me - 1,
             false => self.home(home, online),
         };
-        let w = &self.schedulers[at];
+        let w = self.scheduler(at);
         let mine = at + 1 == me;
         let len = {
             let mut q = w.lock();
@@ -647,7 +682,7 @@ impl<H: Hooks> RunQueues<H> {
             return None;
         }
         let free = |w: &Scheduler| w.idle.load(Ordering::Relaxed) && w.len() == 0;
-        let all = &self.schedulers[..online];
+        let all = self.first(online);
         let inside = |w: &Scheduler| free(w) && !w.outside.load(Ordering::Relaxed);
         all.iter()
             .position(inside)
@@ -658,17 +693,17 @@ impl<H: Hooks> RunQueues<H> {
     fn home(&self, home: usize, online: usize) -> usize {
         let idle = |w: &Scheduler| w.idle.load(Ordering::Relaxed);
         let stays = |w: &Scheduler| idle(w) || w.in_order.load(Ordering::Relaxed);
-        if (1..=online).contains(&home) && stays(&self.schedulers[home - 1]) {
+        if (1..=online).contains(&home) && stays(self.scheduler(home - 1)) {
             return home - 1;
         }
-        let free = self.schedulers[..online].iter().position(idle);
+        let free = self.first(online).iter().position(idle);
         free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
     }
 
     /// Lets others steal the processes that wait behind the one that scheduler `me`, from 1, runs,
     /// because it will take long.
     pub(crate) fn let_others_steal(&self, me: usize) {
-        let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
+        let Some(w) = me.checked_sub(1).map(|i| self.scheduler(i)) else {
             return;
         };
         if !w.in_order.load(Ordering::Relaxed) {
@@ -687,7 +722,7 @@ impl<H: Hooks> RunQueues<H> {
     #[inline]
     fn wake_one(&self) {
         let mut outside = None;
-        for w in &self.schedulers[..self.online()] {
+        for w in self.first(self.online()) {
             if w.idle.load(Ordering::Relaxed) {
                 if !w.outside.load(Ordering::Relaxed) {
                     w.wake(&self.hooks);
@@ -731,7 +766,7 @@ impl<H: Hooks> RunQueues<H> {
     #[inline(never)]
     fn balance(&self, i: usize) {
         self.balances.fetch_add(1, Ordering::Relaxed);
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         let mine: [usize; LEVELS] = {
             let q = w.lock();
             std::array::from_fn(|l| q.levels[l].len())
@@ -739,14 +774,14 @@ impl<H: Hooks> RunQueues<H> {
         let (high, max) = (Priority::High as usize, Priority::Max as usize);
         let calm = mine[high] + mine[max] == 0;
         let Some(other) = (0..self.online()).filter(|&k| k != i).max_by_key(|&k| {
-            let v = &self.schedulers[k];
+            let v = self.scheduler(k);
             (calm && v.urgent.load(Ordering::Relaxed) != 0, v.len())
         }) else {
             return;
         };
         let mut got: Vec<(u32, usize)> = Vec::new();
         {
-            let v = &self.schedulers[other];
+            let v = self.scheduler(other);
             let mut q = v.lock();
             let theirs = std::array::from_fn(|l| q.levels[l].len());
             let hogged = v.hogged.load(Ordering::Relaxed);
@@ -780,7 +815,7 @@ impl<H: Hooks> RunQueues<H> {
     /// never come to look for it.
     #[cold]
     fn hand_over(&self, i: usize) {
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         if w.len() == 0 {
             return;
         }
@@ -800,7 +835,7 @@ impl<H: Hooks> RunQueues<H> {
                 0 => k % online,
                 n => (n - 1) % online,
             };
-            let to = &self.schedulers[at];
+            let to = self.scheduler(at);
             to.add(std::iter::once((c, l)));
             // As in `put`.
             fence(Ordering::SeqCst);
@@ -816,7 +851,7 @@ impl<H: Hooks> RunQueues<H> {
     pub(crate) fn glance(&self, i: usize, before: Glance) -> Glance {
         let n = self.count();
         let v = (1..n)
-            .map(|k| &self.schedulers[(i + k) % n])
+            .map(|k| self.scheduler((i + k) % n))
             .find(|v| v.has_one())?;
         let picks = v.picks.load(Ordering::Relaxed);
         let same = before.filter(|b| b.picks == picks);
@@ -827,7 +862,7 @@ impl<H: Hooks> RunQueues<H> {
     /// Returns the next process for scheduler `i`, from its own queue or from another's. `glance`
     /// is its last look.
     pub fn next(&self, i: usize, glance: Glance) -> Option<u32> {
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         let online = i < self.online();
         let picks = w.picks.load(Ordering::Relaxed);
         w.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
@@ -856,7 +891,7 @@ impl<H: Hooks> RunQueues<H> {
     fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
         let n = self.count();
         for k in 1..n {
-            let v = &self.schedulers[(i + k) % n];
+            let v = self.scheduler((i + k) % n);
             let v_online = (i + k) % n < self.online();
             match v.len() {
                 0 => continue,
@@ -905,7 +940,7 @@ impl<H: Hooks> RunQueues<H> {
                 continue;
             };
             if it.len() > 0 {
-                self.schedulers[i].add(it);
+                self.scheduler(i).add(it);
             }
             return Some(first);
         }
@@ -916,7 +951,7 @@ impl<H: Hooks> RunQueues<H> {
     /// something has come meanwhile. `glanced` is its last look at the others. `patient`: it does
     /// not sleep while another has a single waiting process.
     pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest<H::Found> {
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         *w.parked.lock() = Parked::Here;
         w.idle.store(true, Ordering::Relaxed);
         let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
@@ -938,10 +973,10 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Sleeps until the mark of scheduler `i` is gone, or an event arrives from outside.
     fn sleep(&self, i: usize) -> Rest<H::Found> {
-        let w = &self.schedulers[i];
+        let w = self.scheduler(i);
         let mut p = w.parked.lock();
         let online = self.online();
-        let awake = |k: usize| k < online && !self.schedulers[k].idle.load(Ordering::Relaxed);
+        let awake = |k: usize| k < online && !self.scheduler(k).idle.load(Ordering::Relaxed);
         if *p == Parked::Here && i < online && self.hooks.may_wait_outside(i, awake) {
             *p = Parked::Outside;
             w.outside.store(true, Ordering::Relaxed);
@@ -968,7 +1003,9 @@ impl<H: Hooks> RunQueues<H> {
     /// fewer. The others rest after the process that they run, and the rest take what is in their
     /// queues. Returns the previous number.
     pub(crate) fn set_online(&self, n: usize, start: impl Fn(usize) -> bool) -> usize {
-        let n = n.clamp(1, self.schedulers.len());
+        let n = n.clamp(1, self.most);
+        // The threads that start find the schedulers made.
+        self.scheduler(0);
         let before = self.online.swap(n, Ordering::SeqCst);
         while self.count() < n {
             let i = self.started.fetch_add(1, Ordering::SeqCst);

@@ -2,9 +2,13 @@
 //!
 //! A plain message to a process with as many unread messages as it may have makes its sender wait,
 //! is dropped, or ends the receiver. Unread messages are those in transit and those in the mailbox.
-//! All are counted, but only plain messages of local processes to a pid or a name are held back.
-//! Replies through an alias, exits, down messages, and messages of ports, timers, other nodes and
-//! the runtime always arrive.
+//! All are counted, but only plain messages of processes to a pid or a name are held back. Replies
+//! through an alias, exits, down messages, and messages of ports, timers and the runtime always
+//! arrive.
+//!
+//! A message from another node cannot be held back: it has left its sender. It arrives, and then
+//! its connection is not read for some time ([`from_far`]), so that its senders wait as soon as the
+//! connection is busy there.
 //!
 //! # A sender that waits
 //! It is entered in [`Waiting`] under its receiver, and its native is called again whenever a
@@ -27,7 +31,7 @@ use crate::post;
 use crate::process::ext::Target;
 use crate::process::{self, Process, table};
 use crate::sync::{Mutex, fence};
-use crate::system::budget_memory::end_here;
+use crate::system::budget_memory::{self, end_here};
 use crate::{ids, lazy_atoms};
 use purlin_term::Term;
 use std::collections::{HashMap, VecDeque};
@@ -38,6 +42,8 @@ lazy_atoms! {
     system = "system";
 }
 
+/// [`Seat::awaits`] of a process that waits for one of another node. No pid has this data.
+const ELSEWHERE: u32 = u32::MAX;
 /// Maximum number of processes that are followed in search of a circle.
 const MOST_FOLLOWED: usize = 1000;
 
@@ -111,22 +117,24 @@ fn decide(me: Term, mine: &Seat, to: Term, msg: Term, how: How, waited: bool) ->
     let Some((most, over, by)) = budgets::bound(s.budget()) else {
         return Outcome::Send;
     };
-    if to == me || unread(s) < most || process::is_system(me) {
+    if unread(s) < most || process::is_system(me) {
         return Outcome::Send;
     }
-    let Some(b) = budgets::get(by).filter(|_| !is_expected(s, me, msg, by)) else {
+    let Some(b) = budgets::get(by).filter(|_| to == me || !is_expected(s, me, msg, by)) else {
         return Outcome::Send;
     };
     match over {
+        // It would wait for itself: the smallest circle.
+        Over::Wait if to == me => {
+            b.events.circles.fetch_add(1, Ordering::Relaxed);
+            Outcome::Send
+        }
         Over::Drop => {
             b.events.dropped.fetch_add(1, Ordering::Relaxed);
             Outcome::Drop
         }
         Over::Exit => {
-            if !s.ends.swap(true, Ordering::Relaxed) {
-                b.events.exited.fetch_add(1, Ordering::Relaxed);
-                end(to, messages());
-            }
+            end_full(to, s, most, by);
             Outcome::Drop
         }
         Over::Wait if how.no_suspend => Outcome::Refuse,
@@ -148,6 +156,75 @@ fn decide(me: Term, mine: &Seat, to: Term, msg: Term, how: How, waited: bool) ->
             Outcome::Wait
         }
     }
+}
+
+/// Fate of a plain message from another node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FromFar {
+    Arrives,
+    /// It arrives, and its connection waits.
+    Waits,
+    Dropped,
+}
+
+/// Called before a plain message from another node is sent to a local process.
+#[cold]
+pub fn from_far(to: Term) -> FromFar {
+    let Some((s, most, over, by)) = full(to) else {
+        return FromFar::Arrives;
+    };
+    let Some(b) = budgets::get(by) else {
+        return FromFar::Arrives;
+    };
+    match over {
+        Over::Wait => FromFar::Waits,
+        Over::Drop => {
+            b.events.dropped.fetch_add(1, Ordering::Relaxed);
+            FromFar::Dropped
+        }
+        Over::Exit => {
+            end_full(to, s, most, by);
+            FromFar::Dropped
+        }
+    }
+}
+
+/// Counts that senders on another node wait for a local process.
+#[cold]
+pub fn count_wait(to: Term) {
+    if let Some((.., by)) = full(to)
+        && let Some(b) = budgets::get(by)
+    {
+        b.events.waited.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether senders of a local process wait until there is room in its mailbox. They do not while it
+/// may wait for one of them.
+#[cold]
+pub fn is_full(to: Term) -> bool {
+    full(to).is_some_and(|f| f.2 == Over::Wait)
+}
+
+/// Returns the seat of a process with a full mailbox, and its bound; `None` if there is room, or if
+/// it may wait for an answer.
+fn full(to: Term) -> Option<(&'static Seat, i64, Over, u32)> {
+    let s = seat_of(to)?;
+    let (most, over, by) = budgets::bound(s.budget())?;
+    let waits = s.awaits.load(Ordering::Relaxed) != 0;
+    (unread(s) >= most && !waits).then_some((s, most, over, by))
+}
+
+/// Ends a process whose mailbox is full.
+fn end_full(to: Term, s: &Seat, most: i64, by: u32) {
+    if s.ends.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if let Some(b) = budgets::get(by) {
+        b.events.exited.fetch_add(1, Ordering::Relaxed);
+    }
+    budget_memory::tell(by, messages(), to, most, unread(s), None);
+    end(to, messages());
 }
 
 /// Ends a local process with reason `{budget, Why}`, as a kill does.
@@ -196,7 +273,7 @@ fn leads_back(from: Term, me: Term) -> bool {
             0 => s.awaits.load(Ordering::Relaxed),
             n => n,
         };
-        if next == 0 {
+        if next == 0 || next == ELSEWHERE {
             return false;
         }
         at = Term::pid(next - 1);
@@ -271,7 +348,7 @@ fn wake(to: Term, s: Option<&Seat>, n: usize) {
     first.into_iter().for_each(post::wake);
 }
 
-/// Called when a process that the caller owns has fetched so many messages.
+/// Called when a process that the caller owns has fetched that many messages.
 #[cold]
 pub(crate) fn fetched(p: &mut Process, messages: usize) {
     let Some(s) = budgets::seat(table().index(p)) else {
@@ -328,7 +405,10 @@ pub fn awaits(cx: &mut Cx, k: RefKey) {
         .ext()
         .and_then(|e| e.monitors.get_mut(&k))
         .map(|m| m.target());
-    if let Some(Target::Local(pid) | Target::Named(pid, _)) = target
+    if matches!(target, Some(Target::Remote)) {
+        s.awaits.store(ELSEWHERE, Ordering::Relaxed);
+        s.awaits_key.store(0, Ordering::Relaxed);
+    } else if let Some(Target::Local(pid) | Target::Named(pid, _)) = target
         && pid.is_local_pid()
     {
         s.awaits.store(pid.pid_data() + 1, Ordering::Relaxed);

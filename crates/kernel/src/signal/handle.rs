@@ -12,7 +12,7 @@ use crate::message::token::Token;
 use crate::message::{Kind, Sequel, Signal};
 use crate::outside::outside;
 use crate::post::push_or_free;
-use crate::process::ext::{self, AliasMode, Monitor, Peer, Target, Watcher};
+use crate::process::ext::{self, AliasMode, Monitor, Peer, Target};
 use crate::process::{EXIT_PENDING, Process, TRAP_EXIT, table};
 use crate::remote::Remote;
 use purlin_term::etf::aliases;
@@ -47,12 +47,21 @@ pub fn fetch(cx: &mut Cx) -> bool {
 
 /// As [`fetch`], for a process whose bit `SIGNALS` was set and has been cleared.
 pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
-    // SAFETY: the running process is owned by this thread.
-    let p = unsafe { &mut *cx.proc };
-    let mut chain = p.in_transit.take();
+    let chain = cx.process().in_transit.take();
     if chain.is_null() {
         return false;
     }
+    // SAFETY: the chain was taken.
+    unsafe { handle_chain(cx, chain) }
+}
+
+/// Handles the signals of a chain, oldest first. Returns what [`fetch`] does.
+///
+/// # Safety
+/// The chain was taken from the queue of the process in the context, which is this thread's.
+pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
+    // SAFETY: the running process is owned by this thread.
+    let p = unsafe { &mut *cx.proc };
     let before = p.queued_messages();
     let (mut came, mut asked) = (0, false);
     let counts = crate::budgets::on();
@@ -153,7 +162,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             if let Some(&[r, by, name]) = term.as_tuple()
                 && let Some(k) = ref_key(r)
             {
-                p.ext_mut().watchers.insert(k, Watcher::new(by, name));
+                p.ext_mut().watch(k, by, name);
             }
         }
         Kind::Demonitor => {

@@ -6,7 +6,7 @@
 
 pub mod bounds;
 pub mod handle;
-pub mod post;
+pub mod own;
 pub mod receive;
 mod repeated;
 pub mod send;

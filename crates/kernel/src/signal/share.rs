@@ -308,7 +308,7 @@ pub fn whole_words(t: Term) -> usize {
     copy::size_whole_within(t, 16 * region + (1 << 16)).unwrap_or(region)
 }
 
-/// Whether a term of so many words is shared.
+/// Whether a term of that many words is shared.
 #[inline]
 pub fn is_large(words: usize) -> bool {
     words >= threshold()

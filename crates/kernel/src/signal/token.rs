@@ -81,16 +81,17 @@ pub fn fresh(p: &mut Process) -> Token {
     }
 }
 
-/// Gives the token the next serial numbers. It is about to travel.
-fn step(p: &mut Process) {
+/// Gives the token the next serial numbers. It is about to travel. Returns false if the process is
+/// not traced: it is the tracer, or a tracer module does not want it.
+fn step(p: &mut Process) -> bool {
     let me = p.pid();
-    step_as(p, me);
+    step_as(p, me)
 }
 
 /// As [`step`], for a process with that identifier.
-fn step_as(p: &mut Process, me: Term) {
+fn step_as(p: &mut Process, me: Term) -> bool {
     if !sink().counts_sequence(me) {
-        return;
+        return false;
     }
     let s = sequence(p);
     s.clock = s.clock.wrapping_add(1);
@@ -100,20 +101,21 @@ fn step_as(p: &mut Process, me: Term) {
         t.previous = last;
         t.from = OwnedTerm::copy_of(me);
     }
+    true
 }
 
 /// Returns the token that goes with an exit signal, from an ending process to a linked one. `msg`
 /// is what a process that traps the signal receives, and `me` the pid that the ending process had,
 /// which its control block no longer has.
 pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
-    step_as(p, me);
+    let counted = step_as(p, me);
     let t = token(p)?;
     // As in stock, the receiver's sensitivity decides whether the event is traced.
     let traced = process::table().find(to).is_some_and(|p| {
         // SAFETY: cells are never unmapped; the state word is an atomic.
         unsafe { !(*p).state.load().is_sensitive() }
     });
-    if t.flags & token_flag::SEND != 0 && traced {
+    if t.flags & token_flag::SEND != 0 && traced && counted {
         sink().sequential(t, am::SEND, to, msg);
     }
     Some(t.duplicate())
@@ -124,9 +126,9 @@ pub fn ending_far(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Toke
     if !p.has(SEQUENTIAL) {
         return None;
     }
-    step_as(p, me);
+    let counted = step_as(p, me);
     let t = token(p)?;
-    if t.flags & token_flag::SEND != 0 {
+    if t.flags & token_flag::SEND != 0 && counted {
         sink().sequential(t, am::SEND, to, msg);
     }
     Some(t.duplicate())
@@ -136,10 +138,10 @@ pub fn ending_far(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Toke
 /// named it.
 #[cold]
 pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
-    step(p);
+    let counted = step(p);
     let quiet = p.has(process::SENSITIVE);
     let t = token(p)?;
-    if t.flags & token_flag::SEND != 0 && !quiet {
+    if t.flags & token_flag::SEND != 0 && counted && !quiet {
         sink().sequential(t, am::SEND, to, msg);
     }
     Some(t.duplicate())
@@ -174,8 +176,7 @@ pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
             && label.is_none_or(|l| purlin_term::compare::eq_exact(l, t.label.term()))
     });
     if wanted {
-        step(p);
-        let quiet = p.has(process::SENSITIVE);
+        let quiet = !step(p) || p.has(process::SENSITIVE);
         if let Some(t) = token(p).filter(|_| !quiet) {
             sink().sequential(t, print_(), NIL, info);
         }

@@ -27,7 +27,7 @@ const SPINS: u32 = 100;
 
 impl<T> Spin<T> {
     /// Returns a free lock.
-    pub fn new(value: T) -> Spin<T> {
+    pub const fn new(value: T) -> Spin<T> {
         Spin {
             taken: AtomicBool::new(false),
             value: UnsafeCell::new(value),

@@ -11,61 +11,88 @@
 //! The size that a process must have to be ended ([`least`]) shrinks with the excess, so the larger
 //! processes end first.
 
+use crate::accounts::Frame;
 use crate::budgets::{self, Excess, ROOT};
 use crate::cx::Cx;
 use crate::lazy_atoms;
 use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
-use purlin_term::frag::Fragment;
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap;
-use purlin_term::{Alloc, NIL, Term, pressure};
+use purlin_term::payer::Payer;
+use purlin_term::{Alloc, NIL, Term, copy};
 
 lazy_atoms! {
     budget = "budget";
     memory = "memory";
+    largest = "largest";
+    limit = "limit";
+    process_ = "process";
+    used = "used";
+    file = "file";
+    line = "line";
 }
 
 /// The fraction of the limit that a process must at least take to end as soon as it is exceeded.
 const LARGEST_PART: i64 = 64;
-/// The minimum size halves for each of so many parts of the limit in excess.
+/// The minimum size halves for each excess of this fraction of the limit.
 const STEPS: i64 = 160;
 /// Number of the largest processes that a report names.
 const NAMED: usize = 5;
-/// Words up to which a block of a heap counts whole.
-const WHOLE_WORDS: usize = 4096;
+/// Words up to which a block counts whole: its process fills it before each collection. Unused room
+/// of a larger block takes no memory.
+const WHOLE_WORDS: usize = 1 << 17;
+/// The same for the block of an old generation, which fills slowly.
+const WHOLE_OLD_WORDS: usize = 4096;
 /// Maximum number of objects of an off-heap list whose holders are counted.
 const MOST_COUNTED: usize = 256;
 
 /// The size of a process in bytes.
+#[derive(Default)]
 struct Size {
     /// The bytes that it pays for itself.
     own: usize,
     /// Its part of the blocks outside of its heap, paid for by any budget.
     held: usize,
+    /// Bytes of `own` for which another budget is billed, too.
+    shared: usize,
+}
+
+impl Size {
+    /// Adds a block outside of the heap of a process of budget `index`.
+    fn add(&mut self, index: u32, payer: &Payer, bytes: usize, holders: usize) {
+        let part = budgets::part_of(index, payer, bytes, holders);
+        self.own += part;
+        if payer.budget() != ROOT {
+            self.shared += part;
+        }
+        self.held += bytes / holders.max(1);
+    }
 }
 
 /// The size of the process in the context, of budget `index`.
 fn size(cx: &mut Cx, index: u32) -> Size {
     let h = &cx.heap;
-    let block = h.used_words() + h.stack_words();
-    // Unused room of a large block takes no memory.
-    let free = h.free_words();
-    let room = if block + free <= WHOLE_WORDS { free } else { 0 };
-    let words = block + room + h.old_words() + h.frag_words;
-    let mut s = Size { own: 0, held: 0 };
+    let young = match h.block_words() {
+        n if n <= WHOLE_WORDS => n,
+        _ => h.used_words() + h.stack_words(),
+    };
+    let old = match h.old_block_words() {
+        n if n <= WHOLE_OLD_WORDS => n,
+        _ => h.old_words(),
+    };
+    let words = young + old + h.frag_words;
+    let mut s = Size::default();
     for o in [&h.off_heap, &h.old_off_heap] {
         for r in o.regions.iter() {
             let (payer, bytes) = r.bill();
-            let holders = r.holders.count() as usize;
-            s.own += budgets::part_of(index, payer, bytes, holders);
-            s.held += bytes / holders.max(1);
+            s.add(index, payer, bytes, r.holders.count() as usize);
         }
-        s.held += off_heap::each_binary(o, MOST_COUNTED, |b, holders| {
-            let bytes = b.billed_bytes();
-            s.own += budgets::part_of(index, &b.payer, bytes, holders);
-            s.held += bytes / holders.max(1);
+        let rest = off_heap::each_binary(o, MOST_COUNTED, |b, holders| {
+            s.add(index, &b.payer, b.billed_bytes(), holders);
         });
+        s.held += rest;
     }
     let p = cx.process();
     let ext = p.ext().map_or(0, |e| e.bytes());
@@ -82,11 +109,13 @@ fn least(e: &Excess) -> i64 {
 
 /// Weighs the process in the context. Whether it must collect or end, because it has grown beyond
 /// the limit of its budget.
-pub(crate) fn is_over(cx: &mut Cx) -> bool {
-    weigh(cx).is_some()
+///
+/// It is at `pc`, which is for reports only.
+pub(crate) fn is_over(cx: &mut Cx, pc: *const u64) -> bool {
+    weigh(cx, pc).is_some()
 }
 
-fn weigh(cx: &mut Cx) -> Option<Excess> {
+fn weigh(cx: &mut Cx, pc: *const u64) -> Option<Excess> {
     if cx.proc.is_null() {
         return None;
     }
@@ -96,8 +125,9 @@ fn weigh(cx: &mut Cx) -> Option<Excess> {
     }
     let size = size(cx, s.budget());
     let own = size.own as i64;
-    let (made, grown, excess) = budgets::weigh(s, own);
-    pressure::set_allowance(budgets::memory_left(s.budget()));
+    budgets::note_place(s, cx, pc, own);
+    let (made, grown, excess) = budgets::weigh(s, own, size.shared as i64);
+    budgets::allow(s.budget());
     let charged_with = made.max(own + size.held as i64);
     excess.filter(|e| grown && charged_with >= least(e) && !process::is_system(cx.self_pid()))
 }
@@ -105,7 +135,8 @@ fn weigh(cx: &mut Cx) -> Option<Excess> {
 /// Ends the process in the context, which has collected, if the limit is still exceeded.
 #[cold]
 pub(crate) fn hold_against(cx: &mut Cx) {
-    if let Some(e) = weigh(cx) {
+    let pc = cx.bif_pc;
+    if let Some(e) = weigh(cx, pc) {
         end(cx, &e, NIL);
     }
 }
@@ -122,13 +153,24 @@ pub fn table_exceeds(cx: &mut Cx, e: &Excess, name: Term, bytes: usize) {
     }
 }
 
-/// Ends the process in the context with reason `{budget, memory}`.
+/// Ends the process in the context with reason `{budget, memory}`. The process that the
+/// budget notifies learns it first.
 fn end(cx: &mut Cx, e: &Excess, table_name: Term) {
     if cx.process().has(EXIT_PENDING) {
         return;
     }
     budgets::note_reached(e.budget);
-    report(cx, e, table_name);
+    let (notified, reported) = (budgets::notified(e.budget), budgets::may_report(e.budget));
+    if notified.is_some() || reported {
+        let me = cx.self_pid();
+        let mut f = Fragment::new();
+        let largest = holders(&mut f, e.budget);
+        tell(e.budget, memory(), me, e.limit, e.used, Some(largest));
+        if reported {
+            report(cx, &mut f, e, table_name, largest);
+        }
+        drop(OwnedTerm::from_parts(largest, f));
+    }
     end_here(cx, memory());
 }
 
@@ -140,26 +182,76 @@ pub(crate) fn end_here(cx: &mut Cx, why: Term) {
     cx.reds = 0;
 }
 
-fn report(cx: &mut Cx, e: &Excess, table_name: Term) {
+/// Builds the list of the largest processes of a budget: `{Pid, Bytes, Stack}`, where the stack has
+/// the form of a stack trace.
+fn holders(f: &mut Fragment, index: u32) -> Term {
+    let all: Vec<Term> = budgets::largest(index, NAMED)
+        .into_iter()
+        .map(|h| {
+            let frames: Vec<Term> = h.frames.iter().map(|x| frame(f, x)).collect();
+            let (bytes, stack) = (f.int(h.bytes), f.list(&frames));
+            f.tuple(&[h.pid, bytes, stack])
+        })
+        .collect();
+    f.list(&all)
+}
+
+/// Builds an entry of a stack trace.
+fn frame(f: &mut Fragment, x: &Frame) -> Term {
+    let place = match &x.line {
+        None => NIL,
+        Some((path, n)) => {
+            let (path, n) = (f.string(path), f.uint(u64::from(*n)));
+            let (path, n) = (f.tuple(&[file(), path]), f.tuple(&[line(), n]));
+            f.list(&[path, n])
+        }
+    };
+    let arity = f.uint(u64::from(x.arity));
+    f.tuple(&[x.module, x.function, arity, place])
+}
+
+/// Sends `{budget, Budget, Why, Info}` to the process that a budget, or the nearest one above it,
+/// notifies: `victim` is about to end.
+#[cold]
+pub(crate) fn tell(
+    index: u32,
+    why: Term,
+    victim: Term,
+    most: i64,
+    used_now: i64,
+    largest_ones: Option<Term>,
+) {
+    let Some(to) = budgets::notified(index) else {
+        return;
+    };
+    let Some(key) = budgets::get(index).and_then(budgets::Budget::key) else {
+        return;
+    };
+    let mut f = Fragment::new();
+    let (most, used_now) = (f.int(most), f.int(used_now));
+    // Keys of flat maps are in the order of their text.
+    let info = match largest_ones {
+        None => f.flatmap(&[limit(), process_(), used()], &[most, victim, used_now]),
+        Some(l) => {
+            let l = copy::copy(l, &mut f);
+            f.flatmap(
+                &[largest(), limit(), process_(), used()],
+                &[l, most, victim, used_now],
+            )
+        }
+    };
+    let which = f.local_ref(key.numbers());
+    let message = f.tuple(&[budget(), which, why, info]);
+    report::notify(to, &OwnedTerm::from_parts(message, f));
+}
+
+fn report(cx: &mut Cx, f: &mut Fragment, e: &Excess, table_name: Term, largest: Term) {
     let me = cx.self_pid();
     let leader = match cx.process().group_leader {
         purlin_term::am::UNDEFINED => NIL,
         pid => pid,
     };
-    let mut f = Fragment::new();
-    let mut largest = budgets::sizes(e.budget);
-    largest.sort_unstable_by_key(|x| std::cmp::Reverse(x.1));
-    largest.truncate(NAMED);
-    let pairs: Vec<Term> = largest
-        .into_iter()
-        .map(|(pid, bytes)| {
-            let n = f.int(bytes);
-            f.tuple(&[pid, n])
-        })
-        .collect();
-    let pairs = f.list(&pairs);
-    let name =
-        budgets::get(e.budget).map_or(NIL, |b| b.with_name(|t| purlin_term::copy::copy(t, &mut f)));
+    let name = budgets::get(e.budget).map_or(NIL, |b| b.with_name(|t| copy::copy(t, f)));
     let (limit, used) = (f.int(e.limit), f.int(e.used));
     let (format, mut args) = match table_name {
         NIL => ("     Process:            ~p~n", vec![me]),
@@ -168,12 +260,11 @@ fn report(cx: &mut Cx, e: &Excess, table_name: Term) {
             vec![me, t],
         ),
     };
-    args.extend([name, limit, used, pairs]);
+    args.extend([name, limit, used, largest]);
     let format = format!(
         "{format}     Context:            memory limit of a budget reached~n\
          \x20    Budget:             ~p~n     Limit:              ~p~n\
          \x20    In use:             ~p~n     Largest processes:  ~p~n"
     );
     report::send(Level::Error, leader, me, Text::Format(&format, &args));
-    drop(purlin_term::frag::OwnedTerm::from_parts(pairs, f));
 }

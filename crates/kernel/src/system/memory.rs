@@ -433,11 +433,14 @@ fn relieve_with(s: &mut MutexGuard<State>) {
 static GIVEN_BACK_FROM: AtomicUsize = AtomicUsize::new(32 << 20);
 /// The same while memory is short: a growing heap leaves blocks behind that are too small for the
 /// next one.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 const GIVEN_BACK_IN_SHORT: usize = 64 << 10;
 
 /// Makes the C library return freed blocks of a megabyte and more to the system from now on.
-pub(crate) fn give_back_at_once() {
-    GIVEN_BACK_FROM.store(1 << 20, Ordering::Relaxed);
+pub fn give_back_at_once() {
+    if GIVEN_BACK_FROM.swap(1 << 20, Ordering::Relaxed) == 1 << 20 {
+        return;
+    }
     // Under the lock, so that a change of `short` does not come between.
     let s = STATE.lock();
     free_to_system(s.short);

@@ -1,9 +1,7 @@
-//! The emulator as a whole: how it ends (`halt.rs`), its reports about itself (`report.rs`), its
-//! behaviour near the memory limit (`memory.rs`), and the interface from processes to ports, tables
-//! and nodes (`outside.rs`).
+//! The emulator as a whole: how it ends (`halt.rs`), its reports about itself (`report.rs`), and
+//! its behaviour near the memory limit (`memory.rs`) and those of budgets (`budget_memory.rs`).
 
 pub mod budget_memory;
 pub mod halt;
 pub mod memory;
-pub mod outside;
 pub mod report;

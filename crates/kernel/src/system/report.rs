@@ -100,6 +100,11 @@ pub fn send(level: Level, leader: Term, from: Term, text: Text) {
     }
 }
 
+/// Sends a message of the runtime to a local process.
+pub(crate) fn notify(to: Term, message: &purlin_term::frag::OwnedTerm) {
+    post::send(to, message.term());
+}
+
 fn build(f: &mut Fragment, level: Level, leader: Term, from: Term, text: &Text) -> Term {
     let (level, tag) = level.atoms();
     let (format, args) = match text {

@@ -2,6 +2,7 @@
 //! upkeep. [`crate::sched`] decides which process runs where.
 
 pub mod dirty_calls;
+pub mod fork;
 pub mod single;
 pub mod slice;
 mod throttle;
@@ -18,7 +19,9 @@ use crate::sched::multi_scheduling;
 use crate::sched::order;
 use crate::sched::own::Thread;
 use crate::sched::queues::Rest;
-use crate::sched::{self, DIRTY_CPU, DIRTY_IO, Dirty, MAX_SCHEDULERS, QUEUES, STOPPED, THREADS};
+use crate::sched::{
+    self, DIRTY_CPU, DIRTY_IO, Dirty, MAX_SCHEDULERS, QUEUES, RESTS, STOPPED, THREADS,
+};
 use crate::sched::{POOL, Threads, rest_if_stopped, stack_size};
 use crate::{msacc, poll, timer};
 use std::sync::atomic::Ordering;
@@ -49,7 +52,7 @@ const DIRTY_LOOKS: u32 = 2;
 /// another node's answer, takes longer to arrive.
 const VAIN: u32 = 16;
 
-/// A scheduler that looks seldom makes all its looks in one of so many rests.
+/// A scheduler that looks seldom makes all its looks in one of this many rests.
 const SELDOM: u32 = 8;
 
 /// Number of timer checks of a busy scheduler for each time that it polls, if schedulers poll.
@@ -80,7 +83,7 @@ impl Vain {
 /// of reductions since the scheduler checked timers, and `checks` the number of such checks since
 /// it polled; they are updated, like `vain`.
 fn next_or_park(i: usize, used: &mut i64, checks: &mut u32, vain: &mut Vain) -> u32 {
-    let q = &*QUEUES;
+    let q = &QUEUES;
     *used += order::PICK;
     let mut rounds = ROUNDS;
     let mut rested = false;
@@ -237,7 +240,7 @@ fn work<E: Engine>(i: usize) {
         sched::binding::follow(i, &mut plan);
         let cell = next_or_park(i, &mut used, &mut checks, &mut vain);
         let _turn = multi_scheduling::turn(|on| {
-            let rests = &QUEUES.hooks.rests[i];
+            let rests = &RESTS[i];
             if on { rests.begin() } else { rests.end() }
         });
         let p = table().cell(cell);

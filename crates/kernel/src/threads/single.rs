@@ -60,7 +60,8 @@ pub fn run<E: Engine>() -> ! {
                 }
             }
         }
-        // Its children get their paths while the explorer still knows it.
+        // Before `ran`, which forgets a process that has ended: the path of a new process begins
+        // with that of its parent.
         collect();
         explore::ran(cell, finds_code);
         later::work();

@@ -53,7 +53,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         sched::set_running_priority((*p).state.priority());
         events::begins(&mut *p);
         cx.enter(p);
-        let short = budgets::begins(p, true);
+        let short = budgets::begins(p);
         waits::runs(cx, process::table().index(p), false);
         let mut slice_reds = match gc::stress() {
             true => short_slice(),
@@ -189,7 +189,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
-            budgets::begins(p, true);
+            budgets::begins(p);
             if (*p).has(process::TIMED) {
                 waits::goes_on(cx, true);
             }
@@ -230,7 +230,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         let _ = (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
         cx.enter(p);
-        budgets::begins(p, false);
+        budgets::begins(p);
         waits::runs(cx, process::table().index(p), true);
         cx.reds = SLICE;
         cx.charged = SLICE;
@@ -644,7 +644,7 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         }
     }
     let rests = matches!(exit, Exit::Yield | Exit::Wait | Exit::WaitTimeout);
-    if rests && budgets::on() && (budgets::takes_collection(p) || budget_memory::is_over(cx)) {
+    if rests && budgets::on() && (budgets::takes_collection(p) || budget_memory::is_over(cx, pc)) {
         // SAFETY: as above. The live registers, and those alone, are used afterwards.
         unsafe {
             cx.collect(0, live, Also::NONE, Sweep::Full);
@@ -660,6 +660,9 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         Exit::DirtyCpu => Next::Dirty(false),
         _ => Next::Go(true),
     };
+    if matches!(next, Next::Dirty(_)) && budgets::on() {
+        budgets::keeps_clean(p);
+    }
     if matches!(next, Next::Wait) {
         // SAFETY: as above. Where no register is live, all terms that are used afterwards are
         // roots.

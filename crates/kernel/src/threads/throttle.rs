@@ -1,4 +1,5 @@
-//! Processes whose budgets have used up their share of processor time.
+//! Processes whose budgets have used up their share of processor time, or are ahead of their
+//! siblings while others wait for a scheduler.
 //!
 //! Such a process is taken from its run queue as any other, but does not run: it is held here, with
 //! the bit `QUEUED` still set, so that no other thread queues it. A thread, started with the first
@@ -6,13 +7,16 @@
 //! with a control signal is put back earlier. It then handles its signals, in a time slice of one
 //! reduction, since others may wait for the answer.
 //!
-//! Processes with a thread of their own and those of the runtime are not held.
+//! Processes with a thread of their own and those of the runtime are not held, nor are those that
+//! keep others from running.
 
-use crate::budgets;
+use crate::code::permission;
 use crate::os::thread;
 use crate::process::{self, Process, table};
-use crate::sched;
+use crate::sched::{self, multi_scheduling};
 use crate::sync::{Condvar, Mutex};
+use crate::{budget_weights, budgets};
+use purlin_term::Term;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Once;
 use std::time::Duration;
@@ -43,13 +47,13 @@ pub(super) enum Runs {
 /// Decides how a process that the caller has taken from a run queue may run. Its cell is not the
 /// caller's any more if it is held.
 pub(super) fn look(p: *mut Process) -> Runs {
-    let index = budgets::of(p);
-    let Some(by) = budgets::throttled(index) else {
+    let others_wait = budget_weights::on() && sched::has_waiting();
+    let Some(by) = budgets::throttled(budgets::of(p), others_wait) else {
         return Runs::Freely;
     };
     // SAFETY: the caller has taken the process from a run queue, so it is alive and its id stays.
     let (pid, state) = unsafe { ((*p).pid(), &(*p).state) };
-    if process::is_system(pid) || crate::os::exploring::on() {
+    if process::is_system(pid) || crate::os::exploring::on() || keeps_others_waiting(pid) {
         return Runs::Freely;
     }
     if state.has_control_signals() {
@@ -67,6 +71,12 @@ pub(super) fn look(p: *mut Process) -> Runs {
     Runs::Later
 }
 
+/// Whether a process that does not run keeps others from running: it has reserved the permission to
+/// change code, or blocks schedulers. Locks are never held beyond a time slice.
+fn keeps_others_waiting(pid: Term) -> bool {
+    permission::is_holder(pid) || multi_scheduling::is_blocker(pid)
+}
+
 /// Body of the thread.
 fn serve() {
     let mut tick = 0u32;
@@ -79,9 +89,10 @@ fn serve() {
         std::thread::sleep(TICK);
         tick = tick.wrapping_add(1);
         let mut ready = Vec::new();
+        let none_idle = budget_weights::on() && sched::working().iter().all(|&w| w);
         if let Some(all) = HELD.lock().as_mut() {
             for (&budget, cells) in all.iter_mut() {
-                if budgets::throttled(budget).is_none() {
+                if budgets::throttled(budget, none_idle).is_none() {
                     let n = cells.len().min(MOST_PUT_BACK);
                     ready.extend(cells.drain(..n));
                 } else if tick.is_multiple_of(LOOK_FOR_SIGNALS) {

@@ -7,7 +7,7 @@
 //! stores that it is awake, then looks at the shards. The `SeqCst` fences between store and load on
 //! both sides ensure that at least one sees the other.
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, constant, fence};
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -46,10 +46,12 @@ impl Alarm {
 pub(crate) struct Due(AtomicU64);
 
 impl Due {
-    /// Returns the value of an empty shard.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Due {
-        Due(AtomicU64::new(NEVER))
+    constant! {
+        /// Returns the value of an empty shard.
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> Due {
+            Due(AtomicU64::new(NEVER))
+        }
     }
     /// Lowers it for an added timer.
     pub fn add(&self, deadline: u64) {

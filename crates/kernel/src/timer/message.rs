@@ -233,6 +233,16 @@ pub fn each(f: &mut dyn FnMut(Term, Term)) {
     }
 }
 
+/// Calls `f` with the receiver of each timer, the numbers of its reference, and the milliseconds
+/// until it fires. It runs under a lock and must not start or stop timers.
+pub fn each_reference(f: &mut dyn FnMut(Term, RefNumbers, u64)) {
+    for s in shards() {
+        for (deadline, t) in s.lock().1.running() {
+            f(t.fired.to, t.fired.numbers, ms_left(deadline));
+        }
+    }
+}
+
 /// Returns all timers for a dump: receiver, message as text, milliseconds left.
 pub fn all() -> Vec<(Term, String, u64)> {
     let mut v = Vec::new();

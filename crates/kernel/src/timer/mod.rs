@@ -46,6 +46,7 @@ use crate::sched::MAX_SCHEDULERS;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 pub(crate) use alarm::NEVER;
 use alarm::{Alarm, Due};
+use purlin_isa::cache_lines::TwoLines;
 use purlin_term::sys::Growing;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -149,12 +150,12 @@ pub(crate) fn run_due() -> u64 {
 /// ones.
 fn fire(woken: &mut Vec<Woken>, now: u64) -> u64 {
     loop {
-        let receive = receive_timers().iter().map(|s| s.next.tick()).min();
+        let receive = RECEIVE_TIMERS.iter().map(|s| s.next.tick()).min();
         let tick = receive.unwrap_or(NEVER).min(message::next_due());
         if tick > now {
             return tick;
         }
-        for shard in receive_timers().iter().filter(|s| s.next.tick() <= tick) {
+        for shard in RECEIVE_TIMERS.iter().filter(|s| s.next.tick() <= tick) {
             shard.fire(tick, woken);
         }
         message::fire_due(tick, now + 1, woken);
@@ -165,7 +166,7 @@ fn fire(woken: &mut Vec<Woken>, now: u64) -> u64 {
 /// Returns the time before which no timer of a process is due, in nanoseconds since the start;
 /// `i64::MAX` if none is set.
 pub(crate) fn next_due() -> i64 {
-    let receive = receive_timers().iter().map(|s| s.next.tick()).min();
+    let receive = RECEIVE_TIMERS.iter().map(|s| s.next.tick()).min();
     let next = receive.unwrap_or(NEVER).min(message::next_due());
     match next {
         NEVER => i64::MAX,
@@ -193,10 +194,10 @@ fn fire_late() {
 // ---- what is held ----
 
 /// Number of times that a scheduler has checked timers. Alone on its cache lines.
-#[repr(align(128))]
-struct Looks(AtomicU32);
+struct Looks(AtomicU32, TwoLines);
 
-static LOOKS: [Looks; MAX_SCHEDULERS] = [const { Looks(AtomicU32::new(0)) }; MAX_SCHEDULERS];
+static LOOKS: [Looks; MAX_SCHEDULERS] =
+    [const { Looks(AtomicU32::new(0), TwoLines) }; MAX_SCHEDULERS];
 
 /// Maximum number of ticks for which a timer is held.
 const MOST_HELD: u64 = 10;
@@ -247,26 +248,34 @@ use tests::receive_fired;
 /// The nodes of all cells, in memory that grows with their number.
 struct CellNodes;
 
-fn nodes() -> &'static Growing {
-    static NODES: OnceLock<Growing> = OnceLock::new();
-    NODES.get_or_init(|| {
-        let cells = crate::process::table().most_cells();
-        Growing::new("timers", (cells + 1) * size_of::<Node>())
-    })
-}
+static NODES: Growing = Growing::unclaimed();
 
 /// Makes memory for the node of that cell. Called without locks, before the first timer of a
 /// process in it.
 #[inline]
 pub(crate) fn make_room(cell: u32) {
-    nodes().ensure((cell as usize + 1) * size_of::<Node>());
+    let bytes = (cell as usize + 1) * size_of::<Node>();
+    if !NODES.try_ensure(bytes) {
+        make_first_room(bytes);
+    }
+}
+
+/// Takes addresses for the nodes of all cells, if there are none yet.
+#[cold]
+fn make_first_room(bytes: usize) {
+    let cells = crate::process::table().most_cells();
+    NODES.claim("timers", (cells + 1) * size_of::<Node>());
+    NODES.ensure(bytes);
 }
 
 /// Gives the memory of the nodes of cells `from..to` back to the system; they read as zero, idle,
 /// from then on. The cells are free, and the caller keeps them so.
 pub(crate) fn release_nodes(from: u32, to: u32) {
+    if NODES.most() == 0 {
+        return;
+    }
     let page = purlin_term::sys::page_bytes();
-    let at = |i: u32| nodes().at() + i as usize * size_of::<Node>();
+    let at = |i: u32| NODES.at() + i as usize * size_of::<Node>();
     let (from, to) = (at(from).next_multiple_of(page), at(to) / page * page);
     if from < to {
         purlin_term::sys::decommit(from, to - from);
@@ -276,9 +285,9 @@ pub(crate) fn release_nodes(from: u32, to: u32) {
 impl Nodes for CellNodes {
     #[inline]
     fn node(&mut self, id: u32) -> &mut Node {
-        let base = nodes().at();
         // Only tests need this.
         make_room(id);
+        let base = NODES.at();
         // SAFETY: within existing memory, which starts as zero, an idle node. A cell's node is only
         // touched under the lock of its shard, whose only `CellNodes` is behind `&mut self`.
         unsafe { &mut *(base as *mut Node).add(id as usize) }
@@ -299,18 +308,15 @@ impl ReceiveShard {
     }
 }
 
-fn receive_timers() -> &'static [ReceiveShard; RECEIVE_SHARDS] {
-    static SHARDS: OnceLock<[ReceiveShard; RECEIVE_SHARDS]> = OnceLock::new();
-    SHARDS.get_or_init(|| {
-        std::array::from_fn(|_| ReceiveShard {
-            next: Due::new(),
-            inner: Mutex::new((Wheel::new(now_tick()), CellNodes)),
-        })
-    })
-}
+static RECEIVE_TIMERS: [ReceiveShard; RECEIVE_SHARDS] = [const {
+    ReceiveShard {
+        next: Due::new(),
+        inner: Mutex::new((Wheel::new(0), CellNodes)),
+    }
+}; RECEIVE_SHARDS];
 
 fn receive_shard(cell_index: u32) -> &'static ReceiveShard {
-    &receive_timers()[cell_index as usize % RECEIVE_SHARDS]
+    &RECEIVE_TIMERS[cell_index as usize % RECEIVE_SHARDS]
 }
 
 /// Starts the receive timer of a process, which the caller owns, to fire in `ms` milliseconds. A

@@ -72,7 +72,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     /// Returns an empty wheel at tick `now`.
-    pub fn new(now: u64) -> Wheel {
+    pub const fn new(now: u64) -> Wheel {
         Wheel {
             now,
             heads: [NONE; LEVELS * SLOTS + 1],

@@ -27,7 +27,7 @@ use purlin_term::bin::RcBin;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefWords;
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
-use purlin_term::{NIL, Term, etf};
+use purlin_term::{NIL, Term, errno, etf};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -174,12 +174,12 @@ pub fn start(
     let line = CString::new(command).unwrap_or_default();
     let n = p.number();
     base.caller = base.connected;
-    let (data, errno) = match p.code.entry.start {
+    let (data, error) = match p.code.entry.start {
         // SAFETY: the driver's function, with the arguments that the interface specifies.
         Some(f) => p.inside(base, |_, _| unsafe {
-            *errno() = 0;
+            *errno::place() = 0;
             let d = f(n as Handle, line.as_ptr() as *mut c_char);
-            (d, *errno())
+            (d, *errno::place())
         }),
         None => (std::ptr::null_mut(), 0),
     };
@@ -188,7 +188,7 @@ pub fn start(
         + c_int::from(o.line_bytes > 0) * super::abi::LINE;
     let error = match data as isize {
         -1 => Some(settings::Error::General),
-        -2 => Some(settings::Error::Errno(errno)),
+        -2 => Some(settings::Error::Errno(error)),
         -3 => Some(settings::Error::BadArg),
         _ => None,
     };
@@ -198,19 +198,6 @@ pub fn start(
     }
     p.data.store(data, Ordering::Release);
     Ok(Box::new(CDriver(p)))
-}
-
-/// Returns the address of `errno`.
-///
-/// # Safety
-/// None: it is this thread's own. The caller writes to it before the thread does anything else.
-unsafe fn errno() -> *mut c_int {
-    #[cfg(target_os = "linux")]
-    // SAFETY: a function without preconditions.
-    return unsafe { libc::__errno_location() };
-    #[cfg(not(target_os = "linux"))]
-    // SAFETY: as above.
-    return unsafe { libc::__error() };
 }
 
 impl CPort {

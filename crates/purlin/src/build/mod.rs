@@ -28,7 +28,8 @@ use purlin_runtime::options::erlexec::Environment;
 
 use crate::commands::{erl, print};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, SYSTEM, reason};
+use crate::failure::{Failure, NO_INPUT, SYSTEM, cannot_run, no_own_executable, reason};
+use purlin_messages as messages;
 
 const MARK: &[u8; 16] = b"purlin program 1";
 /// Size of the trailer: position and length of the table, and the magic number.
@@ -153,11 +154,15 @@ pub fn own() -> Option<Result<Vec<EmbeddedFile>, Failure>> {
     if &trailer[16..] != MARK {
         return None;
     }
-    let damaged = |why: &str| Failure::new(NO_INPUT, format!("purlin: {}: {why}", path.display()));
+    let damaged = |why: &str| damaged_executable(format!("{}: {why}", path.display()));
     Some(match map(&file, length) {
         Err(e) => Err(damaged(&reason(&e))),
         Ok(bytes) => unpack(bytes).ok_or_else(|| damaged("the table of its files is damaged")),
     })
+}
+
+fn damaged_executable(text: String) -> Failure {
+    Failure::new(messages::DAMAGED_EXECUTABLE, NO_INPUT, text)
 }
 
 /// The file that this process was started from.
@@ -212,8 +217,7 @@ fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
 
 /// Runs the program.
 pub fn run(files: Vec<EmbeddedFile>, argv: &[OsString]) -> Result<u8, Failure> {
-    let broken =
-        |what: &str| Failure::new(NO_INPUT, format!("purlin: the program's manifest: {what}"));
+    let broken = |what: &str| damaged_executable(format!("the program's manifest: {what}"));
     let manifest = files
         .iter()
         .find(|f| f.name == MANIFEST)
@@ -277,15 +281,7 @@ fn tool(
     words: &[&OsStr],
     more: &[(&str, &str)],
 ) -> Result<(), Failure> {
-    let own = crate::linker::executable().map_err(|e| {
-        Failure::new(
-            SYSTEM,
-            format!(
-                "purlin: cannot find Purlin's own executable: {}",
-                reason(&e)
-            ),
-        )
-    })?;
+    let own = crate::linker::executable().map_err(|e| no_own_executable(&e))?;
     let mut command = std::process::Command::new(own);
     if let Some(root) = context.otp_root() {
         command.arg("--otp-root").arg(root);
@@ -302,13 +298,11 @@ fn tool(
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(Failure::new(
+            messages::TOOL_FAILED,
             crate::failure::REFUSED,
-            format!("purlin: {first} failed; see above"),
+            format!("{first} failed; see above"),
         )),
-        Err(e) => Err(Failure::new(
-            SYSTEM,
-            format!("purlin: cannot run {first}: {}", reason(&e)),
-        )),
+        Err(e) => Err(cannot_run(SYSTEM, first, &e)),
     }
 }
 

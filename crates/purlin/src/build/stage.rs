@@ -5,7 +5,7 @@
 //! read archives and module files. Releases are taken as they are, without their own emulator and
 //! scripts.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -17,9 +17,13 @@ use purlin_runtime::options::otp::PRELOADED;
 
 use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say, say_text};
+use crate::failure::{
+    Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, cannot_make, cannot_read, cannot_run,
+    no_own_executable, say_text, unknown_kind, warn,
+};
 use crate::find_otp;
 use crate::temporary::Folder;
+use purlin_messages as messages;
 
 const STAGE: &str = include_str!("stage.erl");
 /// The program that asks the system's resolver; every start of OTP runs it.
@@ -33,17 +37,11 @@ fn work_folder() -> Result<Folder, Failure> {
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        SYSTEM,
-        format!("purlin: cannot {what} {}: {}", shown(path), reason(error)),
-    )
+    cannot_make(format!("{what} {}", shown(path)), error)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        NO_INPUT,
-        format!("purlin: cannot read {}: {}", shown(path), reason(error)),
-    )
+    cannot_read(shown(path), error)
 }
 
 /// The program's files, and how it starts.
@@ -105,15 +103,13 @@ pub fn stage(
             .flatten();
         let made = made
             .next()
-            .ok_or_else(|| Failure::new(REFUSED, "purlin: rebar3 made no release"))?;
+            .ok_or_else(|| Failure::new(messages::NO_RELEASE, REFUSED, "rebar3 made no release"))?;
         return release(context, &made.path());
     }
     let input = shown(input);
     let known = "a release, a project with mix.exs, or one with rebar.config";
-    Err(Failure::new(
-        USAGE,
-        format!("purlin: {input} is not one of {known}"),
-    ))
+    let text = format!("{input} is not one of {known}");
+    Err(Failure::new(messages::NO_PROJECT, USAGE, text))
 }
 
 /// The newest escript in a project's folder.
@@ -130,10 +126,8 @@ fn escript_in(dir: &Path) -> Result<PathBuf, Failure> {
     });
     let newest = escripts.max_by_key(|path| fs::metadata(path).and_then(|m| m.modified()).ok());
     newest.ok_or_else(|| {
-        Failure::new(
-            REFUSED,
-            format!("purlin: mix made no escript in {}", shown(dir)),
-        )
+        let text = format!("mix made no escript in {}", shown(dir));
+        Failure::new(messages::NO_ESCRIPT, REFUSED, text)
     })
 }
 
@@ -174,13 +168,9 @@ fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Co
         _ if first.starts_with(b"#!") => ("escript", input.to_path_buf()),
         _ => {
             let known = ".exs .ex .erl .beam, an escript, a release, a project";
-            return Err(Failure::new(
-                USAGE,
-                format!(
-                    "purlin: cannot tell what {} is; known are {known}",
-                    shown(input)
-                ),
-            ));
+            let input = shown(input);
+            let text = format!("cannot tell what {input} is; known are {known}");
+            return Err(unknown_kind(text));
         }
     };
     let out = work.0.join("out");
@@ -231,8 +221,7 @@ fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Co
 
 /// Runs the script that lays files out, and returns the lines that it prints.
 fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<String>, Failure> {
-    let own = crate::linker::executable()
-        .map_err(|e| failed("find", "Purlin's own executable".as_ref(), &e))?;
+    let own = crate::linker::executable().map_err(|e| no_own_executable(&e))?;
     let out = fs::File::create(told).map_err(|e| failed("write", told, &e))?;
     let mut command = std::process::Command::new(own);
     if let Some(root) = context.otp_root() {
@@ -248,17 +237,15 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
     }
     let status = command
         .status()
-        .map_err(|e| failed("start", "Erlang".as_ref(), &e))?;
+        .map_err(|e| cannot_run(SYSTEM, "Erlang", &e))?;
     let text = fs::read_to_string(told).map_err(|e| unreadable(told, &e))?;
     match status.success() {
         true => Ok(text.lines().map(str::to_string).collect()),
         false => {
             // Contains the messages of the compiler.
             say_text(&text);
-            Err(Failure::new(
-                REFUSED,
-                "purlin: the program could not be laid out; see above",
-            ))
+            let text = "the program could not be laid out; see above";
+            Err(Failure::new(messages::NOT_LAID_OUT, REFUSED, text))
         }
     }
 }
@@ -266,18 +253,14 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
 /// Collects all files in a folder, named relative to it.
 fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> Result<(), Failure> {
     if depth > DEEPEST {
-        return Err(Failure::new(
-            NO_INPUT,
-            format!("purlin: {} is nested too deeply", shown(dir)),
-        ));
+        let text = format!("{} is nested too deeply", shown(dir));
+        return Err(Failure::new(messages::TOO_DEEP, NO_INPUT, text));
     }
     for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
         let path = entry.map_err(|e| unreadable(dir, &e))?.path();
         let Some(name) = path.file_name().and_then(OsStr::to_str) else {
-            return Err(Failure::new(
-                NO_INPUT,
-                format!("purlin: the name of {} is not UTF-8", shown(&path)),
-            ));
+            let text = format!("the name of {} is not UTF-8", shown(&path));
+            return Err(Failure::new(messages::NAME_NOT_UTF8, NO_INPUT, text));
         };
         let name = format!("{below}{name}");
         let meta = fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
@@ -314,13 +297,10 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
     // OTP stops a node whose resolver program cannot be started.
     let bytes = bytes.ok_or_else(|| {
         let from = otp.bindir.join(RESOLVER);
-        Failure::new(
-            NO_INPUT,
-            format!(
-                "purlin: {} cannot be put into an executable, and the OTP on PATH has no other",
-                shown(&from)
-            ),
-        )
+        let from = shown(&from);
+        let text =
+            format!("{from} cannot be put into an executable, and the OTP on PATH has no other");
+        Failure::new(messages::NO_RESOLVER, NO_INPUT, text)
     })?;
     files.push(Content {
         name: format!("erts-{}/bin/{RESOLVER}", otp.erts_version),
@@ -367,10 +347,7 @@ fn left_out(
         if !from.is_dir() {
             let what =
                 format!("it needs {name}-{version}, which neither it nor the OTP to use has");
-            return Err(Failure::new(
-                NO_INPUT,
-                format!("purlin: {}: {what}", shown(dir)),
-            ));
+            return Err(release_does_not_fit(dir, &what));
         }
         for part in ["ebin", "priv"] {
             if from.join(part).is_dir() {
@@ -382,9 +359,14 @@ fn left_out(
     Ok(())
 }
 
+fn release_does_not_fit(dir: &Path, why: &str) -> Failure {
+    let text = format!("{}: {why}", shown(dir));
+    Failure::new(messages::RELEASE_DOES_NOT_FIT, NO_INPUT, text)
+}
+
 /// Stages a release made by `mix release` or relx.
 fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Failure> {
-    let wrong = |what: &str| Failure::new(NO_INPUT, format!("purlin: {}: {what}", shown(dir)));
+    let wrong = |what: &str| release_does_not_fit(dir, what);
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| unreadable(&path, &e));
     let data = read(dir.join("releases/start_erl.data"))?;
     let mut words = data.split_ascii_whitespace().map(str::to_string);
@@ -520,18 +502,22 @@ fn flags(text: &str) -> Vec<String> {
 /// be loaded from memory, and files that C code opens itself are not found.
 fn warn_of_libraries(files: &[Content]) {
     for (library, needed) in tied(files) {
-        say(format_args!(
-            "purlin: {library} will not load: it needs {needed}, which will be inside the executable, where the system can't find it"
-        ));
+        let text = format!(
+            "{library} will not load: it needs {needed}, which will be inside the executable, \
+             where the system can't find it"
+        );
+        warn(messages::LIBRARY_NEEDS_LIBRARY, text);
     }
     for (library, file, n) in with_files(files) {
         let files = match n {
             1 => file.to_string(),
             n => format!("{file} and {} more", n - 1),
         };
-        say(format_args!(
-            "purlin: {files} will be inside the executable, where {library} can't find it if it opens it itself, from C"
-        ));
+        let text = format!(
+            "{files} will be inside the executable, where {library} can't find it if it opens it \
+             itself, from C"
+        );
+        warn(messages::LIBRARY_NEEDS_FILES, text);
     }
 }
 
@@ -582,12 +568,6 @@ fn tied(files: &[Content]) -> Vec<(&str, &str)> {
         }
     }
     found
-}
-
-/// The failure for an unknown option of `build`.
-pub fn no_option(option: &OsString) -> Failure {
-    let option = option.to_string_lossy();
-    Failure::new(USAGE, format!("purlin: build has no option '{option}'"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,10 @@ use super::measure::{Form, Plan, count};
 use super::run::{Program, program};
 use crate::context::Context;
 use crate::explain::{number, text::bytes};
-use crate::failure::{Failure, NO_INSTALLATION, SYSTEM, USAGE, reason};
+use crate::failure::{
+    Failure, NO_INSTALLATION, bad_otp_root, cannot_make, no_own_executable, no_value,
+};
+use purlin_messages as messages;
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut plan = Plan {
@@ -32,7 +35,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         let mut value = || {
             used = 2;
             let option = option.to_string_lossy();
-            let missing = || Failure::new(USAGE, format!("purlin: {option} needs a value"));
+            let missing = || no_value(format!("{option} needs a value"));
             after.first().cloned().ok_or_else(missing)
         };
         match option.to_str() {
@@ -59,10 +62,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             Some("stock") => otp.clone(),
             _ => OtpInstall::open(Path::new(&against)).map_err(|error| {
                 let against = against.to_string_lossy();
-                Failure::new(
-                    NO_INSTALLATION,
-                    format!("purlin: --against {against}: {error}"),
-                )
+                bad_otp_root(format!("--against {against}"), error)
             })?,
         };
         plan.commands.push(on_stock(&other, how, show)?);
@@ -98,15 +98,7 @@ fn command(name: String, words: Vec<OsString>, show: bool) -> Command {
 }
 
 fn on_purlin(otp: &OtpInstall, words: &[OsString], show: bool) -> Result<Command, Failure> {
-    let own = crate::linker::executable().map_err(|e| {
-        Failure::new(
-            SYSTEM,
-            format!(
-                "purlin: cannot find Purlin's own executable: {}",
-                reason(&e)
-            ),
-        )
-    })?;
+    let own = crate::linker::executable().map_err(|e| no_own_executable(&e))?;
     let mut all: Vec<OsString> = vec![own.into(), "--otp-root".into(), otp.root.clone().into()];
     all.push("run".into());
     all.extend(words.iter().cloned());
@@ -127,10 +119,8 @@ fn on_stock(otp: &OtpInstall, how: Program, show: bool) -> Result<Command, Failu
     let erl = programs.join("erl");
     if !erl.is_file() || is_own(&erl) {
         let root = otp.root.display();
-        return Err(Failure::new(
-            NO_INSTALLATION,
-            format!("purlin: there is no stock emulator in {root}"),
-        ));
+        let text = format!("there is no stock emulator in {root}");
+        return Err(Failure::new(messages::NO_STOCK, NO_INSTALLATION, text));
     }
     let mut all: Vec<OsString> = vec![first.into()];
     all.extend(words);
@@ -153,12 +143,7 @@ fn is_own(program: &Path) -> bool {
 
 /// The program's copies and shared terms, from an additional run that is not measured.
 fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
-    let file = Answer::new().map_err(|e| {
-        Failure::new(
-            SYSTEM,
-            format!("purlin: cannot make a file for the answer: {}", reason(&e)),
-        )
-    })?;
+    let file = Answer::new().map_err(|e| cannot_make("make a file for the answer", &e))?;
     let Some(command) = command else {
         return Ok(None);
     };

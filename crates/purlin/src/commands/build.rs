@@ -11,35 +11,44 @@ use std::path::{Path, PathBuf};
 use super::erts::own_program;
 use crate::build::{images, pack, shown, stage};
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, USAGE, reason};
+use crate::failure::{
+    Failure, cannot_read, cannot_write, missing_argument, no_option, no_value, surplus_argument,
+};
 use crate::temporary;
 
 const USE: &str = "purlin build FILE|PROJECT -o OUT [--apps A,B]";
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
-    let wrong = |what: &str| Failure::new(USAGE, format!("purlin: build {what}: {USE}"));
+    let text = |what: &str| format!("build {what}: {USE}");
     let (mut input, mut out, mut apps) = (None, None, String::new());
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
             Some("-o" | "--output") => {
-                out = Some(args.next().ok_or_else(|| wrong("-o needs a value"))?)
+                out = Some(
+                    args.next()
+                        .ok_or_else(|| no_value(text("-o needs a value")))?,
+                )
             }
             Some("--apps") => {
-                let value = args.next().ok_or_else(|| wrong("--apps needs a value"))?;
+                let value = args
+                    .next()
+                    .ok_or_else(|| no_value(text("--apps needs a value")))?;
                 apps = value.to_string_lossy().into_owned();
             }
-            _ if arg.as_bytes().starts_with(b"-") => return Err(stage::no_option(arg)),
-            _ if input.is_some() => return Err(wrong("takes one file or project")),
+            _ if arg.as_bytes().starts_with(b"-") => {
+                return Err(no_option("build", arg.to_string_lossy()));
+            }
+            _ if input.is_some() => {
+                return Err(surplus_argument(text("takes one file or project")));
+            }
             _ => input = Some(arg),
         }
     }
-    let input = input.ok_or_else(|| wrong("needs a file or a project"))?;
-    let out = PathBuf::from(out.ok_or_else(|| wrong("needs to know what to make"))?);
-    let system = |what: &str, e: &std::io::Error| {
-        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(e)))
-    };
-    let program = own_program().map_err(|e| system("read Purlin's own executable", &e))?;
+    let input = input.ok_or_else(|| missing_argument(text("needs a file or a project")))?;
+    let out =
+        PathBuf::from(out.ok_or_else(|| missing_argument(text("needs to know what to make")))?);
+    let program = own_program().map_err(|e| cannot_read("Purlin's own executable", &e))?;
     let (manifest, mut files) = stage::stage(context, Path::new(input), &apps)?;
     images::add(&manifest.otp, &mut files);
     let bytes = pack(program, &manifest, files);
@@ -48,7 +57,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let written = |e| system(&format!("write {}", shown(&out)), &e);
+    let written = |e| cannot_write(shown(&out), &e);
     let (mut file, fresh) = temporary::file(folder, ".purlin-build", 0o600).map_err(written)?;
     let done = file
         .write_all(&bytes)

@@ -17,28 +17,29 @@ use yaxpeax_arch::{Decoder as _, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
+use crate::failure::{
+    Failure, NO_INPUT, SYSTEM, bad_value, cannot_print, cannot_read, missing_argument, no_option,
+    surplus_argument,
+};
+use purlin_messages as messages;
 
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let request = Request::parse(args)?;
     let shown = request.file.to_string_lossy();
-    let bytes = std::fs::read(request.file).map_err(|error| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {shown}: {}", reason(&error)),
-        )
-    })?;
-    let damaged =
-        |error: &dyn std::fmt::Display| Failure::new(NO_INPUT, format!("purlin: {shown}: {error}"));
+    let bytes = std::fs::read(request.file).map_err(|error| cannot_read(&shown, &error))?;
+    let damaged = |code, error: &dyn std::fmt::Display| {
+        Failure::new(code, NO_INPUT, format!("{shown}: {error}"))
+    };
     let mut text = String::new();
     if request.generic || !(request.specific || request.native) {
         text = BeamFile::parse(&bytes)
             .and_then(|module| disasm_generic(&module))
-            .map_err(|error| damaged(&error))?;
+            .map_err(|error| damaged(error.code(), &error))?;
     }
     if request.specific {
         purlin_runtime::natives::install();
-        text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
+        text += &purlin_runtime::code::disasm_specific(&bytes)
+            .map_err(|error| damaged(error.code(), &error))?;
     }
     if request.native {
         show_native(&mut text, &request, &bytes)?;
@@ -47,10 +48,7 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(0),
-        Err(error) => Err(Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write: {}", reason(&error)),
-        )),
+        Err(error) => Err(cannot_print(&error)),
         Ok(()) => Ok(0),
     }
 }
@@ -83,34 +81,26 @@ impl Request<'_> {
                         Some("x86-64") => Processor::X64,
                         Some("aarch64") => Processor::A64,
                         _ => {
-                            let text = "purlin: --machine needs a processor: x86-64 or aarch64";
-                            return Err(Failure::new(USAGE, text));
+                            let text = "--machine needs a processor: x86-64 or aarch64";
+                            return Err(bad_value(text));
                         }
                     };
                 }
                 Some(option) if option.starts_with('-') => {
-                    return Err(Failure::new(
-                        USAGE,
-                        format!("purlin: disasm has no option '{option}'"),
-                    ));
+                    return Err(no_option("disasm", option));
                 }
                 Some(name) if native && file.is_some() && function.is_none() => {
                     function = Some(wanted(name)?);
                 }
                 _ if file.is_some() => {
-                    return Err(Failure::new(
-                        USAGE,
-                        "purlin: disasm shows one file at a time",
-                    ));
+                    return Err(surplus_argument("disasm shows one file at a time"));
                 }
                 _ => file = Some(arg),
             }
         }
         let Some(file) = file else {
-            return Err(Failure::new(
-                USAGE,
-                "purlin: disasm needs a file: purlin disasm FILE.beam",
-            ));
+            let text = "disasm needs a file: purlin disasm FILE.beam";
+            return Err(missing_argument(text));
         };
         Ok(Request {
             file,
@@ -126,25 +116,29 @@ impl Request<'_> {
 /// Writes the machine code of the requested functions of a module.
 fn show_native(text: &mut String, request: &Request, bytes: &[u8]) -> Result<(), Failure> {
     purlin_runtime::natives::install();
-    let no_input = |what: &dyn std::fmt::Display| {
+    let no_input = |code, what: &dyn std::fmt::Display| {
         let shown = request.file.to_string_lossy();
-        Failure::new(NO_INPUT, format!("purlin: {shown}: {what}"))
+        Failure::new(code, NO_INPUT, format!("{shown}: {what}"))
     };
     let function = request.function.as_ref();
     let is_wanted = |name: &str, arity: u32| {
         function.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
     };
-    let made =
-        native_functions(bytes, &is_wanted, request.processor).map_err(|error| no_input(&error))?;
+    let made = native_functions(bytes, &is_wanted, request.processor)
+        .map_err(|error| no_input(error.code(), &error))?;
     let Some(mut module) = made else {
         return Err(Failure::new(
+            messages::NO_MACHINE_CODE,
             SYSTEM,
-            "purlin: there is no machine code for this machine",
+            "there is no machine code for this machine",
         ));
     };
     let right = function.is_none_or(|f| f.module.as_ref().is_none_or(|m| *m == module.name));
     if module.functions.is_empty() || !right {
-        return Err(no_input(&"there is no such function"));
+        return Err(no_input(
+            messages::NO_FUNCTION,
+            &"there is no such function",
+        ));
     }
     let _ = writeln!(text, "module {}", module.name);
     let functions = std::mem::take(&mut module.functions);
@@ -170,12 +164,7 @@ struct Wanted {
 
 /// Parses `MODULE:FUNCTION/ARITY`; module and arity are optional.
 fn wanted(text: &str) -> Result<Wanted, Failure> {
-    let wrong = || {
-        Failure::new(
-            USAGE,
-            format!("purlin: '{text}' is not MODULE:FUNCTION/ARITY"),
-        )
-    };
+    let wrong = || bad_value(format!("'{text}' is not MODULE:FUNCTION/ARITY"));
     let (module, rest) = match text.split_once(':') {
         Some((m, rest)) => (Some(m.to_string()), rest),
         None => (None, text),

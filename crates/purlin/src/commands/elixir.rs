@@ -15,6 +15,7 @@ use super::become_program;
 use crate::context::Context;
 use crate::failure::{Failure, NO_INSTALLATION};
 use crate::{find_otp, shims};
+use purlin_messages as messages;
 
 pub fn elixir(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     script(context, "elixir", args)
@@ -82,8 +83,9 @@ pub fn installed_scripts(context: &Context) -> Result<PathBuf, Failure> {
     };
     beside_named(context).or_else(on_path).ok_or_else(|| {
         Failure::new(
+            messages::NO_ELIXIR,
             NO_INSTALLATION,
-            "purlin: no Elixir found on PATH; install it, for example with 'apt install elixir'",
+            "no Elixir found on PATH; install it, for example with 'apt install elixir'",
         )
     })
 }

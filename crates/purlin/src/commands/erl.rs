@@ -11,7 +11,7 @@ use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, p
 
 use super::become_program;
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, reason, say};
+use crate::failure::{Failure, cannot_print, no_own_executable, say};
 use crate::linker::Linker;
 use crate::{find_otp, shims};
 
@@ -31,7 +31,7 @@ pub fn start(
         .chain(args.iter().cloned())
         .collect();
     let request = parse_erl(&argv, environment, otp, CpuCounts::detect())
-        .map_err(|error| Failure::new(error.exit_code, error.message))?;
+        .map_err(|error| Failure::of_tool(error.exit_code, error.message))?;
     match request {
         Request::Start { options, notices } => {
             if let Some((linker, environment)) = linker {
@@ -46,9 +46,7 @@ pub fn start(
             let mut out = std::io::stdout().lock();
             out.write_all(&text)
                 .and_then(|()| out.flush())
-                .map_err(|error| {
-                    Failure::new(SYSTEM, format!("purlin: cannot write: {}", reason(&error)))
-                })?;
+                .map_err(|error| cannot_print(&error))?;
             Ok(0)
         }
         Request::Version(text) => {
@@ -74,13 +72,7 @@ fn under(
     environment.set(find_otp::VARIABLE, otp.root.as_os_str());
     match linker.line("erl".as_ref(), args) {
         Ok((program, line)) => become_program(&program, &line, &environment.0),
-        Err(error) => {
-            let error = reason(&error);
-            Failure::new(
-                SYSTEM,
-                format!("purlin: cannot find Purlin's own executable: {error}"),
-            )
-        }
+        Err(error) => no_own_executable(&error),
     }
 }
 

@@ -92,7 +92,7 @@ impl Plan {
                             .next_if(|next| !next.as_bytes().starts_with(b"-"))
                             .cloned()
                             .ok_or_else(|| {
-                                Failure::new(REFUSED, "erlc: No value given to -p option")
+                                Failure::of_tool(REFUSED, "erlc: No value given to -p option")
                             })?,
                         glued => OsStr::from_bytes(glued).to_os_string(),
                     };

@@ -14,9 +14,9 @@ use std::path::Path;
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::otp::{PRELOADED, VERSION_FILE};
 
-use super::print;
+use super::{no_option, print};
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, USAGE, reason};
+use crate::failure::{Failure, cannot_make, missing_argument};
 
 /// The program that starts an emulator: here it is Purlin.
 const STARTER: &str = "erlexec";
@@ -49,19 +49,14 @@ exec \"$BINDIR/erlexec\" ${1+\"$@\"}
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let [dir] = args else {
-        return Err(Failure::new(
-            USAGE,
-            "purlin: erts needs a directory: purlin erts DIR",
-        ));
+        return Err(missing_argument("erts needs a directory: purlin erts DIR"));
     };
+    no_option("erts", dir)?;
     let otp = context.otp()?;
     let made = Path::new(dir).join(format!("erts-{}", otp.erts_version));
     let failed = |error: io::Error| {
         let made = made.display();
-        Failure::new(
-            SYSTEM,
-            format!("purlin: cannot make {made}: {}", reason(&error)),
-        )
+        cannot_make(format!("make {made}"), &error)
     };
     fs::create_dir_all(dir).map_err(failed)?;
     // Never overwrites a folder, which a release may be using.

@@ -21,7 +21,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         .count();
     let (options, args) = args.split_at(options);
     let Some((script, args)) = args.split_first() else {
-        return Err(Failure::new(REFUSED, "escript: Missing filename"));
+        return Err(Failure::of_tool(REFUSED, "escript: Missing filename"));
     };
     let flags = emulator_flags(script)?;
 
@@ -50,7 +50,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 fn emulator_flags(script: &OsStr) -> Result<Vec<OsString>, Failure> {
     let unreadable = |_| {
         let script = script.to_string_lossy();
-        Failure::new(REFUSED, format!("escript: Failed to open file: {script}"))
+        Failure::of_tool(REFUSED, format!("escript: Failed to open file: {script}"))
     };
     let mut file = BufReader::new(File::open(script).map_err(unreadable)?);
     for number in 1..=3 {

@@ -4,22 +4,24 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::become_program_named;
+use super::{become_program_named, no_option};
 use crate::context::Context;
 use crate::descendants::Marks;
-use crate::failure::{Failure, NOT_FOUND, USAGE, say};
+use crate::failure::{Failure, command_not_found, missing_argument, warn};
 use crate::file_watch;
+use purlin_messages as messages;
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let args = match args {
         [first, rest @ ..] if first == "--" => rest,
-        args => args,
+        args => {
+            args.first().map_or(Ok(()), |a| no_option("exec", a))?;
+            args
+        }
     };
     let Some((program, args)) = args.split_first() else {
-        return Err(Failure::new(
-            USAGE,
-            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
-        ));
+        let text = "exec needs a command: purlin exec -- COMMAND [ARGS]";
+        return Err(missing_argument(text));
     };
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
@@ -54,13 +56,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             }
             Err(become_program_named(&path, name, args, &environment.0))
         }
-        None => {
-            let program = program.to_string_lossy();
-            Err(Failure::new(
-                NOT_FOUND,
-                format!("purlin: {program}: command not found"),
-            ))
-        }
+        None => Err(command_not_found(program.to_string_lossy())),
     }
 }
 
@@ -95,11 +91,12 @@ fn warn_of_release(path: &Path) {
             && is_executable(&entry.path().join("bin/beam.smp"))
     });
     if own {
-        say(format_args!(
-            "purlin: {} has an emulator of its own, and runs on that: make it with include_erts: false, or with what \
-             'purlin erts' makes",
+        let text = format!(
+            "{} has an emulator of its own, and runs on that: make it with include_erts: false, \
+             or with what 'purlin erts' makes",
             root.display()
-        ));
+        );
+        warn(messages::OWN_EMULATOR, text);
     }
 }
 

@@ -13,17 +13,26 @@ use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, objects_beside, sock
 use purlin_diagnostics::json::{self, Json};
 use purlin_diagnostics::recorder::format::{self, Recording};
 use purlin_measure::Relay;
+use purlin_messages as messages;
+use purlin_runtime::schedules::write_private;
 
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
 use crate::explain::profiles::Profile;
+use crate::explain::snapshots::{self, Snapshot};
 use crate::explain::{check, profile_report, profiles, recording, text, variables};
-use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
+use crate::failure::{
+    self, CHECK_FAILED, Failure, NO_INPUT, SYSTEM, USAGE, bad_value, cannot_make, cannot_read,
+    cannot_run, cannot_write, do_not_fit, lost_command, missing_argument, no_option,
+    no_own_executable, no_topic, no_value, reason, say, surplus_argument, warn, wrong_file,
+};
 use crate::temporary::{self, Folder};
 
 /// Time limit for the answer of an emulator.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The same for the topics that look at everything.
+const WHOLE_PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum size of a file of answers, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -57,40 +66,60 @@ struct Options {
     checks: Vec<Check>,
     /// The time of a profile.
     window: Option<Duration>,
+    /// The processes of a profile, as the emulator reads them: `process NAME` and so on.
+    whose: Option<String>,
 }
 
-fn wrong(text: impl std::fmt::Display) -> Failure {
-    Failure::new(USAGE, format!("purlin: {text}"))
+/// Makes a failure of the reason that the emulator gives in place of an answer.
+pub fn node_refuses(why: impl std::fmt::Display) -> Failure {
+    Failure::new(messages::NODE_REFUSES, failure::NO_ANSWER, why)
+}
+
+fn broken_answer(status: u8, text: impl std::fmt::Display) -> Failure {
+    Failure::new(messages::BROKEN_ANSWER, status, text)
+}
+
+fn bad_check(text: impl std::fmt::Display) -> Failure {
+    Failure::new(messages::BAD_CHECK, USAGE, text)
 }
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let (options, words) = options(args)?;
     let Some((what, rest)) = words.split_first() else {
-        return Err(wrong(format!("explain needs to know what: {USE}")));
+        return Err(missing_argument(format!(
+            "explain needs to know what: {USE}"
+        )));
     };
     match what.to_str() {
-        Some("run") if rest.is_empty() => Err(wrong(
+        Some("run") if rest.is_empty() => Err(missing_argument(
             "explain run needs a file: purlin explain run FILE [ARGS]",
         )),
         Some("run") => run_and_report(context, &options, "run", rest),
-        Some("exec") if rest.first().is_none_or(|w| w == "--" && rest.len() == 1) => Err(wrong(
-            "explain exec needs a command: purlin explain exec -- COMMAND [ARGS]",
-        )),
+        Some("exec") if rest.first().is_none_or(|w| w == "--" && rest.len() == 1) => Err(
+            missing_argument("explain exec needs a command: purlin explain exec -- COMMAND [ARGS]"),
+        ),
         Some("exec") => run_and_report(context, &options, "exec", rest),
         Some("show") => match rest {
             [file] => match recording_of(Path::new(file))? {
                 Some(recording) => show_recording(&options, &recording),
                 None => show(&options, &read(Path::new(file))?, false),
             },
-            _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
+            _ => Err(missing_argument(
+                "explain show needs a file: purlin explain show FILE",
+            )),
         },
         Some("diff") => match rest {
+            [a, b] if is_snapshot(a.as_ref())? || is_snapshot(b.as_ref())? => {
+                snapshot_differences(&options, a.as_ref(), b.as_ref())
+            }
             [a, b] => match (profile_of(Path::new(a))?, profile_of(Path::new(b))?) {
                 (Some(a), Some(b)) => profile_differences(&options, &a, &b),
                 (None, None) => differences(&options, &read(Path::new(a))?, &read(Path::new(b))?),
-                _ => Err(wrong("explain diff needs two profiles, or two answers")),
+                _ => Err(do_not_fit(
+                    "explain diff needs two profiles, or two answers",
+                )),
             },
-            _ => Err(wrong(
+            _ => Err(missing_argument(
                 "explain diff needs two files: purlin explain diff BEFORE AFTER",
             )),
         },
@@ -98,28 +127,104 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let pid = text.and_then(|t| t.parse::<u32>().ok()).filter(|n| *n > 0);
             let Some(pid) = pid else {
                 let what = what.to_string_lossy();
-                return Err(wrong(format!("explain does not know '{what}': {USE}")));
+                return Err(no_topic(format!("explain does not know '{what}': {USE}")));
             };
             let topic = match rest {
-                [] if options.form.is_profile() || options.window.is_some() => "profile",
+                [] if options.form.is_profile()
+                    || options.window.is_some()
+                    || options.whose.is_some() =>
+                {
+                    "profile"
+                }
                 [] => "memory",
                 [topic] => known_topic(topic)?,
-                _ => return Err(wrong("explain takes one topic at a time")),
+                _ => return Err(surplus_argument("explain takes one topic at a time")),
             };
             if let Some(window) = options.window {
                 return profile_for(pid, topic, window, options);
+            }
+            if let Some(whose) = &options.whose {
+                let option = whose.split(' ').next().unwrap_or_default();
+                return Err(do_not_fit(format!(
+                    "--{option} needs the time of the profile: --for 10s"
+                )));
+            }
+            if topic == "heap" {
+                return heap_of(pid, &options);
             }
             let top = match options.form.is_profile() {
                 true => MOST_STACKS,
                 false => options.top,
             };
-            let answer = answer_of(pid, &format!("{topic} top={top}"))?;
-            let mut answer =
-                checked(answer).map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))?;
+            let patience = match topic {
+                "leaks" => WHOLE_PATIENCE,
+                _ => PATIENCE,
+            };
+            let answer = answer_within(pid, &format!("{topic} top={top}"), patience)?;
+            let mut answer = checked(answer).map_err(|why| why.of_node())?;
             variables::name(context, &mut answer, options.top, None);
             show(&options, &answer, false)
         }
     }
+}
+
+/// Writes the heap snapshot to the file that the options name, and shows who holds most.
+fn heap_of(pid: u32, options: &Options) -> Result<u8, Failure> {
+    let answer = answer_within(pid, &format!("heap top={}", options.top), WHOLE_PATIENCE)?;
+    let mut answer = checked(answer).map_err(|why| why.of_node())?;
+    let why = answer.get("not_taken").and_then(Json::text);
+    if let Some(why) = why {
+        return Err(node_refuses(format_args!("there is no snapshot: {why}")));
+    }
+    let mut snapshot = None;
+    if let Json::Object(pairs) = &mut answer
+        && let Some(i) = pairs.iter().position(|(name, _)| name == "snapshot")
+    {
+        snapshot = Some(pairs.remove(i).1);
+    }
+    if let (Some(file), Some(snapshot)) = (&options.to, snapshot.as_ref().and_then(Json::text)) {
+        // It says what a program keeps, so others may not read it. A link is replaced, not
+        // followed.
+        let written = write_private(file, snapshot.as_bytes());
+        written.map_err(|e| {
+            let file = file.display();
+            cannot_write(file, &e)
+        })?;
+    }
+    match options.form {
+        Form::Text => print(&text::shown(&answer, options.top))?,
+        Form::Json => print(&format!("{answer}\n"))?,
+        _ => return Err(do_not_fit("explain heap shows text or --json")),
+    };
+    Ok(0)
+}
+
+/// Whether a file is a heap snapshot.
+fn is_snapshot(file: &Path) -> Result<bool, Failure> {
+    let mut first = [0; snapshots::BEGINNING];
+    let read = open(file)?.read_exact_at(&mut first, 0);
+    Ok(read.is_ok() && snapshots::is_snapshot(&first))
+}
+
+fn snapshot_differences(options: &Options, a: &Path, b: &Path) -> Result<u8, Failure> {
+    if !options.checks.is_empty() {
+        return Err(do_not_fit("heap snapshots have no measures for --fail-if"));
+    }
+    let snapshot = |file: &Path| {
+        if !is_snapshot(file)? {
+            return Err(do_not_fit("explain diff needs two heap snapshots"));
+        }
+        let snapshot = Snapshot::of(&parsed(file)?);
+        snapshot.map_err(|why| wrong_file(file.display(), why))
+    };
+    let found = snapshots::differences(&snapshot(a)?, &snapshot(b)?);
+    let text = match options.form {
+        Form::Json => format!("{}\n", found.json(options.top)),
+        Form::Text => found.text(options.top),
+        _ => return Err(do_not_fit("explain diff shows text or --json")),
+    };
+    write(options, text.as_bytes())?;
+    Ok(0)
 }
 
 /// Shows the profile of a window of time, for pprof unless the options name another form.
@@ -130,21 +235,38 @@ fn profile_for(
     mut options: Options,
 ) -> Result<u8, Failure> {
     if topic != "profile" {
-        return Err(wrong("--for is for the topic profile"));
+        return Err(do_not_fit("--for is for the topic profile"));
     }
-    let request = format!("profile top={WINDOW_STACKS}");
-    let ask = || {
-        let answer = checked(answer_of(pid, &request)?);
-        answer.map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))
+    let ask = |request: &str| {
+        let answer = checked(answer_of(pid, request)?);
+        answer.map_err(|why| why.of_node())
     };
-    let before = ask()?;
-    std::thread::sleep(window);
-    let profile = profiles::between(&before, &ask()?);
+    let whose = options.whose.as_deref().unwrap_or_default();
+    let opened = ask(&format!("window begin {} {whose}", window.as_millis()))?;
+    let all = format!("profile top={WINDOW_STACKS}");
+    let profile = match whose {
+        "" => {
+            let before = ask(&all)?;
+            std::thread::sleep(window);
+            profiles::between(&before, &ask(&all)?)
+        }
+        _ => {
+            std::thread::sleep(window);
+            let number = opened
+                .get("window")
+                .map(Json::to_string)
+                .unwrap_or_default();
+            profiles::timed(
+                ask(&format!("window end {number} {WINDOW_STACKS}"))?,
+                window.as_secs_f64(),
+            )
+        }
+    };
     if options.form == Form::Text {
         options.form = Form::Pprof;
     }
     if options.to.is_none() && options.form == Form::Pprof && std::io::stdout().is_terminal() {
-        return Err(wrong(
+        return Err(do_not_fit(
             "a profile for pprof is no text: name a file by --to FILE",
         ));
     }
@@ -154,27 +276,17 @@ fn profile_for(
 /// Reads a file if it is compressed, as profiles for pprof are. Another is left to [`read`].
 fn profile_of(file: &Path) -> Result<Option<Profile>, Failure> {
     let shown = file.display();
-    let cannot = |e: std::io::Error| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {shown}: {}", reason(&e)),
-        )
-    };
+    let cannot = |e: std::io::Error| cannot_read(&shown, &e);
     let opened = open(file)?;
     let mut first = [0; 2];
     if opened.read_exact_at(&mut first, 0).is_err() || !profiles::is_compressed(&first) {
         return Ok(None);
     }
     if opened.metadata().map_err(cannot)?.len() > MOST_BYTES {
-        return Err(Failure::new(
-            NO_INPUT,
-            format!("purlin: {shown}: too large for a profile"),
-        ));
+        return Err(wrong_file(&shown, "too large for a profile"));
     }
     let profile = Profile::read(opened);
-    profile
-        .map(Some)
-        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}")))
+    profile.map(Some).map_err(|why| wrong_file(&shown, why))
 }
 
 fn profile_differences(
@@ -184,12 +296,12 @@ fn profile_differences(
 ) -> Result<u8, Failure> {
     let found = profiles::differences(before, after, options.top);
     if !options.checks.is_empty() {
-        return Err(wrong("profiles have no measures for --fail-if"));
+        return Err(do_not_fit("profiles have no measures for --fail-if"));
     }
     let text = match options.form {
         Form::Json => format!("{}\n", profiles::json(&found)),
         Form::Text => profiles::text(&found),
-        _ => return Err(wrong("explain diff shows text or --json")),
+        _ => return Err(do_not_fit("explain diff shows text or --json")),
     };
     write(options, text.as_bytes())?;
     Ok(0)
@@ -200,7 +312,7 @@ fn known_topic(topic: &OsStr) -> Result<&'static str, Failure> {
     found.map(|t| t.name).ok_or_else(|| {
         let names: Vec<_> = TOPICS.iter().map(|t| t.name).collect();
         let topic = topic.to_string_lossy();
-        wrong(format!(
+        no_topic(format!(
             "there is no topic '{topic}'; there are {}",
             names.join(", ")
         ))
@@ -216,6 +328,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
         to: None,
         checks: Vec::new(),
         window: None,
+        whose: None,
     };
     let mut words: Vec<OsString> = Vec::new();
     let mut args = args.iter();
@@ -237,7 +350,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
             glued
                 .clone()
                 .or_else(next)
-                .ok_or_else(|| wrong(format!("{name} needs a value")))
+                .ok_or_else(|| no_value(format!("{name} needs a value")))
         };
         match &*name {
             "--json" if plain => options.form = Form::Json,
@@ -248,21 +361,35 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
                 let n = value()?;
                 let top = n.parse().ok().filter(|n| (1..=1000).contains(n));
                 options.top = top.ok_or_else(|| {
-                    wrong(format!("--top takes a number from 1 to 1000, not '{n}'"))
+                    bad_value(format!("--top takes a number from 1 to 1000, not '{n}'"))
                 })?;
             }
             "--for" => {
                 let time = value()?;
                 let window = profiles::duration(&time);
                 options.window = Some(window.ok_or_else(|| {
-                    wrong(format!(
+                    bad_value(format!(
                         "--for takes a time like 10s or 500ms, not '{time}'"
                     ))
                 })?);
             }
+            "--process" | "--application" | "--budget" => {
+                let whose = value()?;
+                if whose.is_empty() || whose.contains(char::is_control) {
+                    return Err(bad_value(format!("{name} needs a name, not '{whose}'")));
+                }
+                let whose = format!("{} {whose}", &name[2..]);
+                if options.whose.replace(whose).is_some() {
+                    return Err(do_not_fit(
+                        "a profile has one of --process, --application and --budget",
+                    ));
+                }
+            }
             "--to" => options.to = Some(value()?.into()),
-            "--fail-if" => options.checks.push(Check::of(&value()?).map_err(wrong)?),
-            _ => return Err(wrong(format!("explain has no option '{text}'"))),
+            "--fail-if" => options
+                .checks
+                .push(Check::of(&value()?).map_err(bad_check)?),
+            _ => return Err(no_option("explain", text)),
         }
     }
     Ok((options, words))
@@ -270,18 +397,23 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
 
 /// The answer of the emulator with that process number.
 pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
-    let none = |text: String| Failure::new(NO_ANSWER, format!("purlin: {text}"));
+    answer_within(pid, request, PATIENCE)
+}
+
+fn answer_within(pid: u32, request: &str, patience: Duration) -> Result<Json, Failure> {
+    let none = |code, text: String| Failure::new(code, failure::NO_ANSWER, text);
     let mut refused = None;
     for path in socket::paths(pid) {
-        match socket::ask(&path, request, PATIENCE) {
+        match socket::ask(&path, request, patience) {
             Ok(answer) if answer.is_empty() => {
-                return Err(none(format!(
-                    "process {pid} has ended, or belongs to another user"
-                )));
+                let text = format!("process {pid} has ended, or belongs to another user");
+                return Err(other_user(text));
             }
             Ok(answer) => {
-                let broken = |e| none(format!("process {pid} answered what is {e}"));
-                return json::parse(&answer).map_err(broken);
+                return json::parse(&answer).map_err(|e| {
+                    let text = format!("process {pid} answered what is {e}");
+                    broken_answer(failure::NO_ANSWER, text)
+                });
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             // It was killed and could not remove its socket.
@@ -289,67 +421,90 @@ pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
             Err(e) => refused = Some(e),
         }
     }
-    Err(none(match refused {
+    Err(match refused {
         Some(e) if e.kind() == ErrorKind::PermissionDenied => {
-            format!("process {pid} is another user's")
+            other_user(format!("process {pid} is another user's"))
         }
-        Some(e) if e.kind() == ErrorKind::WouldBlock => format!("process {pid} does not answer"),
-        Some(e) => format!("process {pid} cannot be asked: {}", reason(&e)),
+        Some(e) if e.kind() == ErrorKind::WouldBlock => none(
+            messages::NO_ANSWER,
+            format!("process {pid} does not answer"),
+        ),
+        Some(e) => none(
+            messages::CANNOT_ASK,
+            format!("process {pid} cannot be asked: {}", reason(&e)),
+        ),
         None if !Path::new(&format!("/proc/{pid}")).exists()
             && Path::new("/proc/self").exists() =>
         {
-            format!("there is no process {pid}")
+            none(messages::NO_PROCESS, format!("there is no process {pid}"))
         }
-        None => {
-            format!("process {pid} is not a Purlin of this user that answers (+Fexplain false?)")
+        None => none(
+            messages::NO_PURLIN,
+            format!("process {pid} is not a Purlin of this user that answers (+Fexplain false?)"),
+        ),
+    })
+}
+
+fn other_user(text: String) -> Failure {
+    Failure::new(messages::OTHER_USER, failure::NO_ANSWER, text)
+}
+
+/// Why an answer cannot be shown.
+enum NotShown {
+    /// The emulator's own reason.
+    Refused(String),
+    OtherForm(String),
+}
+
+impl NotShown {
+    fn of_node(self) -> Failure {
+        match self {
+            NotShown::Refused(why) => node_refuses(why),
+            NotShown::OtherForm(why) => broken_answer(failure::NO_ANSWER, why),
         }
-    }))
+    }
 }
 
 /// The answer, unless it is an error.
-fn checked(answer: Json) -> Result<Json, String> {
+fn checked(answer: Json) -> Result<Json, NotShown> {
     if let Some(why) = answer.get("error").and_then(Json::text) {
-        return Err(why.to_string());
+        return Err(NotShown::Refused(why.to_string()));
     }
+    let other = |why: String| Err(NotShown::OtherForm(why));
     match answer.get("schema").and_then(Json::text) {
         Some(SCHEMA) => Ok(answer),
-        Some(other) => Err(format!("the answer is of form {other}, this is {SCHEMA}")),
-        None => Err("this is no answer of purlin explain".into()),
+        Some(form) => other(format!("the answer is of form {form}, this is {SCHEMA}")),
+        None => other("this is no answer of purlin explain".into()),
     }
 }
 
 pub fn read(file: &Path) -> Result<Json, Failure> {
+    checked(parsed(file)?).map_err(|why| match why {
+        NotShown::Refused(why) => wrong_file(file.display(), why),
+        NotShown::OtherForm(why) => {
+            broken_answer(NO_INPUT, format_args!("{}: {why}", file.display()))
+        }
+    })
+}
+
+/// The JSON in a file.
+fn parsed(file: &Path) -> Result<Json, Failure> {
     let shown = file.display();
-    let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
-    let meta = std::fs::metadata(file).map_err(|e| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {shown}: {}", reason(&e)),
-        )
-    })?;
+    let bad = |why: String| wrong_file(&shown, why);
+    let meta = std::fs::metadata(file).map_err(|e| cannot_read(&shown, &e))?;
     if meta.len() > MOST_BYTES {
         return Err(bad("too large for an answer".into()));
     }
-    let bytes = std::fs::read(file).map_err(|e| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {shown}: {}", reason(&e)),
-        )
-    })?;
+    let bytes = std::fs::read(file).map_err(|e| cannot_read(&shown, &e))?;
     let text = String::from_utf8(bytes).map_err(|_| bad("not text".into()))?;
-    checked(json::parse(&text).map_err(|e| bad(e.to_string()))?).map_err(bad)
+    json::parse(&text).map_err(|e| bad(e.to_string()))
 }
 
 /// Opens a file. A pipe is not waited for.
 fn open(file: &Path) -> Result<File, Failure> {
     let shown = file.display();
-    let bad = |why: &str| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
-    let cannot = |e: std::io::Error| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {shown}: {}", reason(&e)),
-        )
-    };
+    let bad = |why: &str| wrong_file(&shown, why);
+    let cannot = |e: std::io::Error| cannot_read(&shown, &e);
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -373,17 +528,23 @@ fn recording_of(file: &Path) -> Result<Option<Recording>, Failure> {
     let shown = file.display();
     format::read(&opened)
         .map(Some)
-        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}")))
+        .map_err(|why| wrong_file(&shown, why))
 }
 
 fn show_recording(options: &Options, recording: &Recording) -> Result<u8, Failure> {
     let text = match options.form {
         Form::Text => recording::story(recording, options.top),
         Form::Json => format!("{}\n", recording::json(recording)),
-        _ => return Err(wrong("a record of a run is shown as text or with --json")),
+        _ => {
+            return Err(do_not_fit(
+                "a record of a run is shown as text or with --json",
+            ));
+        }
     };
     if !options.checks.is_empty() {
-        return Err(wrong("a record of a run has no measures for --fail-if"));
+        return Err(do_not_fit(
+            "a record of a run has no measures for --fail-if",
+        ));
     }
     write(options, text.as_bytes())?;
     Ok(0)
@@ -396,10 +557,7 @@ fn write(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     };
     std::fs::write(file, bytes).map_err(|e| {
         let file = file.display();
-        Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write {file}: {}", reason(&e)),
-        )
+        cannot_write(file, &e)
     })
 }
 
@@ -411,12 +569,10 @@ fn run_and_report(
     command: &str,
     words: &[OsString],
 ) -> Result<u8, Failure> {
-    let system = |what: &str, e: std::io::Error| {
-        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(&e)))
-    };
-    let own = crate::linker::executable().map_err(|e| system("find Purlin's own executable", e))?;
-    let file = Answer::new().map_err(|e| system("make a file for the answer", e))?;
-    let objects = Folder::new(objects_beside(&file.0)).map_err(|e| system("make a folder", e))?;
+    let own = crate::linker::executable().map_err(|e| no_own_executable(&e))?;
+    let file = Answer::new().map_err(|e| cannot_make("make a file for the answer", &e))?;
+    let objects = Folder::new(objects_beside(&file.0));
+    let objects = objects.map_err(|e| cannot_make("make a folder", &e))?;
     let mut child = Command::new(own);
     if let Some(root) = context.otp_root() {
         child.arg("--otp-root").arg(root);
@@ -424,11 +580,13 @@ fn run_and_report(
     child.arg(command).args(words).env(VARIABLE, &file.0);
     // A signal that ends this command is meant for the program, and its costs matter all the more.
     let relay = Relay::begin();
-    let mut child = child.spawn().map_err(|e| system("run Purlin", e))?;
+    let mut child = child
+        .spawn()
+        .map_err(|e| cannot_run(SYSTEM, "Purlin", &e))?;
     relay.wait(child.id());
     let status = child
         .wait()
-        .map_err(|e| system("wait for the program", e))?;
+        .map_err(|e| lost_command(format_args!("cannot wait for the program: {}", reason(&e))))?;
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,
         (None, signal) => 128u8.wrapping_add(signal.unwrap_or(0) as u8),
@@ -436,11 +594,11 @@ fn run_and_report(
     if std::fs::metadata(&file.0).map_or(0, |m| m.len()) == 0 {
         // A program that could not be started has given the reason.
         if code == 0 || status.signal().is_some() {
-            say(
-                "purlin: the program left nothing to explain: it did not run on Purlin, or was killed",
-            );
+            let text =
+                "the program left nothing to explain: it did not run on Purlin, or was killed";
+            warn(messages::NOTHING_LEFT, text);
         }
-        return Ok(if code == 0 { NO_ANSWER } else { code });
+        return Ok(if code == 0 { failure::NO_ANSWER } else { code });
     }
     let mut answer = read(&file.0)?;
     variables::name(context, &mut answer, options.top, Some(&objects.0));
@@ -494,7 +652,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
             check::json(&found, before, after, options.top)
         ))?,
         Form::Text => print(&check::text(&found, before, after, options.top))?,
-        _ => return Err(wrong("explain diff shows text or --json")),
+        _ => return Err(do_not_fit("explain diff shows text or --json")),
     };
     report_failed(
         options
@@ -508,7 +666,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
 fn report_failed(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
     let mut code = 0;
     for line in failed {
-        say(format_args!("purlin: {}", line.map_err(wrong)?));
+        warn(messages::CHECK_HOLDS, line.map_err(bad_check)?);
         code = CHECK_FAILED;
     }
     Ok(code)

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use purlin_diagnostics::explain::socket;
+use purlin_messages::{Code, Message, TABLE};
 
 use super::table::{COMMANDS, CommandRow, ENVIRONMENT, GLOBAL, HAND_ON, emulator_flags};
 use super::{manual, print, shells};
 use crate::context::Context;
-use crate::failure::{Failure, MEANINGS, USAGE};
+use crate::failure::{Failure, MEANINGS, no_topic, surplus_argument};
 use crate::observe::target::command_line;
 
 /// Columns before an explanation, and characters of its lines.
@@ -22,6 +23,16 @@ pub static TOPICS: &[(&str, &str, fn() -> String)] = &[
         "processes",
         "the running emulators that explain and observe can ask",
         processes,
+    ),
+    (
+        "messages",
+        "the codes of messages; purlin help PURLIN-0012 explains one",
+        codes,
+    ),
+    (
+        "messages.md",
+        "the same as a page, with causes and cures",
+        purlin_messages::page,
     ),
     ("man", "the manual page", manual::page),
     ("bash", "completions for bash", shells::bash),
@@ -40,10 +51,13 @@ pub fn help(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     match COMMANDS.iter().find(|row| row.name == topic) {
         Some(row) if row.name == "help" => print(&general()),
         Some(row) => print(&of_command(row)),
-        None => Err(Failure::new(
-            USAGE,
-            format!("purlin: there is no help on '{topic}'; try: purlin help"),
-        )),
+        None => match Code::of_word(&topic).and_then(Code::row) {
+            Some(row) => print(&of_message(row)),
+            None => {
+                let text = format!("there is no help on '{topic}'; try: purlin help");
+                Err(no_topic(text))
+            }
+        },
     }
 }
 
@@ -84,7 +98,12 @@ fn of_command(row: &CommandRow) -> String {
     text
 }
 
-pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {
+pub fn version(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    if let Some(word) = args.first() {
+        let word = word.to_string_lossy();
+        let text = format!("version takes nothing, and not '{word}'");
+        return Err(surplus_argument(text));
+    }
     let mut text = format!("purlin {}\n", env!("CARGO_PKG_VERSION"));
     let otp = context.otp();
     if otp.is_err() && context.names_otp() {
@@ -168,6 +187,22 @@ fn processes() -> String {
     for pid in socket::running() {
         let _ = writeln!(text, "{pid}\t{}", command_line(pid));
     }
+    text
+}
+
+/// The codes of messages, and what they mean.
+fn codes() -> String {
+    let mut text = String::new();
+    for row in TABLE {
+        let _ = writeln!(text, "{}  {}", row.code, row.meaning);
+    }
+    text
+}
+
+fn of_message(row: &Message) -> String {
+    let mut text = format!("{}: {}\n\n", row.code, row.meaning);
+    entry(&mut text, "Cause", row.cause);
+    entry(&mut text, "Cure", row.cure);
     text
 }
 

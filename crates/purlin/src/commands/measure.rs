@@ -14,8 +14,10 @@ use purlin_measure::{Command, Failed, QUANTITIES, Quantity, QuantityRow, Run};
 use super::print;
 use crate::context::Context;
 use crate::failure::{
-    Failure, NO_INPUT, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, USAGE, reason, say,
+    Failure, NOT_EXECUTABLE, REFUSED, bad_value, cannot_read, cannot_run, command_not_found,
+    lost_command, missing_argument, no_option, no_value, reason, surplus_argument, warn,
 };
+use purlin_messages as messages;
 
 /// Maximum number of runs, and of rounds for warming up.
 const MOST_RUNS: usize = 10_000;
@@ -66,27 +68,22 @@ fn failure(failed: Failed) -> Failure {
     match failed {
         Failed::Start { name, error } => {
             if error.kind() == std::io::ErrorKind::NotFound {
-                return Failure::new(NOT_FOUND, format!("purlin: {name}: command not found"));
+                return command_not_found(name);
             }
-            let text = format!("purlin: cannot run {name}: {}", reason(&error));
-            Failure::new(NOT_EXECUTABLE, text)
+            cannot_run(NOT_EXECUTABLE, name, &error)
         }
-        Failed::Input { file, error } => Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {}: {}", file.display(), reason(&error)),
-        ),
+        Failed::Input { file, error } => cannot_read(file.display(), &error),
         Failed::Status { name, status } => {
             let how = match (status.code(), status.signal()) {
                 (Some(code), _) => format!("with status {code}"),
                 (None, signal) => format!("by signal {}", signal.unwrap_or_default()),
             };
-            let text = format!("purlin: {name} ended {how}; --any-status measures it nevertheless");
-            Failure::new(REFUSED, text)
+            let text = format!("{name} ended {how}; --any-status measures it nevertheless");
+            Failure::new(messages::COMMAND_FAILED, REFUSED, text)
         }
-        Failed::Wait(error) => Failure::new(
-            SYSTEM,
-            format!("purlin: cannot wait for a command: {}", reason(&error)),
-        ),
+        Failed::Wait(error) => {
+            lost_command(format!("cannot wait for a command: {}", reason(&error)))
+        }
     }
 }
 
@@ -115,7 +112,7 @@ impl Plan {
         let mut args = args.iter();
         loop {
             let Some(arg) = args.next() else {
-                return Err(wrong(format!("measure needs a command: {USE}")));
+                return Err(missing_argument(format!("measure needs a command: {USE}")));
             };
             if *arg == *separator {
                 break;
@@ -123,7 +120,7 @@ impl Plan {
             let (option, glued) = split_option(arg);
             let mut value = || {
                 let value = glued.clone().or_else(|| args.next().cloned());
-                value.ok_or_else(|| wrong(format!("{} needs a value", option.to_string_lossy())))
+                value.ok_or_else(|| no_value(format!("{} needs a value", option.to_string_lossy())))
             };
             match option.to_str() {
                 Some("--runs") => plan.runs = count(&value()?, "--runs", 1)?,
@@ -136,19 +133,20 @@ impl Plan {
                 Some("--json") if glued.is_none() => plan.form = Form::Json,
                 Some("--csv") if glued.is_none() => plan.form = Form::Csv,
                 _ if arg.as_bytes().starts_with(b"-") => {
-                    let arg = arg.to_string_lossy();
-                    return Err(wrong(format!("measure has no option '{arg}'")));
+                    return Err(no_option("measure", arg.to_string_lossy()));
                 }
                 _ => {
                     let arg = arg.to_string_lossy();
-                    return Err(wrong(format!("'{arg}' stands before the first --: {USE}")));
+                    return Err(surplus_argument(format!(
+                        "'{arg}' stands before the first --: {USE}"
+                    )));
                 }
             }
         }
         let words: Vec<OsString> = args.cloned().collect();
         for words in words.split(|word| *word == separator) {
             if words.is_empty() || words[0].is_empty() {
-                return Err(wrong(format!("a command is missing: {USE}")));
+                return Err(missing_argument(format!("a command is missing: {USE}")));
             }
             let index = plan.commands.len();
             let name = names.get(index).cloned().unwrap_or_else(|| {
@@ -164,14 +162,10 @@ impl Plan {
             });
         }
         if names.len() > plan.commands.len() {
-            return Err(wrong("there are more names than commands".into()));
+            return Err(surplus_argument("there are more names than commands"));
         }
         Ok(plan)
     }
-}
-
-fn wrong(text: String) -> Failure {
-    Failure::new(USAGE, format!("purlin: {text}"))
 }
 
 /// Splits `--option=value`.
@@ -191,7 +185,7 @@ pub fn count(value: &OsStr, option: &str, least: usize) -> Result<usize, Failure
     n.filter(|n| (least..=MOST_RUNS).contains(n))
         .ok_or_else(|| {
             let value = value.to_string_lossy();
-            wrong(format!(
+            bad_value(format!(
                 "{option} takes a number from {least} to {MOST_RUNS}, not '{value}'"
             ))
         })
@@ -227,9 +221,8 @@ impl Report<'_> {
         }
         let kept: usize = self.runs.iter().map(Vec::len).sum();
         let all = self.plan.runs * self.plan.commands.len();
-        say(format!(
-            "purlin: ended by signal {signal}, after {kept} of {all} runs"
-        ));
+        let text = format!("ended by signal {signal}, after {kept} of {all} runs");
+        warn(messages::ENDED_EARLY, text);
         Ok(128u8.wrapping_add(signal as u8))
     }
     /// The numbers of one quantity and command; empty if any is missing.

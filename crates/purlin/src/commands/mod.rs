@@ -23,8 +23,8 @@ mod schedules_page;
 mod shells;
 pub mod table;
 
-use process::print_bytes;
 pub use process::{become_program, become_program_named, print};
+use process::{no_option, print_bytes};
 pub use table::COMMANDS;
 
 /// The command that `name` is probably a misspelling of.

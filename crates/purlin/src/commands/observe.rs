@@ -1,22 +1,33 @@
 //! `observe`: a page in the browser about a running emulator.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use purlin_diagnostics::explain::private::Private;
 use purlin_diagnostics::explain::socket;
+use purlin_diagnostics::json::Json;
+use purlin_runtime::options::OtlpFlag;
 
+use super::explain::{answer_of, node_refuses};
 use super::print;
 use crate::context::Context;
-use crate::failure::{Failure, NO_ANSWER, SYSTEM, USAGE, reason, say};
+use crate::failure::{
+    Failure, NO_ANSWER, SYSTEM, USAGE, bad_value, cannot_make, no_option, no_value, note, reason,
+    surplus_argument, warn,
+};
 use crate::observe::server::Server;
 use crate::observe::target::{Target, command_line};
+use purlin_messages as messages;
 
-const USE: &str = "purlin observe [PID] [--port N] [--no-open]";
+const USE: &str = "purlin observe [PID] [--port N] [--no-open] [--otlp URL]";
+/// Time between two requests that keep a node sending. It stops some seconds after the last.
+const AGAIN: Duration = Duration::from_secs(3);
 /// Maximum number of emulators that are listed.
 const LISTED: usize = 50;
 
@@ -25,39 +36,54 @@ struct Options {
     pid: Option<u32>,
     port: u16,
     no_open: bool,
-}
-
-fn wrong(text: impl std::fmt::Display) -> Failure {
-    Failure::new(USAGE, format!("purlin: {text}"))
+    /// A collector, and what it gets, as `+Fotlp` has it.
+    otlp: Option<String>,
 }
 
 fn options(args: &[OsString]) -> Result<Options, Failure> {
     let mut options = Options::default();
     let mut args = args.iter().map(|a| a.to_string_lossy().into_owned());
     while let Some(arg) = args.next() {
+        let otlp = match arg.strip_prefix("--otlp=") {
+            Some(value) => Some(value.to_string()),
+            None if arg == "--otlp" => Some(
+                args.next()
+                    .ok_or_else(|| no_value("--otlp needs a value"))?,
+            ),
+            None => None,
+        };
+        if let Some(otlp) = otlp {
+            OtlpFlag::from_words(&otlp)
+                .map_err(|why| bad_value(format!("--otlp {otlp}: {why}")))?;
+            options.otlp = Some(otlp);
+            continue;
+        }
         let port = match arg.strip_prefix("--port=") {
             Some(value) => Some(value.to_string()),
-            None if arg == "--port" => {
-                Some(args.next().ok_or_else(|| wrong("--port needs a value"))?)
-            }
+            None if arg == "--port" => Some(
+                args.next()
+                    .ok_or_else(|| no_value("--port needs a value"))?,
+            ),
             None => None,
         };
         if let Some(port) = port {
             options.port = port.parse().map_err(|_| {
-                wrong(format!(
+                bad_value(format!(
                     "--port takes a number from 0 to 65535, not '{port}'"
                 ))
             })?;
         } else if arg == "--no-open" {
             options.no_open = true;
         } else if arg.starts_with('-') {
-            return Err(wrong(format!("observe has no option '{arg}'")));
+            return Err(no_option("observe", arg));
         } else if options.pid.is_some() {
-            return Err(wrong(format!("observe takes one process at a time: {USE}")));
+            return Err(surplus_argument(format!(
+                "observe takes one process at a time: {USE}"
+            )));
         } else {
             let pid = arg.parse().ok().filter(|n| *n > 0);
             options.pid =
-                Some(pid.ok_or_else(|| wrong(format!("'{arg}' is no process number: {USE}")))?);
+                Some(pid.ok_or_else(|| bad_value(format!("'{arg}' is no process number: {USE}")))?);
         }
     }
     Ok(options)
@@ -67,8 +93,9 @@ fn options(args: &[OsString]) -> Result<Options, Failure> {
 fn only() -> Result<u32, Failure> {
     match &socket::running()[..] {
         [] => Err(Failure::new(
+            messages::NONE_RUNNING,
             NO_ANSWER,
-            "purlin: no Purlin of this user is running that answers",
+            "no Purlin of this user is running that answers",
         )),
         [pid] => Ok(*pid),
         several => {
@@ -76,7 +103,7 @@ fn only() -> Result<u32, Failure> {
             for pid in several.iter().take(LISTED) {
                 text.push_str(&format!("\n{pid:>10}  {}", command_line(*pid)));
             }
-            Err(wrong(text))
+            Err(Failure::new(messages::SEVERAL_RUNNING, USAGE, text))
         }
     }
 }
@@ -87,13 +114,16 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some(pid) => pid,
         None => only()?,
     };
-    let system = |what: &str, e: std::io::Error| {
-        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(&e)))
-    };
+    if let Some(to) = &options.otlp {
+        return keep_sending(pid, to);
+    }
     let target = Target::new(context.clone(), pid)?;
-    let listen = format!("listen on port {}", options.port);
-    let (server, listener) = Server::new(target, options.port).map_err(|e| system(&listen, e))?;
-    let address = server.address(&listener).map_err(|e| system(&listen, e))?;
+    let refused = |e: std::io::Error| {
+        let text = format!("cannot listen on port {}: {}", options.port, reason(&e));
+        Failure::new(messages::CANNOT_LISTEN, SYSTEM, text)
+    };
+    let (server, listener) = Server::new(target, options.port).map_err(refused)?;
+    let address = server.address(&listener).map_err(refused)?;
     print(&format!("{address}\n"))?;
     let page = match options.no_open {
         true => None,
@@ -101,13 +131,59 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     };
     let served = server
         .serve(listener)
-        .map_err(|e| system("start a thread", e));
+        .map_err(|e| cannot_make("start a thread", &e));
     if let Some((folder, name)) = page {
         let _ = folder.remove(&name);
     }
     served?;
-    say(format_args!("purlin: process {pid} has ended"));
+    note(format_args!("process {pid} has ended"));
     Ok(0)
+}
+
+/// Has a node send to a collector until it ends, or until this command does.
+fn keep_sending(pid: u32, to: &str) -> Result<u8, Failure> {
+    let encoded: String = to.bytes().map(|b| format!("%{b:02x}")).collect();
+    let request = format!("observe otlp to={encoded}");
+    let shown = to.split(',').next().unwrap_or_default();
+    let mut begun = false;
+    let mut known = BTreeMap::new();
+    loop {
+        let answer = match answer_of(pid, &request) {
+            Ok(answer) => answer,
+            Err(_) if begun && !Path::new(&format!("/proc/{pid}")).exists() => {
+                note(format_args!("process {pid} has ended"));
+                return Ok(0);
+            }
+            Err(why) => return Err(why),
+        };
+        if let Some(why) = answer.get("error").and_then(Json::text) {
+            return Err(node_refuses(why));
+        }
+        if !begun {
+            begun = true;
+            note(format_args!("process {pid} sends to {shown}, until Ctrl-C"));
+        }
+        let now = not_taken(&answer);
+        for (why, what) in now.iter().filter(|(why, _)| !known.contains_key(*why)) {
+            let what = what.join(" and ");
+            let text = format!("{what} are not taken by {shown}: {why}");
+            warn(messages::NOT_TAKEN, text);
+        }
+        known = now;
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// Reasons why something is not taken, with what that is.
+fn not_taken(answer: &Json) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for one in answer.get("sent").map_or(&[][..], Json::list) {
+        let text = |key| one.get(key).and_then(Json::text).map(str::to_string);
+        if let (Some(why), Some(what)) = (text("why_not"), text("what")) {
+            all.entry(why).or_default().push(what);
+        }
+    }
+    all
 }
 
 /// Opens the page if there is a desktop.
@@ -177,6 +253,7 @@ mod tests {
             pid: Some(12),
             port: 4040,
             no_open: true,
+            otlp: None,
         };
         assert_eq!(of("12 --port 4040 --no-open"), Ok(expected));
         assert_eq!(of(""), Ok(Options::default()));
@@ -186,6 +263,9 @@ mod tests {
             ("1 2", "observe takes one process at a time"),
             ("--port", "--port needs a value"),
             ("--port=70000", "--port takes a number from 0 to 65535"),
+            ("--otlp", "--otlp needs a value"),
+            ("--otlp https://x", "--otlp https://x: notsup: no https"),
+            ("--otlp x:1", "--otlp x:1: http://HOST:PORT is expected"),
             ("--open", "observe has no option '--open'"),
         ] {
             let found = of(text).expect_err(text);

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM, reason};
+use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, cannot_print, cannot_run};
 
 /// Writes text to standard output. It is no error if the reader closes the pipe.
 pub fn print(text: &str) -> Result<u8, Failure> {
@@ -18,10 +18,7 @@ pub fn print(text: &str) -> Result<u8, Failure> {
 pub fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write: {}", reason(&error)),
-        )),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(cannot_print(&error)),
         _ => Ok(0),
     }
 }
@@ -42,14 +39,7 @@ pub fn become_program_named(
     } else {
         NOT_EXECUTABLE
     };
-    Failure::new(
-        code,
-        format!(
-            "purlin: cannot run {}: {}",
-            program.display(),
-            reason(&error)
-        ),
-    )
+    cannot_run(code, program.display(), &error)
 }
 
 /// Replaces this process by `program`.
@@ -59,4 +49,12 @@ pub fn become_program(
     environment: &[(OsString, OsString)],
 ) -> Failure {
     become_program_named(program, program.as_os_str(), args, environment)
+}
+
+/// Refuses a word that begins like an option where a command takes a name.
+pub(super) fn no_option(command: &str, word: &OsStr) -> Result<(), Failure> {
+    if !word.as_encoded_bytes().starts_with(b"-") {
+        return Ok(());
+    }
+    Err(failure::no_option(command, word.to_string_lossy()))
 }

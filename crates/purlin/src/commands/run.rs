@@ -12,9 +12,9 @@ use std::path::Path;
 
 use purlin_runtime::options::erlexec::Environment;
 
-use super::{elixir, erl, escript};
+use super::{elixir, erl, escript, no_option};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, USAGE, reason};
+use crate::failure::{Failure, cannot_read, missing_argument, unknown_kind, wrong_file};
 
 /// Code after the definition of `Start(Module, Args)`. It always ends the emulator.
 const ERLANG_PRELUDE: &str = "\
@@ -130,42 +130,24 @@ pub fn program(command: &str, args: &[OsString]) -> Result<Program, Failure> {
         args => args,
     };
     let Some((file, rest)) = args.split_first() else {
-        return Err(Failure::new(
-            USAGE,
-            format!("purlin: {command} needs a file: purlin {command} FILE [ARGS]"),
-        ));
+        let text = format!("{command} needs a file: purlin {command} FILE [ARGS]");
+        return Err(missing_argument(text));
     };
-    if file.as_bytes().starts_with(b"-") {
-        let option = file.to_string_lossy();
-        return Err(Failure::new(
-            USAGE,
-            format!("purlin: {command} has no option '{option}'"),
-        ));
-    }
+    no_option(command, file)?;
     let unreadable = |error| {
         let file = file.to_string_lossy();
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {file}: {}", reason(&error)),
-        )
+        cannot_read(file, &error)
     };
     let source = File::open(file).map_err(unreadable)?;
     if source.metadata().map_err(unreadable)?.is_dir() {
-        let file = file.to_string_lossy();
-        return Err(Failure::new(
-            NO_INPUT,
-            format!("purlin: {file} is a directory"),
-        ));
+        return Err(wrong_file(file.to_string_lossy(), "it is a directory"));
     }
     let kind = match kind_of_name(Path::new(file)) {
         Some(kind) => kind,
         None => kind_of_first_line(source).ok_or_else(|| {
             let file = file.to_string_lossy();
             let known = ".exs .ex .erl .escript .beam";
-            Failure::new(
-                USAGE,
-                format!("purlin: cannot tell how to run {file}; known are {known}"),
-            )
+            unknown_kind(format!("cannot tell how to run {file}; known are {known}"))
         })?,
     };
     let elixir_code = |code: String| {

@@ -11,15 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use purlin_runtime::schedules::{
-    Recorded, VARIABLE, fresh_dir, function, is_strategy, user, write_private,
+    Recorded, VARIABLE, fresh_dir, function, is_span, is_strategy, no_calls, statuses, user,
+    write_private,
 };
 
-use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
+use super::{COMMANDS, become_program, elixir, no_option, print, schedules_each, schedules_page};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason, say_text};
+use crate::failure::{
+    self, Failure, SYSTEM, USAGE, bad_value, cannot_make, cannot_read, cannot_run, cannot_write,
+    do_not_fit, missing_argument, no_own_executable, no_such_place, no_value, reason, warn,
+    wrong_file,
+};
+use purlin_messages as messages;
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
+[--fail-nth CALLS [--fail-for once|ever|both] [--expect STATUSES]] [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
 
 /// The build of Purlin that this is, as replay files have it.
 const BUILD: &str = env!("PURLIN_BUILD");
@@ -30,8 +36,8 @@ const NOT_BEGUN: [u8; 2] = [126, 127];
 /// Maximum number of milliseconds of `--stall`.
 const LONGEST_STALL: u64 = 3_600_000;
 
-pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
-    Failure::new(USAGE, format!("purlin: {text}"))
+fn not_one_line(text: impl std::fmt::Display) -> Failure {
+    Failure::new(messages::NOT_ONE_LINE, USAGE, text)
 }
 
 /// `purlin schedules …`
@@ -76,6 +82,9 @@ pub(super) struct Options {
     pub test: Option<String>,
     pub json: bool,
     fresh: bool,
+    /// Whether system calls fail, and an option that is for these searches alone.
+    fails: bool,
+    of_fails: Option<String>,
 }
 
 /// The word in the request of an option with a value.
@@ -92,6 +101,9 @@ fn key(option: &str) -> Option<&'static str> {
         "--from" => "from",
         "--test" => "test",
         "--delivery" => "delivery",
+        "--fail-nth" => "fail-nth",
+        "--fail-for" => "fail-for",
+        "--expect" => "expect",
         _ => return None,
     })
 }
@@ -109,6 +121,8 @@ impl Options {
             test: None,
             json: false,
             fresh: false,
+            fails: false,
+            of_fails: None,
         };
         let mut rest = args;
         let mut recorded = None;
@@ -117,7 +131,9 @@ impl Options {
                 if let Some(command) = recorded {
                     return Ok((o, command));
                 }
-                return Err(wrong(format!("schedules needs a command: {USE}")));
+                return Err(missing_argument(format!(
+                    "schedules needs a command: {USE}"
+                )));
             };
             rest = more;
             let option = first.to_string_lossy();
@@ -128,10 +144,10 @@ impl Options {
                 continue;
             }
             let Some(key) = key(&option) else {
-                return Err(wrong(format!("schedules has no option '{option}': {USE}")));
+                return Err(failure::no_option("schedules", option));
             };
             let Some((word, more)) = rest.split_first() else {
-                return Err(wrong(format!("{option} needs a value: {USE}")));
+                return Err(no_value(format!("{option} needs a value: {USE}")));
             };
             rest = more;
             if o.take_value(key, &option, word, &mut recorded)? {
@@ -139,21 +155,28 @@ impl Options {
             }
         }
         if rest.is_empty() {
-            return Err(wrong(format!("schedules needs a command: {USE}")));
+            return Err(missing_argument(format!(
+                "schedules needs a command: {USE}"
+            )));
         }
         // A result that cannot be written is reported before the search.
         for file in o.to.iter().chain(&o.html) {
             let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
             if folder.is_some_and(|f| !f.is_dir()) {
-                let text = format!(
-                    "purlin: cannot write {}: there is no such folder",
-                    file.display()
-                );
-                return Err(Failure::new(SYSTEM, text));
+                let text = format!("cannot write {}: there is no such folder", file.display());
+                return Err(no_such_place(text));
             }
         }
         if o.test.is_some() && !o.each_test {
-            return Err(wrong("--test chooses among the tests of --each-test"));
+            return Err(do_not_fit("--test chooses among the tests of --each-test"));
+        }
+        if let Some(option) = o.of_fails.as_ref().filter(|_| !o.fails) {
+            return Err(do_not_fit(format!("{option} is for --fail-nth")));
+        }
+        if o.fails && o.request.contains("\nfirst ") {
+            return Err(do_not_fit(
+                "--fail-nth has no use for the schedule of a file",
+            ));
         }
         Ok((o, rest.to_vec()))
     }
@@ -194,7 +217,7 @@ impl Options {
             }
             "to" => {
                 if value.contains('\n') {
-                    return Err(wrong("--to: the name is no text of one line"));
+                    return Err(not_one_line("--to: the name is no text of one line"));
                 }
                 self.to = Some(PathBuf::from(word));
                 return Ok(false);
@@ -202,7 +225,7 @@ impl Options {
             "milliseconds" => {
                 let seconds = value.trim_end_matches('s').parse::<f64>().ok();
                 let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
-                    return Err(wrong(format!(
+                    return Err(bad_value(format!(
                         "{option}: '{value}' is no number of seconds"
                     )));
                 };
@@ -213,7 +236,7 @@ impl Options {
                 return Ok(false);
             }
             "delivery" if value != "order" && value != "any" => {
-                return Err(wrong(format!(
+                return Err(bad_value(format!(
                     "--delivery: '{value}' is neither order nor any"
                 )));
             }
@@ -225,9 +248,32 @@ impl Options {
                 *recorded = Some(r.command.iter().map(OsString::from).collect());
             }
             "strategy" if !is_strategy(&value) => {
-                return Err(wrong(format!(
+                return Err(bad_value(format!(
                     "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
                 )));
+            }
+            "fail-nth" if let Some(names) = no_calls(&value) => {
+                return Err(bad_value(format!(
+                    "--fail-nth: '{value}' is no list of calls: {names}"
+                )));
+            }
+            "fail-for" if !is_span(&value) => {
+                return Err(bad_value(format!(
+                    "--fail-for: '{value}' is neither once nor ever nor both"
+                )));
+            }
+            "expect" if statuses(&value).is_none() => {
+                return Err(bad_value(format!(
+                    "--expect: '{value}' is no list of statuses"
+                )));
+            }
+            "fail-nth" => {
+                self.fails = true;
+                let _ = writeln!(self.request, "{key} {value}");
+            }
+            "expect" | "fail-for" => {
+                self.of_fails = Some(format!("--{key}"));
+                let _ = writeln!(self.request, "{key} {value}");
             }
             "delivery" | "from" | "strategy" => {
                 let _ = writeln!(self.request, "{key} {value}");
@@ -241,12 +287,12 @@ impl Options {
     fn take_number(&mut self, key: &str, option: &str, value: &str) -> Result<bool, Failure> {
         let n = value
             .parse::<u64>()
-            .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
+            .map_err(|_| bad_value(format!("{option}: '{value}' is no number")))?;
         if n == 0 && matches!(key, "schedules" | "jobs") {
-            return Err(wrong(format!("{option}: none would run")));
+            return Err(bad_value(format!("{option}: none would run")));
         }
         if key == "stall" && n > LONGEST_STALL {
-            return Err(wrong(format!(
+            return Err(bad_value(format!(
                 "--stall: {n} ms are more than an hour ({LONGEST_STALL})"
             )));
         }
@@ -320,10 +366,7 @@ fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
     // Like the replay file, it may have secrets that the program has read.
     write_private(html, schedules_page::page(r).as_bytes()).map_err(|e| {
         let name = html.display();
-        Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write {name}: {}", reason(&e)),
-        )
+        cannot_write(name, &e)
     })
 }
 
@@ -333,17 +376,19 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         args.iter().partition(|a| *a == "--steps" || *a == "--live");
     let has = |name: &str| options.iter().any(|o| *o == name);
     let [file] = args[..] else {
-        return Err(wrong(
+        return Err(missing_argument(
             "replay needs a file: purlin replay [--steps] [--live] FILE",
         ));
     };
+    no_option("replay", file)?;
     let recorded = read(file)?;
     if recorded.made_by != BUILD {
-        say_text(&format!(
-            "purlin: {}: made by {}, and this is {BUILD}: the replay may go another way\n",
+        let text = format!(
+            "{}: made by {}, and this is {BUILD}: the replay may go another way",
             file.to_string_lossy(),
             recorded.made_by
-        ));
+        );
+        warn(messages::OTHER_BUILD, text);
     }
     let file = absolute(Path::new(file))?;
     let mut request = format!("replay {}\n", file.display());
@@ -364,18 +409,12 @@ fn read(file: &OsStr) -> Result<Recorded, Failure> {
     let mut bytes = Vec::new();
     File::open(file)
         .and_then(|f| f.take(MOST_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|e| {
-            Failure::new(
-                NO_INPUT,
-                format!("purlin: cannot read {name}: {}", reason(&e)),
-            )
-        })?;
+        .map_err(|e| cannot_read(&name, &e))?;
     if bytes.len() as u64 > MOST_BYTES {
         bytes.clear();
     }
     let text = String::from_utf8_lossy(&bytes);
-    purlin_runtime::schedules::read(&text)
-        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {name}: {why}")))
+    purlin_runtime::schedules::read(&text).map_err(|why| wrong_file(name, why))
 }
 
 /// `purlin schedules show FILE`
@@ -387,7 +426,9 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
         }
         [file, option, html] if option == "--html" => (file, Some(html)),
         _ => {
-            return Err(wrong("purlin schedules show FILE [--json | --html PAGE]"));
+            return Err(missing_argument(
+                "purlin schedules show FILE [--json | --html PAGE]",
+            ));
         }
     };
     let r = read(file)?;
@@ -464,13 +505,11 @@ fn json(r: &Recorded) -> String {
 }
 
 fn absolute(file: &Path) -> Result<PathBuf, Failure> {
-    let full = std::path::absolute(file).map_err(|e| {
-        let text = format!("purlin: {}: {}", file.display(), reason(&e));
-        Failure::new(SYSTEM, text)
-    })?;
+    let full = std::path::absolute(file)
+        .map_err(|e| cannot_make(format_args!("name {}", file.display()), &e))?;
     match full.to_str().is_some_and(|t| !t.contains('\n')) {
         true => Ok(full),
-        false => Err(wrong(format!(
+        false => Err(not_one_line(format!(
             "{}: the name is no text of one line",
             full.display()
         ))),
@@ -493,7 +532,9 @@ fn start(
     let _ = writeln!(request, "made-by {BUILD}");
     for w in words {
         let Some(w) = w.to_str().filter(|w| !w.contains('\n')) else {
-            return Err(wrong("the command has words that are no text of one line"));
+            return Err(not_one_line(
+                "the command has words that are no text of one line",
+            ));
         };
         let _ = writeln!(request, "argument {w}");
     }
@@ -515,8 +556,8 @@ fn start(
         let made = made.and_then(|()| fresh_dir::renew());
         let made = made.and_then(|()| std::env::set_current_dir(folder.join(fresh_dir::WORK)));
         made.map_err(|e| {
-            let text = format!("purlin: --fresh-dir: {}", reason(&e));
-            Failure::new(SYSTEM, text)
+            let text = format!("--fresh-dir: {}", reason(&e));
+            Failure::new(messages::NO_FRESH_FOLDER, SYSTEM, text)
         })?;
     }
     environment.set(VARIABLE, &request);
@@ -524,12 +565,7 @@ fn start(
     environment.set("PURLIN_JIT", "off");
     environment.set("PURLIN_EXEC", "quiet");
     same_addresses();
-    let me = std::env::current_exe().map_err(|e| {
-        Failure::new(
-            SYSTEM,
-            format!("purlin: cannot find itself: {}", reason(&e)),
-        )
-    })?;
+    let me = std::env::current_exe().map_err(|e| no_own_executable(&e))?;
     let own = words
         .first()
         .is_some_and(|w| COMMANDS.iter().any(|row| w == row.name));
@@ -553,9 +589,11 @@ fn start(
                 0 => String::new(),
                 n => format!(" and ended with status {n}"),
             };
-            return Err(wrong(format!(
-                "schedules: '{name}' has started no emulator of Purlin{ended}: nothing was run in another order"
-            )));
+            let text = format!(
+                "schedules: '{name}' has started no emulator of Purlin{ended}: nothing was run in \
+                 another order"
+            );
+            return Err(Failure::new(messages::NO_EMULATOR_BEGUN, USAGE, text));
         }
     }
     Ok(status)
@@ -567,15 +605,9 @@ struct Begun(File);
 
 impl Begun {
     fn new() -> Result<Begun, Failure> {
-        // SAFETY: a name, and a descriptor that is ours. Programs that this one starts inherit it.
-        let f = unsafe {
-            let fd = libc::memfd_create(c"begun".as_ptr(), 0);
-            (fd >= 0).then(|| File::from(OwnedFd::from_raw_fd(fd)))
-        };
-        f.map(Begun).ok_or_else(|| {
-            let e = std::io::Error::last_os_error();
-            Failure::new(SYSTEM, format!("purlin: schedules: {}", reason(&e)))
-        })
+        inherited_file()
+            .map(Begun)
+            .map_err(|e| cannot_make("make a file in memory", &e))
     }
     /// Returns the line of the request that names the file.
     fn line(&self) -> String {
@@ -584,8 +616,8 @@ impl Begun {
     fn is_none(&self) -> bool {
         self.0.metadata().is_ok_and(|m| m.len() == 0)
     }
-    /// Runs a program with this process's input and output, and returns its status. It ends when
-    /// this process ends.
+    /// Runs a program with this process's input and output, and returns its status. On Linux it
+    /// ends when this process ends.
     fn run(
         &self,
         program: &Path,
@@ -597,6 +629,7 @@ impl Begun {
         c.envs(environment.iter().map(|(name, value)| (name, value)));
         // SAFETY: plain calls between fork and exec.
         unsafe {
+            #[cfg(target_os = "linux")]
             c.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
                 Ok(())
@@ -608,12 +641,41 @@ impl Begun {
                 Ok(())
             });
         }
-        let status = c.status().map_err(|e| {
-            let name = program.display();
-            Failure::new(SYSTEM, format!("purlin: cannot run {name}: {}", reason(&e)))
-        })?;
+        let status = c
+            .status()
+            .map_err(|e| cannot_run(SYSTEM, program.display(), &e))?;
         let signal = status.signal().unwrap_or(0);
         Ok(status.code().unwrap_or(128 + signal).clamp(0, 255) as u8)
+    }
+}
+
+/// Makes a file without a name, which programs that this one starts inherit.
+#[cfg(target_os = "linux")]
+fn inherited_file() -> std::io::Result<File> {
+    // SAFETY: a name, and a descriptor that is ours.
+    unsafe {
+        let fd = libc::memfd_create(c"begun".as_ptr(), 0);
+        match fd >= 0 {
+            true => Ok(File::from(OwnedFd::from_raw_fd(fd))),
+            false => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+/// Makes a file that has lost its name, which programs that this one starts inherit.
+#[cfg(not(target_os = "linux"))]
+fn inherited_file() -> std::io::Result<File> {
+    let path = std::env::temp_dir().join(format!("purlin-begun-{}", std::process::id()));
+    let mut how = File::options();
+    let file = how.read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    // SAFETY: an open descriptor, and a new one that is ours. The call does not ask for it to be
+    // closed in other programs.
+    unsafe {
+        let fd = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 0);
+        match fd >= 0 {
+            true => Ok(File::from(OwnedFd::from_raw_fd(fd))),
+            false => Err(std::io::Error::last_os_error()),
+        }
     }
 }
 

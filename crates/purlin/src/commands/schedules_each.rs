@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::print;
-use super::schedules::{Options, wrong};
+use super::schedules::Options;
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, reason, say_text};
+use crate::failure::{Failure, SYSTEM, USAGE, cannot_run, do_not_fit, say_text};
+use purlin_messages as messages;
 
 /// A test, or a module of tests.
 #[derive(PartialEq, Debug)]
@@ -32,7 +33,7 @@ pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<
         ["mix", "test", ..] => of_exunit(context, &texts)?,
         ["rebar3", "eunit", ..] => of_eunit(&texts)?,
         _ => {
-            return Err(wrong(
+            return Err(do_not_fit(
                 "--each-test knows the tests of 'mix test …' and of 'rebar3 eunit …'",
             ));
         }
@@ -40,7 +41,7 @@ pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<
     let wanted = |t: &Test| o.test.as_ref().is_none_or(|part| t.name.contains(part));
     let tests: Vec<Test> = tests.into_iter().filter(wanted).collect();
     if tests.is_empty() {
-        return Err(wrong("--test: no test has that in its name"));
+        return Err(no_tests("--test: no test has that in its name"));
     }
     let mut worst = 0;
     let mut failed = 0;
@@ -91,10 +92,11 @@ fn command(context: &Context, args: &[OsString]) -> Result<Command, Failure> {
 }
 
 fn no_start(e: std::io::Error) -> Failure {
-    Failure::new(
-        SYSTEM,
-        format!("purlin: cannot start itself: {}", reason(&e)),
-    )
+    cannot_run(SYSTEM, "Purlin", &e)
+}
+
+fn no_tests(text: &str) -> Failure {
+    Failure::new(messages::NO_TESTS, USAGE, text)
 }
 
 /// Runs this program with other arguments, and returns its output.
@@ -147,12 +149,12 @@ fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Te
     let tests = exunit_tests(&said);
     if tests.is_empty() {
         say_text(&format!("{said}{}", String::from_utf8_lossy(&out.stderr)));
-        return Err(wrong("'mix test … --trace' listed no test"));
+        return Err(no_tests("'mix test … --trace' listed no test"));
     }
     for t in &tests {
         let place = &t.chosen_by[0];
         if !is_path(place) {
-            return Err(wrong(format!(
+            return Err(do_not_fit(format!(
                 "{place} is not below this folder: --each-test wants to be called in the application's own"
             )));
         }
@@ -210,7 +212,7 @@ fn is_number(text: &str) -> bool {
 /// Returns the command, and the test modules of the project in this folder.
 fn of_eunit(words: &[String]) -> Result<(Vec<String>, Vec<Test>), Failure> {
     if words.iter().any(|w| w.starts_with("--module")) {
-        return Err(wrong(
+        return Err(do_not_fit(
             "--each-test chooses the modules of 'rebar3 eunit' itself",
         ));
     }
@@ -232,7 +234,7 @@ fn of_eunit(words: &[String]) -> Result<(Vec<String>, Vec<Test>), Failure> {
     modules.sort();
     modules.dedup();
     if modules.is_empty() {
-        return Err(wrong("no module in src or test has a test of eunit"));
+        return Err(no_tests("no module in src or test has a test of eunit"));
     }
     let test = |m: String| Test {
         chosen_by: vec![format!("--module={m}")],

@@ -239,6 +239,17 @@ pub static COMMANDS: &[CommandRow] = &[
                 "TIME",
                 "with profile: only that time from now, as 10s or 500ms; for pprof",
             ),
+            option("--process", "PID|NAME", "with --for: only that process"),
+            option(
+                "--application",
+                "APP",
+                "with --for: only the processes of that application",
+            ),
+            option(
+                "--budget",
+                "NAME",
+                "with --for: only the processes of that budget",
+            ),
             option("--to", "FILE", "write to this file"),
             option(
                 "--fail-if",
@@ -282,6 +293,21 @@ pub static COMMANDS: &[CommandRow] = &[
                 "--from",
                 "FILE|M:F/A",
                 "start from the schedule in a file, or at a function",
+            ),
+            option(
+                "--fail-nth",
+                "CALLS",
+                "fail the Nth system call of these kinds, for each N, in place of other orders",
+            ),
+            option(
+                "--fail-for",
+                "SPAN",
+                "with --fail-nth: once, ever (from the Nth on) or both (both)",
+            ),
+            option(
+                "--expect",
+                "STATUSES",
+                "with --fail-nth: exit statuses beside 0 that are no failure, or any",
             ),
             option(
                 "--delivery",
@@ -358,6 +384,11 @@ pub static COMMANDS: &[CommandRow] = &[
         options: &[
             option("--port", "N", "serve the page on this port"),
             option("--no-open", "", "don't open a browser"),
+            option(
+                "--otlp",
+                "URL[,TIME]",
+                "send metrics and profiles there, in place of a page",
+            ),
         ],
         run: observe::run,
     },

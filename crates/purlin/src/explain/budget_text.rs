@@ -2,19 +2,63 @@
 
 use purlin_diagnostics::json::Json;
 
-use super::text::{bytes, count, line, rest};
-use super::{number, word};
+use super::text::{bytes, count, line, rest as rest_of};
+use super::{number, place, word};
 
 pub fn budgets(text: &mut String, answer: &Json, top: usize) {
     let all = answer.get("budgets").map_or(&[][..], Json::list);
     if all.is_empty() {
         return line(text, "There are no budgets");
     }
+    bill(text, answer);
     for b in all.iter().take(top) {
         one(text, b, top);
     }
     let left_out = number(answer, &["count"]) - all.len().min(top) as f64;
-    rest(text, left_out, "budgets");
+    rest_of(text, left_out, "budgets");
+}
+
+/// The bill of the node: what all budgets and the rest use, and what is resident.
+fn bill(text: &mut String, answer: &Json) {
+    let n = |name: &str| number(answer, &[name]);
+    let (billed, twice) = (n("billed_bytes"), n("billed_twice_bytes"));
+    line(
+        text,
+        format_args!(
+            "All budgets: {}, of which {} are on two bills",
+            bytes(billed),
+            bytes(twice)
+        ),
+    );
+    let rest = match answer.get("rest") {
+        None | Some(Json::Null) => return,
+        Some(rest) => rest,
+    };
+    let r = |name: &str| number(rest, &[name]);
+    let (program, stacks) = (r("program_and_libraries"), r("stacks"));
+    let (unused, other) = (r("unused_in_allocator"), r("other"));
+    let all = program + stacks + unused + other;
+    line(text, format_args!("The rest of the node: {}", bytes(all)));
+    line(
+        text,
+        format_args!(
+            "    program and libraries {}, stacks {}, free memory of the allocator {}, other {}",
+            bytes(program),
+            bytes(stacks),
+            bytes(unused),
+            bytes(other)
+        ),
+    );
+    let (sum, resident) = (billed - twice + all, n("resident_bytes"));
+    let apart = 100.0 * (sum - resident) / resident.max(1.0);
+    line(
+        text,
+        format_args!(
+            "Sum: {}; resident: {} ({apart:+.1}%)",
+            bytes(sum),
+            bytes(resident)
+        ),
+    );
 }
 
 fn one(text: &mut String, b: &Json, top: usize) {
@@ -52,11 +96,15 @@ fn one(text: &mut String, b: &Json, top: usize) {
         );
     }
     let seconds = number(b, &["cpu_s"]);
+    let weight = match number(b, &["cpu_weight"]) {
+        100.0 => String::new(),
+        w => format!(", weight {}", count(w)),
+    };
     let percent = of(b.get("cpu_percent_limit"), &|n| format!("{n:.0}%"));
     let waits = count(number(b, &["cpu_waits"]));
     line(
         text,
-        format_args!("    cpu        {seconds:.2} s{percent}, had to wait {waits} times"),
+        format_args!("    cpu        {seconds:.2} s{percent}{weight}, had to wait {waits} times"),
     );
     let messages = of(b.get("messages_limit"), &count);
     if !messages.is_empty() {
@@ -81,9 +129,11 @@ fn one(text: &mut String, b: &Json, top: usize) {
         .take(top)
     {
         let size = bytes(number(p, &["memory_bytes"]));
-        line(
-            text,
-            format_args!("        {:<16} {size}", word(p, &["pid"])),
-        );
+        let at = match p.get("at") {
+            None | Some(Json::Null) => String::new(),
+            Some(at) => place(at),
+        };
+        let row = format!("        {:<16} {size:<12} {at}", word(p, &["pid"]));
+        line(text, row);
     }
 }

@@ -4,10 +4,12 @@
 
 pub mod budget_text;
 pub mod check;
+pub mod leaks;
 pub mod machine_code;
 pub mod profile_report;
 pub mod profiles;
 pub mod recording;
+pub mod snapshots;
 pub mod text;
 pub mod time;
 pub mod variables;

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use purlin_diagnostics::json::Json;
+use purlin_diagnostics::protobuf::Message;
 
 use super::{at, causes, number, word};
 
@@ -19,6 +20,8 @@ const MEASURES: &[(&str, &str)] = &[
     ("written", "bytes"),
     ("work", "reductions"),
     ("waited", "nanoseconds"),
+    // pprof shows the last one by default.
+    ("time", "nanoseconds"),
 ];
 
 /// Index in [`MEASURES`] of a kind of cause.
@@ -29,6 +32,7 @@ fn measure(kind: &str) -> usize {
         "write" => 3,
         "work" => 4,
         "ready" | "receive" | "connection" | "idle" | "busy" | "dirty_queue" | "lock" => 5,
+        "time" => 6,
         _ => 0,
     }
 }
@@ -161,34 +165,6 @@ pub fn speedscope(answer: &Json) -> Json {
     ])
 }
 
-/// A protocol buffer under construction.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut n: u64) {
-        while n >= 0x80 {
-            self.0.push(n as u8 | 0x80);
-            n >>= 7;
-        }
-        self.0.push(n as u8);
-    }
-    fn number(&mut self, field: u64, n: u64) {
-        self.varint(field << 3);
-        self.varint(n);
-    }
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-    fn packed(&mut self, field: u64, numbers: impl Iterator<Item = u64>) {
-        let mut m = Message::default();
-        numbers.for_each(|n| m.varint(n));
-        self.bytes(field, &m.0);
-    }
-}
-
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -217,7 +193,7 @@ pub fn pprof(answer: &Json) -> Vec<u8> {
         let mut m = Message::default();
         m.number(1, strings.place(name));
         m.number(2, strings.place(unit));
-        profile.bytes(1, &m.0);
+        profile.message(1, m);
     }
     let mut functions: HashMap<(String, String), u64> = HashMap::new();
     let mut locations: HashMap<(u64, u64), u64> = HashMap::new();
@@ -237,7 +213,7 @@ pub fn pprof(answer: &Json) -> Vec<u8> {
                     m.number(2, strings.place(&name));
                     m.number(3, strings.place(&name));
                     m.number(4, strings.place(&file));
-                    tables.bytes(5, &m.0);
+                    tables.message(5, m);
                     next
                 });
             let next = locations.len() as u64 + 1;
@@ -247,8 +223,8 @@ pub fn pprof(answer: &Json) -> Vec<u8> {
                 l.number(2, line);
                 let mut m = Message::default();
                 m.number(1, next);
-                m.bytes(4, &l.0);
-                tables.bytes(4, &m.0);
+                m.message(4, l);
+                tables.message(4, m);
                 next
             });
             stack.push(location);
@@ -264,16 +240,16 @@ pub fn pprof(answer: &Json) -> Vec<u8> {
         let mut label = Message::default();
         label.number(1, strings.place("kind"));
         label.number(2, strings.place(s.kind));
-        m.bytes(3, &label.0);
-        profile.bytes(2, &m.0);
+        m.message(3, label);
+        profile.message(2, m);
     }
-    profile.0.extend_from_slice(&tables.0);
+    profile.append(tables);
     let uptime = (1e9 * number(answer, &["uptime_s"])) as u64;
     profile.number(10, uptime);
     for text in &strings.list {
         profile.bytes(6, text.as_bytes());
     }
-    gzip(&profile.0)
+    gzip(&profile.finish())
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use purlin_diagnostics::json::Json;
+use purlin_diagnostics::protobuf::{Field, Fields, field, numbers};
 
 use super::text::{count, line};
 use super::{number, word};
@@ -60,19 +61,24 @@ pub fn between(before: &Json, after: &Json) -> Json {
         })
     });
     let list: Vec<Json> = since.collect();
-    let Json::Object(pairs) = after else {
-        return Json::Null;
-    };
+    let mut window = after.clone();
+    if let Json::Object(pairs) = &mut window
+        && let Some((_, samples)) = pairs.iter_mut().find(|(name, _)| name == "samples")
+    {
+        *samples = Json::List(list);
+    }
     let seconds = number(after, &["uptime_s"]) - number(before, &["uptime_s"]);
-    let mut pairs: Vec<(String, Json)> = pairs.clone();
-    for (name, value) in &mut pairs {
-        match &**name {
-            "samples" => *value = Json::List(list.clone()),
-            "uptime_s" => *value = seconds.into(),
-            _ => {}
+    timed(window, seconds)
+}
+
+/// The profile as one of that many seconds.
+pub fn timed(mut profile: Json, seconds: f64) -> Json {
+    if let Json::Object(pairs) = &mut profile {
+        for (_, value) in pairs.iter_mut().filter(|(name, _)| name == "uptime_s") {
+            *value = seconds.into();
         }
     }
-    Json::Object(pairs)
+    profile
 }
 
 /// A profile in pprof's format, as far as differences need it.
@@ -81,83 +87,6 @@ pub struct Profile {
     measures: Vec<(String, String)>,
     /// Sums by the innermost function and line, one for each measure.
     places: HashMap<String, Vec<f64>>,
-}
-
-/// A field of a protocol buffer.
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-/// The fields of a protocol buffer; `None` if it is damaged.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut n = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (&b, rest) = self.0.split_first()?;
-            self.0 = rest;
-            n |= u64::from(b & 0x7f) << shift;
-            if b < 0x80 {
-                return Some(n);
-            }
-        }
-        None
-    }
-    fn take(&mut self, n: u64) -> Option<&'a [u8]> {
-        let (part, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
-        self.0 = rest;
-        Some(part)
-    }
-    fn field(&mut self) -> Option<(u64, Field<'a>)> {
-        let tag = self.varint()?;
-        let field = match tag & 7 {
-            0 => Field::Number(self.varint()?),
-            1 => Field::Bytes(self.take(8)?),
-            2 => {
-                let n = self.varint()?;
-                Field::Bytes(self.take(n)?)
-            }
-            5 => Field::Bytes(self.take(4)?),
-            _ => return None,
-        };
-        Some((tag >> 3, field))
-    }
-    fn all(mut self) -> Option<Vec<(u64, Field<'a>)>> {
-        let mut all = Vec::new();
-        while !self.0.is_empty() {
-            all.push(self.field()?);
-        }
-        Some(all)
-    }
-}
-
-/// The number of the last field of that number; 0 if there is none.
-fn field(all: &[(u64, Field)], number: u64) -> u64 {
-    let found = all.iter().rev().find_map(|f| match f {
-        (n, Field::Number(value)) if *n == number => Some(*value),
-        _ => None,
-    });
-    found.unwrap_or(0)
-}
-
-/// The numbers of a repeated field, packed or not.
-fn numbers(all: &[(u64, Field)], number: u64) -> Option<Vec<u64>> {
-    let mut list = Vec::new();
-    for (n, f) in all.iter().filter(|f| f.0 == number) {
-        debug_assert_eq!(*n, number);
-        match f {
-            Field::Number(value) => list.push(*value),
-            Field::Bytes(bytes) => {
-                let mut part = Fields(bytes);
-                while !part.0.is_empty() {
-                    list.push(part.varint()?);
-                }
-            }
-        }
-    }
-    Some(list)
 }
 
 /// Whether these bytes begin a compressed file.
@@ -181,7 +110,7 @@ impl Profile {
     }
 
     fn decode(bytes: &[u8]) -> Option<Profile> {
-        let all = Fields(bytes).all()?;
+        let all = Fields::of(bytes).all()?;
         let messages = |number: u64| {
             all.iter().filter_map(move |f| match f {
                 (n, Field::Bytes(b)) if *n == number => Some(*b),
@@ -194,17 +123,17 @@ impl Profile {
         let text = |n: u64| strings.get(usize::try_from(n).ok()?).cloned();
         let mut measures = Vec::new();
         for b in messages(1) {
-            let m = Fields(b).all()?;
+            let m = Fields::of(b).all()?;
             measures.push((text(field(&m, 1))?, text(field(&m, 2))?));
         }
         let mut functions = HashMap::new();
         for b in messages(5) {
-            let m = Fields(b).all()?;
+            let m = Fields::of(b).all()?;
             functions.insert(field(&m, 1), (text(field(&m, 2))?, text(field(&m, 4))?));
         }
         let mut locations = HashMap::new();
         for b in messages(4) {
-            let m = Fields(b).all()?;
+            let m = Fields::of(b).all()?;
             // The first line is that of the innermost inlined function.
             let line = m.iter().find_map(|f| match f {
                 (4, Field::Bytes(b)) => Some(*b),
@@ -213,7 +142,7 @@ impl Profile {
             let name = match line {
                 None => format!("{:#x}", field(&m, 3)),
                 Some(b) => {
-                    let l = Fields(b).all()?;
+                    let l = Fields::of(b).all()?;
                     let (name, file) = functions.get(&field(&l, 1))?;
                     match (file.as_str(), field(&l, 2)) {
                         ("", 0) => name.clone(),
@@ -225,7 +154,7 @@ impl Profile {
         }
         let mut places: HashMap<String, Vec<f64>> = HashMap::new();
         for b in messages(2) {
-            let m = Fields(b).all()?;
+            let m = Fields::of(b).all()?;
             let values = numbers(&m, 2)?;
             if values.len() != measures.len() {
                 return None;

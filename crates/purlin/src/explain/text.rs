@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use purlin_diagnostics::json::Json;
 use purlin_measure::Unit;
 
-use super::{at, budget_text, machine_code, number, place, site, time, word};
+use super::{at, budget_text, leaks, machine_code, number, place, site, snapshots, time, word};
 
 /// A number of bytes for people to read.
 pub fn bytes(n: f64) -> String {
@@ -77,6 +77,8 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "machine_code" => machine_code::machine_code(&mut text, answer, top),
         "recorder" => recorder(&mut text, answer),
         "budgets" => budget_text::budgets(&mut text, answer, top),
+        "heap" => snapshots::holders(&mut text, answer, top),
+        "leaks" => leaks::leaks(&mut text, answer, top),
         "mailbox" => {
             processes(&mut text, answer, top, "messages");
         }

@@ -1,12 +1,13 @@
 %% Budgets of processes. Each function prints what holds; stock has no such functions.
 -module(budgets).
--export([main/1]).
+-export([main/1, log/2, flood/3]).
 
 main([Name]) ->
     Run = list_to_existing_atom(Name),
     case Run of
         counts -> counts();
         rights -> rights();
+        refusals -> refusals();
         ends -> ends();
         wait -> wait();
         drop -> drop();
@@ -17,6 +18,15 @@ main([Name]) ->
         many -> many();
         ended -> ended();
         share -> share();
+        weights -> weights();
+        notified -> notified();
+        told_above -> told_above();
+        self_sends -> self_sends();
+        port_queue -> port_queue();
+        lines -> lines();
+        far -> far();
+        far_beside -> far_beside();
+        ports_with_output -> ports_with_output();
         _ -> bomb(Run)
     end,
     io:format("done~n"),
@@ -52,6 +62,19 @@ inside() ->
     Os = [catching(fun() -> open_port({spawn, "cat"}, []) end) || _ <- [1, 2]],
     As = [catching(fun() -> list_to_atom("fresh_" ++ integer_to_list(I)) end) || I <- [1, 2, 3]],
     {[is_pid(P) || P <- Ps], lists:last(Ps), is_reference(T), tl(Ts), tl(Os), As}.
+
+%% What is refused is not given back, so the limit stays.
+refusals() ->
+    {ok, B} = purlin:budget(#{tables => 2, ports => 1}),
+    R = in_budget(B, fun() ->
+        Ts = [catching(fun() -> ets:new(x, []) end) || _ <- lists:seq(1, 30)],
+        Ps = [catching(fun() -> open_port({spawn, "cat"}, []) end) || _ <- lists:seq(1, 20)],
+        [catching(fun() -> purlin:budget_info(make_ref()) end) || _ <- lists:seq(1, 20)],
+        #{use := #{tables := T, ports := P, processes := N}} = purlin:budget_info(B),
+        {[X || X <- Ts, is_reference(X)] =:= lists:sublist(Ts, 2), length([X || X <- Ps, is_port(X)]), T, P, N}
+    end),
+    io:format("~p~n", [R]),
+    ok = purlin:end_budget(B).
 
 %% Nothing leaves its budget, or raises its own limits.
 rights() ->
@@ -106,10 +129,10 @@ receiver() ->
         {call, From, Ref, {take, N}} ->
             [receive {m, _} -> ok end || _ <- lists:seq(1, N)],
             From ! {Ref, ok};
-        {call, _, _, {ask, Who}} ->
+        {call, From, Ref, {ask, Who}} ->
             R = monitor(process, Who),
             Who ! {ask, self(), R},
-            receive {R, Answer} -> demonitor(R, [flush]), io:format("answer ~p~n", [Answer]) end
+            receive {R, Answer} -> demonitor(R, [flush]), From ! {Ref, Answer} end
     end,
     receiver().
 
@@ -186,6 +209,7 @@ awaited() ->
         receive {ask, From, R} -> [From ! {other, I} || I <- lists:seq(1, 9)], From ! {R, 42} end
     end),
     P ! {call, self(), ref, {ask, Server}},
+    receive {ref, Answer} -> io:format("answer ~p~n", [Answer]) end,
     until(fun() -> queued(P) =:= 9 end),
     io:format("~p~n", [reached(B)]),
     purlin:end_budget(B).
@@ -233,10 +257,115 @@ share() ->
 
 busy() -> busy().
 
+%% Siblings share what there is by their weights. With one of them, nothing is left idle.
+weights() ->
+    Bs = [begin {ok, B} = purlin:budget(#{cpu_weight => W}), B end || W <- [100, 300]],
+    [spawn_opt(fun busy/0, [{budget, B}]) || B <- Bs, _ <- lists:seq(1, 8)],
+    timer:sleep(2000),
+    [X, Y] = [cpu_ms(B) || B <- Bs],
+    io:format("~p~n", [(Y / X > 1.7 andalso Y / X < 4.5) orelse {X, Y}]),
+    purlin:end_budget(lists:last(Bs)),
+    timer:sleep(200),
+    Before = cpu_ms(hd(Bs)),
+    Total = fun() -> element(1, erlang:statistics(runtime)) end,
+    T = Total(),
+    timer:sleep(500),
+    Alone = cpu_ms(hd(Bs)) - Before,
+    All = Total() - T,
+    io:format("~p~n", [Alone * 10 > All * 8 orelse {Alone, All}]),
+    purlin:end_budget(hd(Bs)).
+
+cpu_ms(B) ->
+    #{use := #{cpu_ms := Ms}} = purlin:budget_info(B),
+    Ms.
+
+%% The process that a budget notifies learns the reason, the process and the largest ones with their lines
+%% before it ends.
+notified() ->
+    logger:remove_handler(default),
+    {ok, B} = purlin:budget(#{memory => 8 bsl 20, notify => self()}),
+    {P, R} = spawn_opt(fun() -> heap([]) end, [{budget, B}, monitor]),
+    receive
+        {budget, B, memory, #{process := P, limit := L, used := U, largest := [{P, N, Stack} | _]}} ->
+            [{budgets, heap, 1, [{file, _}, {line, Line}]} | _] = Stack,
+            io:format("~p ~p ~p ~p~n", [L, U > L, N > L div 2, is_integer(Line)])
+    end,
+    receive {'DOWN', R, _, _, Why} -> io:format("~p~n", [Why]) end,
+    {ok, C} = purlin:budget(#{messages => 3, over_messages => exit, notify => self()}),
+    {Q, S} = spawn_opt(fun idle/0, [{budget, C}, monitor]),
+    [Q ! I || I <- lists:seq(1, 5)],
+    receive First -> io:format("~p~n", [First =:= {budget, C, messages,
+        #{process => Q, limit => 3, used => 3}}]) end,
+    receive {'DOWN', S, _, _, Reason} -> io:format("~p~n", [Reason]) end,
+    Self = self(),
+    #{notify := Self} = purlin:budget_info(C),
+    ok = purlin:set_budget(C, #{notify => undefined}),
+    #{notify := undefined} = purlin:budget_info(C),
+    io:format("~p~n", [[catching(fun() -> purlin:budget(#{notify => X}) end) || X <- [a, 1, []]]]).
+
+%% A budget without such a process leaves it to the one above it.
+told_above() ->
+    logger:remove_handler(default),
+    {ok, A} = purlin:budget(#{notify => self()}),
+    {_, R} = spawn_opt(fun() ->
+        {ok, B} = purlin:budget(#{name => below, memory => 8 bsl 20}),
+        {_, M} = spawn_opt(fun() -> heap([]) end, [{budget, B}, monitor]),
+        receive {'DOWN', M, _, _, Why} -> exit({Why, B}) end
+    end, [{budget, A}, monitor]),
+    Below = receive {budget, X, memory, #{}} -> X end,
+    receive {'DOWN', R, _, _, {Why, B}} -> io:format("~p ~p~n", [Why, B =:= Below]) end.
+
+%% A process that sends to itself does not wait: it is let through, and counted as a circle.
+self_sends() ->
+    [begin
+        {ok, B} = purlin:budget(#{messages => 5, over_messages => Over}),
+        {_, R} = spawn_opt(fun() ->
+            [self() ! {m, I} || I <- lists:seq(1, 9)],
+            receive never -> ok after 100 -> exit({queued, queued(self())}) end
+        end, [{budget, B}, monitor]),
+        receive {'DOWN', R, _, _, Why} -> io:format("~p ~p ~p~n", [Over, Why, reached(B)]) end
+    end || Over <- [wait, drop, exit]].
+
+%% What waits in the queue of a port is on the bill, until the port takes it or is closed.
+port_queue() ->
+    {ok, B} = purlin:budget(#{}),
+    Self = self(),
+    spawn_opt(fun() ->
+        {ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+        {ok, No} = inet:port(L),
+        {ok, S} = gen_tcp:connect({127, 0, 0, 1}, No, [{high_watermark, 100 bsl 20}]),
+        [ok = gen_tcp:send(S, lists:duplicate(10000, $a)) || _ <- lists:seq(1, 2000)],
+        erlang:garbage_collect(),
+        Self ! ready,
+        idle()
+    end, [{budget, B}]),
+    Used = fun() -> #{use := #{memory := M}} = purlin:budget_info(B), M end,
+    %% The system takes some of it.
+    receive ready -> timer:sleep(50) end,
+    io:format("~p~n", [Used() > 12000000 orelse Used()]),
+    purlin:end_budget(B),
+    until(fun() -> catching(fun() -> purlin:budget_info(B) end) =:= {error, badarg} end).
+
+%% The report has the largest processes with their lines.
+lines() ->
+    ok = logger:remove_handler(default),
+    ok = logger:add_handler(here, ?MODULE, #{config => self()}),
+    {ok, B} = purlin:budget(#{name => {a, tenant}, memory => 8 bsl 20}),
+    P = spawn_opt(fun() -> heap([]) end, [{budget, B}]),
+    receive {report, Text} ->
+        Flat = [C || C <- Text, C > $\s],
+        [io:format("~p~n", [string:find(Flat, [C || C <- X, C > $\s]) =/= nomatch orelse Text]) || X <- [pid_to_list(P),
+            "memory limit of a budget reached", "{a,tenant}", "8388608", "{budgets,heap,1,[{file,"]]
+    end.
+
+log(#{msg := {F, As}}, #{config := To}) -> To ! {report, lists:flatten(io_lib:format(F, As))};
+log(_, _) -> ok.
+
 %% A process that uses ever more memory in one of several ways, beside one that does not.
 bomb(Way) ->
     logger:remove_handler(default),
     Limit = 16 bsl 20,
+    [load_old() || Way =:= old_appends],
     {ok, B} = purlin:budget(#{name => bomb, memory => Limit, processes => 100000}),
     Small = spawn_opt(fun idle/0, [{budget, B}]),
     {P, R} = spawn_opt(fun() -> grow(Way) end, [{budget, B}, monitor]),
@@ -260,9 +389,60 @@ grow(timers) -> timers();
 grow(outside) -> outside(spawn_opt(fun idle/0, []));
 grow(large) ->
     N = 100 bsl 20,
-    exit([catching(fun() -> F() end) || F <- [fun() -> binary:copy(<<0>>, N) end, fun() -> <<0:(N * 8)>> end]]);
+    B = binary:copy(<<0>>, 2 bsl 20),
+    exit(lists:usort([catching(F) || F <- [
+        fun() -> binary:copy(<<0>>, N) end,
+        fun() -> <<0:(N * 8)>> end,
+        fun() -> erlang:make_tuple(4000000, x) end,
+        fun() -> erlang:make_tuple(4000000, x, []) end,
+        fun() -> binary_to_list(B) end,
+        fun() -> binary_to_list(B, 1, 2000000) end,
+        fun() -> bitstring_to_list(<<B/binary, 1:1>>) end,
+        fun() -> term_to_binary(lists:duplicate(10, B)) end,
+        fun() -> unicode:characters_to_list(B) end]]));
+grow(update_table) ->
+    T = ets:new(x, []),
+    ets:insert(T, [{I, a} || I <- lists:seq(1, 5000)]),
+    [ets:update_element(T, I, {2, lists:seq(I, I + 500)}) || I <- lists:seq(1, 5000)],
+    exit(all);
+grow(replaced) ->
+    T = ets:new(x, []),
+    ets:insert(T, [{I, a} || I <- lists:seq(1, 2000)]),
+    replaced(T, 1);
+grow(insert_lists) -> insert_lists(200, 10);
+grow(many_inserts) -> insert_lists(50, 8000);
+grow(counters) -> counters([]);
+grow(counter_table) -> counter_table(ets:new(x, []), 0);
+grow(appends) -> exit(element(2, catching(fun() -> appends(<<>>) end)));
+grow(copied_appends) -> exit(element(2, catching(fun() -> copied_appends(<<>>) end)));
+grow(old_appends) -> exit(element(2, catching(fun() -> budgets_old:copied_appends(<<>>) end)));
 grow(processes) -> forks().
 
+appends(B) -> appends(<<B/binary, 0:80000>>).
+%% The second binary is a copy, since the first has taken the room.
+copied_appends(B) ->
+    put(first, <<B/binary, 0:500000>>),
+    copied_appends(<<B/binary, 1:500000>>).
+%% The same in code of OTP 24.
+load_old() ->
+    Forms = [begin {ok, Ts, _} = erl_scan:string(S), {ok, F} = erl_parse:parse_form(Ts), F end || S <- [
+        "-module(budgets_old).", "-export([copied_appends/1]).",
+        "copied_appends(B) -> put(first, <<B/binary, 0:500000>>), copied_appends(<<B/binary, 1:500000>>)."]],
+    {ok, M, Code} = compile:forms(Forms, [r24]),
+    {module, M} = code:load_binary(M, "budgets_old", Code).
+
+%% Ever larger terms in place of others.
+replaced(T, N) ->
+    ets:select_replace(T, [{{'$1', '_'}, [], [{{'$1', {const, lists:seq(1, N)}}}]}]),
+    replaced(T, N * 2).
+%% Ever more objects in one call. Their common part is too small to be shared in the table.
+insert_lists(Length, Objects) ->
+    {T, L} = {ets:new(x, []), lists:seq(1, Length)},
+    exit(element(2, catching(fun() -> insert_lists(T, L, Objects) end))).
+insert_lists(T, L, Objects) ->
+    ets:insert(T, [{{Objects, I}, L} || I <- lists:seq(1, Objects)]),
+    insert_lists(T, L, Objects * 2).
+counters(L) -> counters([counters:new(1000, []), atomics:new(1000, []) | L]).
 heap(L) -> heap([{L, make_ref()} | L]).
 binaries(L) -> binaries([binary:copy(<<1>>, 100000) | L]).
 messages(P) -> P ! lists:seq(1, 100), messages(P).
@@ -271,9 +451,125 @@ region_messages(P) -> P ! lists:seq(1, 10000), region_messages(P).
 binary_table(T, N) -> ets:insert(T, {N, binary:copy(<<1>>, 100000)}), binary_table(T, N + 1).
 timers() -> erlang:send_after(100000000, self(), lists:seq(1, 100)), timers().
 outside(P) -> P ! binary:copy(<<1>>, 100000), outside(P).
+counter_table(T, N) ->
+    ets:update_counter(T, N, {2, 1}, {N, 0, lists:seq(1, 100)}),
+    counter_table(T, N + 1).
 table(T, N) -> ets:insert(T, {N, lists:seq(1, 50)}), table(T, N + 1).
 forks() ->
     case catching(fun() -> spawn(fun() -> L = lists:seq(1, 1000), idle(), L end) end) of
         {error, system_limit} -> exit(full);
         _ -> forks()
+    end.
+
+%% Senders on another node wait, as for a busy connection: one of the same runtime, and one of the
+%% installation.
+far() ->
+    os:cmd("epmd -daemon"),
+    logger:set_primary_config(level, none),
+    Name = list_to_atom("far" ++ os:getpid()),
+    {ok, _} = net_kernel:start(Name, #{name_domain => shortnames}),
+    Stock = filename:join([code:root_dir(), "bin", "erl"]),
+    [far(O) || O <- [#{}, #{exec => {Stock, []}, env => [{"ERL_AFLAGS", ""}]}]].
+
+%% A process of another node floods a full mailbox, and then sends to a process without a budget.
+%% Meanwhile a node of a second connection is called, and processes of this node send each other
+%% messages.
+far_beside() ->
+    os:cmd("epmd -daemon"),
+    logger:set_primary_config(level, none),
+    {ok, _} = net_kernel:start(list_to_atom("far" ++ os:getpid()), #{name_domain => shortnames}),
+    Stock = filename:join([code:root_dir(), "bin", "erl"]),
+    [far_beside(O) || O <- [#{}, #{exec => {Stock, []}, env => [{"ERL_AFLAGS", ""}]}]].
+
+far_beside(Options) ->
+    Args = ["-pa", filename:dirname(code:which(?MODULE)), "-setcookie",
+            atom_to_list(erlang:get_cookie())],
+    [{First, Node}, {Second, Other}] = [begin
+        {ok, Peer, Name} = peer:start(Options#{name => peer:random_name(), wait_boot => 240000, args => Args}),
+        {Peer, Name}
+    end || _ <- [1, 2]],
+    1 = erpc:call(Other, erlang, abs, [-1]),
+    {ok, B} = purlin:budget(#{messages => 10}),
+    {P, Me} = {spawn_opt(fun idle/0, [{budget, B}]), self()},
+    spawn(Node, fun() -> [P ! N || N <- lists:seq(1, 1000)], Me ! {at, first} end),
+    until(fun() -> queued(P) >= 10 end),
+    spawn(fun() ->
+        [1 = erpc:call(Other, erlang, abs, [-1]) || _ <- lists:seq(1, 20)],
+        Me ! {at, second},
+        Echo = spawn(fun F() -> receive {From, X} -> From ! X, F() end end),
+        [begin Echo ! {self(), N}, receive N -> ok end end || N <- lists:seq(1, 1000)],
+        Me ! {at, here}
+    end),
+    Order = [receive {at, Who} -> Who after 100000 -> late end || _ <- [1, 2, 3]],
+    io:format("~p~n", [{arrived, Order}]),
+    purlin:end_budget(B),
+    [peer:stop(X) || X <- [First, Second]].
+
+%% Ports with output that their programs never read: those of an ended process, and open ones.
+ports_with_output() ->
+    {ok, B} = purlin:budget(#{ports => 10}),
+    Me = self(),
+    Opened = fun() ->
+        Port = open_port({spawn, "sleep 60 2>/dev/null"}, [binary]),
+        true = port_command(Port, binary:copy(<<1>>, 1000000), [nosuspend]),
+        Me ! {opened, Port}
+    end,
+    {_, R} = spawn_opt(Opened, [{budget, B}, monitor]),
+    receive {'DOWN', R, _, _, _} -> ok end,
+    spawn_opt(fun() -> Opened(), idle() end, [{budget, B}]),
+    Ports = [receive {opened, P} -> P end || _ <- [1, 2]],
+    Of = fun() -> maps:get(ports, maps:get(use, purlin:budget_info(B))) end,
+    Before = Of(),
+    ok = purlin:end_budget(B),
+    Late = spawn(fun() -> timer:sleep(30000) end),
+    until(fun() -> not lists:member(B, purlin:budgets()) orelse not is_process_alive(Late) end),
+    io:format("~p~n", [{Before, [erlang:port_info(P, id) || P <- Ports], is_process_alive(Late)}]).
+
+far(Options) ->
+    Args = ["-pa", filename:dirname(code:which(?MODULE)), "-setcookie",
+            atom_to_list(erlang:get_cookie())],
+    {ok, Peer, Node} = peer:start(Options#{name => peer:random_name(), wait_boot => 240000, args => Args}),
+    {ok, B} = purlin:budget(#{messages => 100}),
+    Me = self(),
+    N = 10000,
+    P = spawn_opt(fun() -> Me ! {taken, slow(N, [])} end, [{budget, B}]),
+    Flood = spawn_monitor(Node, ?MODULE, flood, [P, N, Me]),
+    Most = most_queued(P, Flood, 0),
+    Busy = receive {busy, Times} -> Times > 0 end,
+    Order = receive {taken, Taken} -> Taken =:= lists:seq(1, N) end,
+    [Waited | _] = reached(B),
+    {ok, D} = purlin:budget(#{messages => 10, over_messages => drop}),
+    Q = spawn_opt(fun idle/0, [{budget, D}]),
+    {_, R} = spawn_monitor(Node, ?MODULE, flood, [Q, 50, Me]),
+    receive {'DOWN', R, _, _, _} -> ok end,
+    until(fun() -> queued(Q) =:= 10 end),
+    [_, Dropped | _] = reached(D),
+    io:format("~p ~p~n", [{Busy, Order, Most =< 300 orelse Most, Waited > 0}, Dropped]),
+    [purlin:end_budget(X) || X <- [B, D]],
+    peer:stop(Peer).
+
+%% Sends numbered messages in order. Says how often the connection was busy.
+flood(P, N, To) ->
+    Data = binary:copy(<<1>>, 2000),
+    Send = fun(I) ->
+        case erlang:send(P, {I, Data}, [nosuspend]) of
+            nosuspend -> P ! {I, Data}, 1;
+            ok -> 0
+        end
+    end,
+    Busy = lists:sum([Send(I) || I <- lists:seq(1, N)]),
+    N > 100 andalso (To ! {busy, Busy}).
+
+slow(0, L) -> lists:reverse(L);
+slow(N, L) ->
+    N rem 5 =:= 0 andalso timer:sleep(1),
+    receive {I, _} -> slow(N - 1, [I | L]) end.
+
+most_queued(P, {_, R} = Flood, Most) ->
+    receive {'DOWN', R, _, _, _} -> Most
+    after 2 ->
+        case process_info(P, message_queue_len) of
+            {_, Len} -> most_queued(P, Flood, max(Most, Len));
+            undefined -> most_queued(P, Flood, Most)
+        end
     end.

@@ -23,11 +23,13 @@ start() ->
 fragments(S, M) ->
     inet:setopts(S, [{packet, 4}]),
     Part = binary:copy(<<1>>, 1 bsl 20),
+    %% The control message is whole in the first fragment.
+    <<131, Control/binary>> = term_to_binary({2, '', self()}),
     [begin
          At = (M - N) rem 10,
          I = (M - N) div 10,
          send(S, case At of
-                     0 -> [<<131, 69, I:64, 11:64, 0>>, Part];
+                     0 -> [<<131, 69, I:64, 11:64, 0>>, Control, Part];
                      _ -> [<<131, 70, I:64, (11 - At):64>>, Part]
                  end)
      end || N <- lists:seq(M, 1, -1)],

@@ -84,6 +84,26 @@ fn comments_have_short_lines() {
     only_falls("lines of comments over 100 columns", &found, 0);
 }
 
+/// Scripts, and programs in Erlang and Elixir. Indented text may show wide commands.
+#[test]
+fn scripts_and_programs_have_short_comments() {
+    let ends = [".erl", ".hrl", ".ex", ".exs", ".sh"];
+    let places = [
+        "tests", "benches", "examples", "training", "scripts", "Makefile", "bench", "demo", "test",
+    ];
+    let mut found = Vec::new();
+    let whole = |f: &str| !f.contains('.') || ends.iter().any(|e| f.ends_with(e));
+    for (file, text) in files(&places, whole) {
+        let long = text.lines().enumerate().filter(|(_, l)| {
+            let text = l.trim_start().trim_start_matches(['%', '#']);
+            let is_comment = l.trim_start().len() > text.len() && text.starts_with(' ');
+            is_comment && !text.starts_with("  ") && is_too_long(l)
+        });
+        found.extend(long.map(|(n, _)| format!("{file}:{}", n + 1)));
+    }
+    only_falls("comments of scripts over 100 columns", &found, 0);
+}
+
 /// Rows of tables may be longer, and indented code may show wide output.
 #[test]
 fn documents_have_short_lines() {
@@ -147,7 +167,7 @@ fn functions_are_short() {
     }
     only_falls("functions over 100 lines", &found, LONG_FUNCTIONS);
 }
-const LONG_FUNCTIONS: usize = 13;
+const LONG_FUNCTIONS: usize = 7;
 
 /// The functions of a file whose comments and strings are blank: name, first line, last line.
 fn functions(text: &str) -> Vec<(String, usize, usize)> {
@@ -207,6 +227,41 @@ fn unsafe_operations_are_in_blocks() {
     only_falls("exceptions from unsafe_op_in_unsafe_fn", &found, 0);
 }
 
+/// Each `unsafe` block has a `SAFETY` line, at most eight lines above.
+#[test]
+fn unsafe_blocks_have_safety_lines() {
+    let mut found = Vec::new();
+    let mut blocks = 0;
+    for (file, text) in rust().into_iter().filter(|f| f.0.contains("/src/")) {
+        let all: Vec<&str> = text.lines().collect();
+        for n in unsafe_blocks(&text) {
+            blocks += 1;
+            if !all[n.saturating_sub(8)..=n]
+                .iter()
+                .any(|l| l.contains("SAFETY"))
+            {
+                found.push(format!("{file}:{}", n + 1));
+            }
+        }
+    }
+    assert!(blocks > 1000, "unsafe blocks have another form");
+    only_falls("unsafe blocks without a SAFETY line", &found, 0);
+}
+
+/// The lines, from 0, in which an unsafe block begins. What a macro makes of its arguments is
+/// explained where the macro is.
+fn unsafe_blocks(text: &str) -> Vec<usize> {
+    let text = blank(text);
+    let all = text.lines().enumerate();
+    let begins = |l: &str| {
+        l.match_indices("unsafe {")
+            .any(|(at, _)| !l[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    all.filter(|(_, l)| begins(l) && !l.contains('$'))
+        .map(|(n, _)| n)
+        .collect()
+}
+
 /// Sizes and words of objects in machine code are constants of `purlin_term::layout`.
 #[test]
 fn machine_code_has_no_numbers_of_layouts() {
@@ -238,7 +293,64 @@ fn has_a_layout(line: &str) -> bool {
             let n = line.split(f).nth(1).and_then(|n| n.chars().next());
             n.is_some_and(|c| c.is_ascii_digit())
         });
-    words || tag
+    // The tail of a cons cell, at 8 less its tag.
+    let word = line.match_indices("at(").any(|(at, _)| {
+        let place = line[at..].split_once(", ").map_or("", |p| p.1);
+        let number = place.trim_start_matches(|c: char| c.is_ascii_digit());
+        number.len() < place.len() && number.starts_with(" - ")
+    });
+    words || tag || word
+}
+
+/// Cache lines have their sizes in one file, and the size of a page is the system's.
+#[test]
+fn pages_and_lines_have_no_numbers() {
+    let mut found = Vec::new();
+    let sources = |f: &str| f.ends_with(".rs") && f.contains("/src/");
+    for (file, text) in files(&["crates"], sources) {
+        let lines = "crates/isa/src/cache_lines.rs";
+        let pages = ["crates/term/src/sys.rs", "crates/options/src/memory.rs"];
+        for (n, line) in blank(&text).lines().enumerate() {
+            if file != lines && aligns_to_a_line(line)
+                || has_a_page(line, pages.contains(&file.as_str()))
+            {
+                found.push(format!("{file}:{}: {}", n + 1, line.trim()));
+            }
+        }
+    }
+    only_falls("numbers of pages and cache lines", &found, 0);
+}
+
+/// Whether a line aligns a type to 64 bytes or more.
+fn aligns_to_a_line(line: &str) -> bool {
+    line.split("align(").skip(1).any(|rest| {
+        let number = rest.split(')').next().and_then(|n| n.parse::<u32>().ok());
+        number.is_some_and(|n| n >= 64)
+    })
+}
+
+/// Whether a line has the size of a page as a number, or asks for it elsewhere than in `home`.
+fn has_a_page(line: &str, home: bool) -> bool {
+    let words = || line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let number = words().any(|w| ["4096", "4095", "0xFFF", "0x1000", "4_096"].contains(&w))
+        || line.contains("<< 12")
+        || line.contains(">> 12");
+    let page = words().any(|w| {
+        let w = w.to_ascii_lowercase();
+        w.split('_').any(|part| part == "page" || part == "pages")
+    });
+    number && page || !home && (line.contains("_SC_PAGE") || line.contains("getpagesize"))
+}
+
+#[test]
+fn numbers_of_pages_and_lines_are_found() {
+    assert!(aligns_to_a_line("#[repr(C, align(64))]"));
+    assert!(!aligns_to_a_line("#[repr(align(16))]"));
+    assert!(has_a_page("let n = pages * 4096;", true));
+    assert!(has_a_page("let number = page_at >> 12;", true));
+    assert!(has_a_page("libc::sysconf(libc::_SC_PAGESIZE)", false));
+    assert!(!has_a_page("libc::sysconf(libc::_SC_PAGESIZE)", true));
+    assert!(!has_a_page("let mut buffer = [0u8; 4096];", false));
 }
 
 /// Templates, and the stubs that all processors share, name registers by their roles.
@@ -306,7 +418,12 @@ fn only_the_owner_stores_into_running_code() {
     let found = outside(
         &places.each_ref().map(String::as_str),
         "crates/kernel/src/code/entries.rs",
-        "*const AtomicU16",
+        &[
+            "*const AtomicU16",
+            "*mut AtomicU16",
+            "AtomicU16::from_ptr",
+            "*mut u16",
+        ],
     );
     only_falls("words of code that are used outside their owner", &found, 0);
 }
@@ -314,25 +431,66 @@ fn only_the_owner_stores_into_running_code() {
 #[test]
 fn only_one_file_collects_processes() {
     let home = "crates/kernel/src/collect/mod.rs";
-    let found = outside(&["crates"], home, "gc::collect(");
+    let found = outside(
+        &["crates"],
+        home,
+        &["gc::collect(", "use purlin_term::gc::collect"],
+    );
     only_falls("collections outside their file", &found, 0);
 }
 
-/// Lines with some code in all files but its home, before their unit tests.
-fn outside(places: &[&str], home: &str, code: &str) -> Vec<String> {
+/// Each call of a program on a file can be made to fail by the race finder.
+#[test]
+fn files_are_reached_by_one_door() {
+    // These look at numbers, and at the user.
+    let free = ["major(", "minor(", "makedev(", "geteuid(", "getegid("];
+    let mut found = Vec::new();
+    for name in ["prim_file.rs", "prim_file_names.rs"] {
+        let file = format!("crates/io/src/file/{name}");
+        let (_, text) = rust()
+            .into_iter()
+            .find(|f| f.0 == file)
+            .unwrap_or_else(|| panic!("{file}"));
+        let text = blank(&text);
+        let text = text.split("mod tests {").next().unwrap_or_default();
+        for (n, line) in text.lines().enumerate() {
+            let calls = line.split("libc::").skip(1).any(|rest| {
+                let name = rest
+                    .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .next();
+                let len = name.map_or(0, str::len);
+                let is_call = rest[len..].starts_with('(') && rest.starts_with(char::is_lowercase);
+                is_call && !free.iter().any(|f| rest.starts_with(f))
+            });
+            let std = ["std::fs::", "env::current_dir", "env::set_current_dir"];
+            if calls || std.iter().any(|s| line.contains(s)) {
+                found.push(format!("{file}:{}: {}", n + 1, line.trim()));
+            }
+        }
+    }
+    only_falls(
+        "calls on files outside `io/src/os/file_calls.rs`",
+        &found,
+        0,
+    );
+}
+
+/// Lines with one of these texts in all files but their home, before their unit tests.
+fn outside(places: &[&str], home: &str, code: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut at_home = 0;
     for (file, text) in files(places, |f| f.ends_with(".rs") && f.contains("/src/")) {
         let text = blank(&text);
         let text = text.split("mod tests {").next().unwrap_or_default();
-        for (n, _) in text.lines().enumerate().filter(|(_, l)| l.contains(code)) {
+        let found_in = |l: &str| code.iter().any(|c| l.contains(c));
+        for (n, _) in text.lines().enumerate().filter(|(_, l)| found_in(l)) {
             match file == home {
                 true => at_home += 1,
                 false => found.push(format!("{file}:{}", n + 1)),
             }
         }
     }
-    assert!(at_home > 0, "{home} has no {code}");
+    assert!(at_home > 0, "{home} has none of {code:?}");
     found
 }
 
@@ -427,8 +585,7 @@ fn nodes_have_one_clock() {
     only_falls("files that use real time no longer", &unused, 0);
 }
 
-/// The folders of the kernel refer to lower ones only. [`LAYERS`] gives some files places of their
-/// own, so that no reference runs back; here a file is in its folder.
+/// The folders of the kernel refer to lower ones only.
 #[test]
 fn folders_of_the_kernel_refer_to_lower_ones() {
     let (_, layers, _) = LAYERS.iter().find(|l| l.0 == "kernel").expect("the kernel");
@@ -441,7 +598,11 @@ fn folders_of_the_kernel_refer_to_lower_ones() {
         let folder = file.split("::").next().unwrap_or_default();
         folders.iter().position(|f| *f == folder)
     };
-    let tree = Tree::read(&root().join("kernel/src"));
+    let source = root().join("kernel/src");
+    let loose = fs::read_dir(&source).expect("a folder").flatten();
+    let loose = loose.filter(|e| e.path().is_file() && e.file_name() != "lib.rs");
+    assert_eq!(loose.count(), 0, "the kernel has folders only");
+    let tree = Tree::read(&source);
     let back = tree
         .arrows()
         .into_iter()
@@ -450,10 +611,9 @@ fn folders_of_the_kernel_refer_to_lower_ones() {
     only_falls(
         "references between folders of the kernel that run back",
         &found,
-        BACK,
+        0,
     );
 }
-const BACK: usize = 4;
 
 /// A name that three files have says little. `mod.rs`, `lib.rs`, `main.rs` and the file of each
 /// processor are named by their folders, and so are tests and examples by the crate they belong
@@ -473,16 +633,16 @@ fn names_of_files_are_few_times_the_same() {
         .collect();
     only_falls("names that three files have", &found, SAME_NAMES);
 }
-const SAME_NAMES: usize = 10;
+const SAME_NAMES: usize = 9;
 
 /// Words that the glossary (`docs/words.md`) has better ones for, in comments and documents.
 #[test]
 fn words_that_get_rarer() {
     const WORDS: &[(&str, usize)] = &[
-        ("told", 32),
+        ("told", 27),
         ("tells of", 2),
-        ("whoever", 7),
-        ("somebody", 33),
+        ("whoever", 4),
+        ("somebody", 31),
         ("nobody", 192),
         ("reckon", 0),
         ("reckoned", 0),
@@ -492,9 +652,9 @@ fn words_that_get_rarer() {
         ("left away", 0),
         ("thereby", 0),
         ("what it is for", 0),
-        ("held against", 7),
-        ("hangs on", 1),
-        ("goes on with", 9),
+        ("held against", 0),
+        ("hangs on", 0),
+        ("goes on with", 0),
         ("comes by", 0),
         ("anew", 21),
     ];
@@ -596,6 +756,37 @@ fn strong_orderings_have_a_model_or_a_reason() {
         &found,
         0,
     );
+}
+
+/// Documents name no flag of Purlin's own that `erl` does not have, and have each that it has.
+#[test]
+fn documents_name_the_flags_that_exist() {
+    let flags = fs::read_to_string(top().join("crates/options/src/flags.rs")).expect("a file");
+    let is_letter = |c: char| c.is_ascii_lowercase();
+    let exist: BTreeSet<&str> = flags
+        .split('"')
+        .filter(|s| {
+            s.strip_prefix('F')
+                .is_some_and(|s| !s.is_empty() && s.chars().all(is_letter))
+        })
+        .collect();
+    assert!(exist.len() > 10, "flags have another form");
+    let mut named = BTreeSet::new();
+    let mut found = Vec::new();
+    for (file, text) in documents() {
+        for (at, _) in text.match_indices("+F") {
+            let rest = &text[at + 1..];
+            let end = 1 + rest[1..].find(|c| !is_letter(c)).unwrap_or(rest.len() - 1);
+            match exist.get(&rest[..end]) {
+                Some(flag) => _ = named.insert(*flag),
+                None if end > 1 => found.push(format!("{file}: +{}", &rest[..end])),
+                None => {}
+            }
+        }
+    }
+    only_falls("flags that erl does not have", &found, 0);
+    let missing: Vec<String> = exist.difference(&named).map(|f| f.to_string()).collect();
+    only_falls("flags that no document names", &missing, 0);
 }
 
 #[test]
@@ -713,6 +904,7 @@ fn what_is_counted_is_found() {
         "const ENV: i32 = 5 * 8 - 2;",
         "a.load(R, at(B, -4));",
         "at(R, 3 * 8)",
+        "a.load(K, at(K, 8 - LIST));",
     ] {
         assert!(has_a_layout(line), "{line}");
     }
@@ -720,6 +912,8 @@ fn what_is_counted_is_found() {
     assert!(names_a_processor("a.mov(RCX, R);"));
     assert!(names_a_processor("use crate::asm::x64::Asm;"));
     assert!(!names_a_processor("a.mov(R, X_REGS[0]); // R100"));
+    let unsafe_ones = "a();\nlet x = unsafe { f() };\n// unsafe {\nunsafe fn g() {}\n";
+    assert_eq!(unsafe_blocks(unsafe_ones), [1]);
     for line in [
         "unsafe { lead(pc).store(0, Release) }",
         "entries::lead(pc)",

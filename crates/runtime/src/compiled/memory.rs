@@ -15,6 +15,11 @@
 //! true`, the range is mapped once. Then each piece has pages of its own, which alternate between
 //! writable and executable. No thread runs them before they are written or after they are freed.
 
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+))]
+use purlin_term::sys::page_bytes;
 use std::io;
 
 /// Size of the range in bytes.
@@ -189,7 +194,7 @@ impl Memory {
             free: Vec::new(),
             taken: 0,
             limit: limit.min(RANGE),
-            page: page(),
+            page: page_bytes(),
         };
         // Tests whether a written page may be executed.
         m.allow(0, m.page, libc::PROT_READ | libc::PROT_WRITE)?;
@@ -249,7 +254,7 @@ impl Memory {
                 free: Vec::new(),
                 taken: 0,
                 limit: limit.min(RANGE),
-                page: page(),
+                page: page_bytes(),
             })
         }
     }
@@ -368,12 +373,6 @@ fn shadow_stack() -> bool {
     // SAFETY: the call writes a word, if the system knows it.
     let known = unsafe { libc::prctl(STATUS, &mut status as *mut u64, 0, 0, 0) } == 0;
     known && status & ENABLED != 0
-}
-
-/// Returns the size of a page of the system.
-fn page() -> usize {
-    // SAFETY: a plain call.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
 /// Prepares the context synchronisation of all threads.

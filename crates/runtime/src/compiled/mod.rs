@@ -15,6 +15,7 @@ pub mod report;
 mod returns;
 #[cfg(test)]
 mod returns_tests;
+mod unwinding;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};
 pub use purlin_jit::machine::Processor;
@@ -32,6 +33,7 @@ use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
 use purlin_loader::lower::LoweredFunction;
+use purlin_messages as messages;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, fun};
 use returns::Returns;
@@ -102,15 +104,12 @@ fn is_mode(word: &str) -> bool {
         || word.strip_prefix("chaos").is_some_and(chaos)
 }
 
-/// Whether functions get machine code if no option asks for it. On aarch64 it has not run on a
-/// machine of its own.
-const ON_BY_DEFAULT: bool = cfg!(target_arch = "x86_64");
-
 /// Reports that all is interpreted. Called once the emulator has all it needs to start: where that
 /// is refused, too, the emulator ends with one message.
 pub(crate) fn report_refusal(why: Option<std::io::Error>) {
     if let Some(e) = why {
-        purlin_term::say!("purlin: the system allows no machine code ({e}): all is interpreted");
+        let text = format!("the system allows no machine code ({e}): all is interpreted");
+        purlin_term::say!("{}", messages::INTERPRETED.line(text));
     }
 }
 
@@ -124,15 +123,14 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
         Some(word) => {
             let word = word.to_string_lossy().into_owned();
             if !is_mode(&word) {
-                purlin_term::say!(
-                    "purlin: bad PURLIN_JIT \"{word}\": off, hot, always or chaos:SEED"
-                );
+                let text = format!("bad PURLIN_JIT \"{word}\": off, hot, always or chaos:SEED");
+                purlin_term::say!("{}", messages::BAD_JIT_MODE.line(text));
                 std::process::exit(1);
             }
             word
         }
     };
-    if mode == "off" || mode.is_empty() && !ON_BY_DEFAULT {
+    if mode == "off" {
         return None;
     }
     // `perf` looks for names in its map only for memory without a file.
@@ -164,7 +162,7 @@ fn begin(o: &EmulatorOptions, mode: &str, mut memory: Memory) {
     let Some(size) = make(0).map(|m| m.0.len()) else {
         return;
     };
-    let Some(at) = memory.allocate(size) else {
+    let Some(at) = memory.allocate(names::room_for_stubs(size, o)) else {
         return;
     };
     let Some((bytes, stubs)) = make(at as u64) else {
@@ -184,7 +182,7 @@ fn begin(o: &EmulatorOptions, mode: &str, mut memory: Memory) {
         false => stubs.enter,
     });
     let mut names = Names::new(o, memory.range());
-    names.shared(at as u64, &bytes);
+    names.shared(at as u64, &bytes, &stubs.frames);
     fun::set_uncompiled(stubs.local as u32);
     let owner = OWNER.get_or_init(|| Owner {
         state: Mutex::new(State {
@@ -246,7 +244,7 @@ impl Owner {
                 return false;
             }
         };
-        let bytes = made.code.bytes.len();
+        let (tables, bytes) = s.names.room_for(&made.code);
         let Some(at) = s.memory.allocate(bytes) else {
             s.counts.no_room += 1;
             self.log(m, f, format_args!("left: no room for {bytes} bytes more"));
@@ -271,6 +269,7 @@ impl Owner {
             function: f,
             at: outer as u64,
             bytes: &code,
+            tables,
             places: &made.places,
         });
         let nanos = began.elapsed().as_nanos() as u32;

@@ -2,9 +2,9 @@
 //!
 //! - `+JPperf map`: a line for each function in the map that also has the marks of interpreted code
 //!   (`purlin_kernel::code::perf`).
-//! - `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes and lines
-//!   of each function. `perf record -k mono` finds it because one of its pages is mapped
-//!   executable; `perf inject --jit` makes symbol files of it.
+//! - `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes, lines
+//!   and unwinding tables of each function (`unwinding.rs`). `perf record -k mono` finds it because
+//!   one of its pages is mapped executable; `perf inject --jit` makes symbol files of it.
 //! - `gdb` finds the names by its interface for compilers, in any case: see [`super::gdb`].
 //!
 //! # Invariants
@@ -12,15 +12,18 @@
 //! - A function is registered before any thread can run it.
 
 use super::gdb::Symbols;
+use super::unwinding::{self, Tables};
 use crate::code::{self, Module};
 use crate::options::EmulatorOptions;
+use purlin_jit::Frames;
+use purlin_jit::asm::Code;
 use purlin_loader::lower::LoweredFunction;
+use purlin_messages as messages;
 use purlin_term::Term;
 use purlin_term::print::{Style, format_atom};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 
 /// The tools to notify.
 pub(super) struct Names {
@@ -36,6 +39,7 @@ pub(super) struct Named<'a> {
     /// Address of its machine code.
     pub at: u64,
     pub bytes: &'a [u8],
+    pub tables: Option<Tables>,
     /// Start of the machine code of each word of the module; sorted.
     pub places: &'a [(u32, u32)],
 }
@@ -48,6 +52,17 @@ fn name_of(m: &Module, f: &LoweredFunction) -> String {
     format!("${}:{}/{}", quoted(m.name), quoted(name), f.arity)
 }
 
+/// Bytes of addresses behind the stubs that tools put their unwinding tables at.
+const TABLES: usize = 2048;
+
+/// Returns the bytes to take for the stubs: more, if tools put tables behind them.
+pub(super) fn room_for_stubs(bytes: usize, o: &EmulatorOptions) -> usize {
+    match o.flags.jit.perf_dump {
+        true => bytes.next_multiple_of(8) + TABLES,
+        false => bytes,
+    }
+}
+
 impl Names {
     /// Opens the files. `range` is the range of machine code.
     pub fn new(o: &EmulatorOptions, range: std::ops::Range<u64>) -> Names {
@@ -55,7 +70,9 @@ impl Names {
         let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
         let dump = match jit.perf_dump.then(|| Dump::new(dir)) {
             Some(Err(e)) => {
-                purlin_term::say!("purlin: +JPperf: cannot write {dir}/jit-PID.dump: {e}");
+                let pid = std::process::id();
+                let text = format!("+JPperf: cannot write {dir}/jit-{pid}.dump: {e}");
+                purlin_term::say!("{}", messages::NO_PERF_DUMP.line(text));
                 None
             }
             other => other.and_then(Result::ok),
@@ -66,13 +83,27 @@ impl Names {
             symbols: Symbols::new(range),
         }
     }
+    /// Returns the unwinding tables of a function, if tools want them, and the bytes to take for
+    /// code and tables.
+    pub fn room_for(&self, code: &Code) -> (Option<Tables>, usize) {
+        let bytes = code.bytes.len();
+        match &self.dump {
+            None => (None, bytes),
+            Some(_) => {
+                let t = unwinding::function(bytes, &code.depths);
+                let room = bytes.next_multiple_of(8) + t.bytes.len();
+                (Some(t), room)
+            }
+        }
+    }
     /// Registers the stubs, which all functions share.
-    pub fn shared(&mut self, at: u64, bytes: &[u8]) {
+    pub fn shared(&mut self, at: u64, bytes: &[u8], frames: &Frames) {
         const NAME: &str = "$global::shared";
         if self.map {
             code::perf::map(at, bytes.len(), NAME);
         }
         if let Some(d) = &mut self.dump {
+            d.unwinding(&unwinding::stubs(at, bytes.len(), frames));
             d.code(at, bytes, NAME);
         }
         self.symbols.add(at, bytes.len(), NAME);
@@ -84,6 +115,7 @@ impl Names {
         }
         if let Some(d) = &mut self.dump {
             d.lines(n);
+            n.tables.iter().for_each(|t| d.unwinding(t));
             d.code(n.at, n.bytes, &name);
         }
         self.symbols.add(n.at, n.bytes.len(), &name);
@@ -103,6 +135,7 @@ struct Dump {
 
 const LOAD: u32 = 0;
 const DEBUG_INFO: u32 = 2;
+const UNWINDING: u32 = 4;
 /// `EM_X86_64`.
 const MACHINE: u32 = 62;
 
@@ -120,15 +153,7 @@ fn now() -> u64 {
 impl Dump {
     fn new(dir: &str) -> std::io::Result<Dump> {
         let path = format!("{dir}/jit-{}.dump", std::process::id());
-        // Everyone may write to the directory, and the name can be guessed: do not follow a
-        // symbolic link there.
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)?;
+        let mut file = code::perf::private_file(&path)?;
         let mut head = Vec::new();
         for n in [0x4A69_5444u32, 1, 40, MACHINE, 0, std::process::id()] {
             head.extend(n.to_le_bytes());
@@ -165,8 +190,7 @@ impl Dump {
     fn code(&mut self, at: u64, bytes: &[u8], name: &str) {
         let name = name.strip_prefix('$').unwrap_or(name);
         let pid = std::process::id();
-        // SAFETY: a system call without arguments.
-        let tid = unsafe { libc::gettid() } as u32;
+        let tid = thread_number();
         let mut b = Vec::with_capacity(40 + name.len() + 1 + bytes.len());
         b.extend(pid.to_le_bytes());
         b.extend(tid.to_le_bytes());
@@ -178,6 +202,16 @@ impl Dump {
         b.extend(bytes);
         self.index += 1;
         self.record(LOAD, &b);
+    }
+    /// Writes the unwinding tables of the next function.
+    fn unwinding(&mut self, t: &Tables) {
+        let mut b = Vec::with_capacity(24 + t.bytes.len());
+        // The last is how much of it is behind the code in memory, as far as the reader knows.
+        for n in [t.bytes.len(), t.header, t.bytes.len()] {
+            b.extend((n as u64).to_le_bytes());
+        }
+        b.extend(&t.bytes);
+        self.record(UNWINDING, &b);
     }
     /// Writes the lines of the next function.
     fn lines(&mut self, n: &Named) {
@@ -208,4 +242,19 @@ impl Dump {
         b.extend(entries);
         self.record(DEBUG_INFO, &b);
     }
+}
+
+/// The system's number of this thread.
+#[cfg(target_os = "linux")]
+fn thread_number() -> u32 {
+    // SAFETY: a system call without arguments.
+    unsafe { libc::gettid() as u32 }
+}
+/// The system's number of this thread, of which the dump has room for half.
+#[cfg(target_os = "macos")]
+fn thread_number() -> u32 {
+    let mut n = 0;
+    // SAFETY: thread 0 is the calling one, and there is room for its number.
+    unsafe { libc::pthread_threadid_np(0, &mut n) };
+    n as u32
 }

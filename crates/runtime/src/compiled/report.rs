@@ -9,6 +9,7 @@ use crate::code::{self, Module};
 use purlin_isa::ops::{Op, VARIANTS};
 use purlin_kernel::cx::{Cx, Exit};
 use purlin_loader::lower::LoweredFunction;
+use purlin_messages as messages;
 use purlin_term::Term;
 use purlin_term::print::{Style, format_atom};
 use purlin_term::sync::Mutex;
@@ -34,7 +35,8 @@ pub(super) fn log() -> Option<Log> {
         }),
         Err(e) => {
             let name = name.to_string_lossy();
-            purlin_term::say!("purlin: PURLIN_JIT_LOG: cannot write {name}: {e}");
+            let text = format!("PURLIN_JIT_LOG: cannot write {name}: {e}");
+            purlin_term::say!("{}", messages::NO_JIT_LOG.line(text));
             None
         }
     }

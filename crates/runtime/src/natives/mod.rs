@@ -18,6 +18,7 @@ pub mod time;
 pub mod tracing;
 
 pub use purlin_native::bif::{Bif, Kind};
+pub use purlin_natives::atom_makers;
 
 /// The tables of all natives.
 pub fn tables() -> Vec<&'static [Bif]> {

@@ -4,8 +4,8 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::natives::process::ask::received_answer;
 use crate::port::{self, Begun, How, Outcome, Port};
-use crate::process;
 use crate::process::ext::{Link, Peer};
+use crate::process::{self, saved};
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, code, lazy_atoms};
@@ -24,6 +24,7 @@ lazy_atoms! {
     measure_output = "measure_output";
     begin_output = "begin_output";
     continue_output = "continue_output";
+    bif_handle_signals_return = "bif_handle_signals_return";
 }
 
 /// Handles what has arrived, so that signals that the port sent before its answer come first.
@@ -194,6 +195,11 @@ fn port_close_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
     let me = cx.self_pid();
     let outcome = port::exit(&p, me, am::NORMAL);
     answered(cx)?;
+    if cx.process().has(process::SAVES) {
+        // Stock's native returns through this function.
+        let call = saved::Call::Function(am::ERLANG, bif_handle_signals_return(), 2);
+        saved::note(cx.process(), call);
+    }
     Ok(done(outcome))
 }
 

@@ -59,6 +59,16 @@ pub fn wanted(by: Watcher) -> Wanted {
     w
 }
 
+/// The processes that get events of the system, profiles included.
+pub fn receivers() -> Vec<Term> {
+    let all = all().into_iter().map(|w| w.1.to);
+    all.chain([super::profile::get().to])
+        .filter(|to| *to != 0)
+        // SAFETY: the word of a local pid or port.
+        .map(|to| unsafe { Term::from_raw(to) })
+        .collect()
+}
+
 fn is_there(pid: Term) -> bool {
     process::table().find(pid).is_some()
 }

@@ -125,11 +125,13 @@ pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
     let time = wanted(token_flag::TIMESTAMP, flag::TIMESTAMP)
         | wanted(token_flag::STRICT_MONOTONIC, flag::STRICT_MONOTONIC)
         | wanted(token_flag::MONOTONIC, flag::MONOTONIC);
+    let who = if what == receive() { to } else { t.from.term() };
     let tracer = match tracer {
         Tracer::Nobody => return,
+        // It is not sent what it does itself.
+        Tracer::Local(t) if t == who => return,
         Tracer::Local(t) => t,
         Tracer::Module(m) => {
-            let who = if what == receive() { to } else { t.from.term() };
             if asked(&m, who) != module::Answer::Trace {
                 return;
             }
@@ -171,11 +173,12 @@ fn asked(m: &crate::tracer::OfModule, who: Term) -> module::Answer {
     module::wants(m, 0, seq_trace(), who)
 }
 
-/// Whether a message of a process with a token gets a serial number of its own: not if a tracer
-/// module does not want it.
+/// Whether a message of a process with a token gets a serial number of its own: not if the process
+/// is the tracer, or a tracer module does not want it.
 pub(super) fn counts(pid: Term) -> bool {
     match sequential_tracer() {
         Tracer::Module(m) => asked(&m, pid) == module::Answer::Trace,
-        _ => true,
+        Tracer::Local(t) => t != pid,
+        Tracer::Nobody => true,
     }
 }

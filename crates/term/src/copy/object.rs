@@ -37,7 +37,7 @@ pub(super) unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
             let m = (*p.add(3)).raw();
             (
                 *p.add(4),
-                (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize,
+                (*p.add(2)).raw() as usize * 8 + (m >> layout::SUB_BIN_START_SHIFT & 0xFF) as usize,
                 (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
             )
         } else {

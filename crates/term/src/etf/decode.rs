@@ -31,6 +31,8 @@ pub enum DecodeError {
     Unsafe,
     /// The table of atoms is full.
     AtomTableFull,
+    /// The process that decodes has used up the memory that it may take ([`Options::bounded`]).
+    NoRoom,
     /// A fun of this node where the caller offers no code.
     NoFuns,
 }
@@ -84,6 +86,8 @@ impl Hooks for NoHooks {
 pub struct Options<'a> {
     /// Make no new atoms and no new exports.
     pub safe: bool,
+    /// Give up where the process of this thread has used up its memory.
+    pub bounded: bool,
     /// Atoms that `ATOM_CACHE_REF` refers to, by position (distribution).
     pub atom_cache: &'a [Term],
 }
@@ -194,6 +198,9 @@ pub fn decode<A: Alloc + ?Sized>(
     while !ending::is_over() {
         if let Some(t) = d.step(a, hooks, ending::STEPS)? {
             return Ok((t, d.used()));
+        }
+        if opts.bounded && crate::pressure::is_used_up() {
+            return Err(DecodeError::NoRoom);
         }
     }
     Err(DecodeError::Malformed(d.used()))
@@ -495,7 +502,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         } else {
             self.u16()? as usize
         };
-        // Stock's decoder takes one of no words too.
+        // Stock's decoder takes one of no words too, and reads the first word all the same.
         if count > 5 {
             return self.bad();
         }
@@ -507,7 +514,9 @@ impl<'b, 'o> Decoder<'b, 'o> {
             creation = self.creation(true)?;
         } else {
             creation = self.creation(t == tag::NEW_REFERENCE)?;
-            for n in &mut nums[..count] {
+            // Where nothing follows, stock reads what lies behind the encoding.
+            let cut = count == 0 && self.left() < 4;
+            for n in &mut nums[..if cut { 0 } else { count.max(1) }] {
                 *n = self.u32()?;
             }
         }

@@ -1,6 +1,6 @@
 //! Terms to bytes.
 
-use super::{VERSION, aliases, tag};
+use super::{VERSION, aliases, pid_leaves, tag};
 use crate::atom;
 use crate::compare::cmp_exact;
 use crate::ending;
@@ -471,6 +471,9 @@ impl Encoder {
     #[inline]
     fn identifier(&mut self, t: Term) {
         if let Some((num, serial, name, creation)) = pid_parts(t) {
+            if t.is_local_pid() {
+                pid_leaves(t);
+            }
             self.out.push(tag::NEW_PID);
             let creation = self.node(name, creation);
             self.u32(num);
@@ -491,7 +494,10 @@ impl Encoder {
                 Some(RefView::Local {
                     num: n,
                     pid: Some(p),
-                }) => aliases::leaves(n, p),
+                }) => {
+                    aliases::leaves(n, p);
+                    pid_leaves(p);
+                }
                 Some(RefView::Magic(m)) => magic::encoded(m),
                 _ => {}
             }

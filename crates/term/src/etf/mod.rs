@@ -13,6 +13,21 @@ pub mod encode;
 pub use decode::{DecodeError, Decoder, Hooks, NoHooks, Options, decode};
 pub use encode::{Encoder, encode, external_size};
 
+static NOTES: std::sync::OnceLock<fn(crate::Term)> = std::sync::OnceLock::new();
+
+/// Sets a function that is called with each local pid that is encoded. Only the first call counts.
+pub fn on_pid(f: fn(crate::Term)) {
+    let _ = NOTES.set(f);
+}
+
+/// Notes that a local pid is encoded.
+#[inline]
+fn pid_leaves(pid: crate::Term) {
+    if let Some(f) = NOTES.get() {
+        f(pid);
+    }
+}
+
 /// First byte of every external term.
 pub const VERSION: u8 = 131;
 

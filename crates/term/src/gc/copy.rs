@@ -58,6 +58,18 @@ pub(super) enum Kind {
     Resize,
 }
 
+impl Kind {
+    /// The phase that a report of the fence names.
+    fn phase(self) -> &'static &'static str {
+        match self {
+            Kind::Minor => &"in a minor collection",
+            Kind::Full => &"in a full collection",
+            Kind::Young => &"in a full collection, of what is young",
+            Kind::Resize => &"as a heap was resized",
+        }
+    }
+}
+
 /// Copies what is live into a new young block of `size` words, which must suffice if everything
 /// lives.
 ///
@@ -73,12 +85,7 @@ pub(super) unsafe fn pass(
     seen: &mut Vec<SeenRegion>,
 ) -> usize {
     heap.collections = heap.collections.wrapping_add(1);
-    let _doing = fence::doing(match kind {
-        Kind::Minor => &"in a minor collection",
-        Kind::Full => &"in a full collection",
-        Kind::Young => &"in a full collection, of what is young",
-        Kind::Resize => &"as a heap was resized",
-    });
+    let _doing = fence::doing(kind.phase());
     let block = alloc_block(size);
     let stack = heap.stack_words();
     // SAFETY: the new block has `size` words, enough for everything, the stack included.

@@ -133,7 +133,7 @@ pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
 
 /// Begins a sweep of the old generation of a process that has waited for long, and leaves it a
 /// young block of no more than it uses; the next collection gives it one in proportion to the old
-/// generation. The sweep goes on with [`super::step`].
+/// generation. The sweep continues with [`super::step`].
 ///
 /// # Safety
 /// As for [`collect`].

@@ -30,7 +30,7 @@ use crate::counts;
 use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
-use crate::pressure::{is_crowded, is_short};
+use crate::pressure::{at_most_copied, is_crowded, is_short};
 use crate::sent_terms;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
@@ -143,10 +143,16 @@ fn take_room(heap: &mut Heap) -> usize {
     if is_crowded() { 0 } else { size }
 }
 
+/// Words of the largest generation that is copied to be collected.
+#[inline]
+fn in_place_words() -> usize {
+    at_most_copied(IN_PLACE_WORDS.load(Ordering::Relaxed))
+}
+
 /// Whether to collect the old generation in place.
 fn is_large(heap: &Heap) -> bool {
     let words = words_between(heap.old_heap, heap.old_htop);
-    let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= compact::MOST_WORDS;
+    let large = words > in_place_words() && words <= compact::MOST_WORDS;
     large || (words > 0 && stress::roll(2))
 }
 
@@ -211,10 +217,8 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
 /// Words of the young block in front of an old generation, given a stack and a need.
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     let want = 3 * (heap.stack_words() + need);
-    heap_size_for(
-        want.max(young_part(old_words, heap.serves, is_crowded()))
-            .max(heap.min_heap_words),
-    )
+    let part = at_most_copied(young_part(old_words, heap.serves, is_crowded()));
+    heap_size_for(want.max(part).max(heap.min_heap_words))
 }
 
 /// Makes a full sweep into a block of exactly the words in use, plus the stack reserve.
@@ -344,7 +348,7 @@ unsafe fn minor_copy(
         if mature > 0 && heap.old_heap.is_null() {
             let n = match stress::roll(2) {
                 true => mature + stress::below(64),
-                false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
+                false if mature > in_place_words() => {
                     old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
                 }
                 false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
@@ -420,7 +424,11 @@ unsafe fn copy_young(
     let all = heap.used_words() + heap.frag_words;
     let room = take_room(heap);
     let wide = match heap.dies_old {
-        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
+        true => at_most_copied(young_part_before_death(
+            heap.old_words(),
+            heap.serves,
+            is_crowded(),
+        )),
         false => 0,
     };
     let minor = matches!(kind, Kind::Minor);
@@ -445,7 +453,7 @@ unsafe fn copy_young(
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
-    let part = young_part(heap.old_words(), heap.serves, is_crowded());
+    let part = at_most_copied(young_part(heap.old_words(), heap.serves, is_crowded()));
     let crowded = is_crowded();
     let stays = size > STAY_ABOVE
         && (may_stay_large(size, crowded) || is_regrown(size, heap.shrunk, heap.serves, crowded));
@@ -521,7 +529,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         size = heap_size_for(size + 1);
     }
     // It will become the old generation as it is, with room for what is promoted.
-    if bound > IN_PLACE_WORDS.load(Ordering::Relaxed) {
+    if bound > in_place_words() {
         size = size.max(bound + spare_words(bound, is_crowded()));
     }
     if stress::roll(2) {
@@ -538,7 +546,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let used = heap.used_words();
     // This much is not copied again: the block becomes the old generation in place. In the window
     // nothing may become old.
-    let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
+    let settles = used > in_place_words() || (used > 0 && stress::roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
         // SAFETY: by the contract; the pass has left everything live in the young block.
@@ -608,9 +616,8 @@ unsafe fn leave_regions(
     // Copying the heap once more is only worth it for regions larger than the heap. Others are not
     // held for long either, unless the heap is very large.
     let words = heap.all_words();
-    let now = left >= words
-        || words <= LEAVE_AT_ONCE_WORDS
-        || (before && words <= IN_PLACE_WORDS.load(Ordering::Relaxed));
+    let now =
+        left >= words || words <= LEAVE_AT_ONCE_WORDS || (before && words <= in_place_words());
     if !now && !stress::roll(2) {
         heap.leaves = true;
         return 0;

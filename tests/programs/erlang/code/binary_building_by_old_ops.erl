@@ -1,5 +1,6 @@
-%% Hand-made code begins a binary by the ops of OTP 24, has the heap collected, and writes on: what is written to is not there
-%% any more. Stock loads it, and writes there; so it isn't run on stock.
+%% Hand-made code begins a binary with the ops of OTP 24, forces a collection, and goes on writing
+%% to the freed binary. Purlin must refuse the code. Stock loads it and writes to freed memory, so
+%% it is not run on stock.
 -module(binary_building_by_old_ops).
 -export([main/0]).
 

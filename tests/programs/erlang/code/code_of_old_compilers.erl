@@ -1,6 +1,5 @@
-%% Code as compilers of earlier releases make it: binaries that are built step by step, funs without
-%% make_fun3. Then instructions by hand, and functions that come to what is rare.
-%% @stress @fence
+%% Code of earlier compilers builds binaries step by step and makes funs without `make_fun3`.
+%% Hand-written instructions and functions take the rare branches. @stress @fence
 -module(code_of_old_compilers).
 -export([main/0]).
 
@@ -134,7 +133,8 @@ by_hand() ->
         if_end],
         [[a], [1]]).
 
-%% What stock doesn't load, or trusts: registers of a frame that hold nothing when the heap is collected, moves of floats.
+%% What stock doesn't load, or trusts: registers of a frame that hold nothing when the heap is
+%% collected, moves of floats.
 trusted() ->
     case catch purlin:sharing() of
         #{} ->

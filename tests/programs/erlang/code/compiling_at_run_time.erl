@@ -1,4 +1,5 @@
-%% Compiling while running: from forms and from files; errors and warnings; loading, purging, two versions.
+%% Compiles modules at run time from forms and from files, checks errors and warnings, and loads and
+%% purges two versions.
 -module(compiling_at_run_time).
 -export([main/0]).
 

@@ -1,6 +1,5 @@
-%% Funs that come as external terms before their module is loaded: they lead nowhere, then to the module's code, and so do
-%% those that the module makes.
-%% @stress @shared
+%% Funs are decoded from external terms before their module is loaded. Calls of them fail at first;
+%% later they run the module's code and equal the funs that the module makes. @stress @shared
 -module(funs_before_their_module).
 -export([main/0]).
 

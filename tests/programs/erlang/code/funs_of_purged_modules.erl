@@ -1,4 +1,4 @@
-%% Funs with an environment whose module is gone, called by the last instruction of a function and by others.
+%% Calls funs with an environment after their module was purged, as tail calls and otherwise.
 -module(funs_of_purged_modules).
 -export([main/0]).
 main() ->

@@ -1,5 +1,5 @@
-%% Modules whose instructions have more operands than 16 bits count: they load, run and fail as others do. And tuples
-%% larger than those that `make_tuple/2` makes.
+%% Modules with more operands per instruction than 16 bits can count load, run and fail like others.
+%% The program also makes tuples larger than those of `make_tuple/2`.
 -module(large_modules).
 -export([main/0]).
 

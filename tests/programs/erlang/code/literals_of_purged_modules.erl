@@ -1,5 +1,6 @@
-%% Literals of modules that are loaded again and purged: whoever holds a part of one keeps it whole, and the memory of
-%% those that nobody holds goes. Each kind of holder has a version to itself. @stress
+%% Modules are reloaded and purged while processes hold parts of their literals. Each part stays
+%% intact, and unreferenced literals are freed. Each kind of holder has a version of its own.
+%% @stress
 -module(literals_of_purged_modules).
 -export([main/0, with_argument/2, sleeper/1]).
 

@@ -1,5 +1,5 @@
-%% What loading a module decodes and doesn't keep is let go: binaries in attributes, and the literals of a file one of which is damaged.
-%% @stress @shared @fence @seconds 120
+%% Loading a module frees what it decodes and does not keep: binaries in attributes, and the
+%% literals of a file that has a damaged one. @stress @shared @fence @seconds 120
 -module(loading_keeps_no_garbage).
 -export([main/0]).
 

@@ -1,7 +1,6 @@
-%% Code of compilers before OTP 22, byte by byte, since no assembler knows it any more: a match
-%% saves its position, goes back to it, and gives the bit string back. Stock refuses to load it from
-%% OTP 25 on; Purlin loads it.
-%% @stress @fence
+%% Code of compilers before OTP 22, written as bytes since no assembler knows it any more, saves the
+%% position of a match, restores it, and returns the bit string. Stock refuses such code from OTP 25
+%% on; Purlin loads it. @stress @fence
 -module(matches_by_saved_positions).
 -export([main/0]).
 

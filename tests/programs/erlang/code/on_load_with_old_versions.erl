@@ -1,5 +1,6 @@
-%% Versions of a module that become old while one is old already, since an `on_load` function takes its time: each is purged
-%% in its turn, and processes that run one are found and killed. @stress @shared @fence
+%% Versions of a module become old while an older one still exists, because an `on_load` function is
+%% slow. Each version is purged in turn, and the processes that run it are found and killed.
+%% @stress @shared @fence
 -module(on_load_with_old_versions).
 -export([main/0]).
 

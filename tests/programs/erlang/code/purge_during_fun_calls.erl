@@ -1,5 +1,5 @@
-%% Processes that call a fun, each call the last one of a time slice, while a purge of its module begins and is given up again
-%% and again: the fun leads nowhere in between.
+%% Processes call a fun at the end of each time slice while purges of its module begin and are
+%% aborted. In between, the fun leads to no code.
 -module(purge_during_fun_calls).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% The steps of a purge are the code purger's: who else asks for one would take code away that runs.
+%% Only the code purger may take the steps of a purge, since anyone else could free running code.
 -module(purge_steps).
 -export([main/0]).
 

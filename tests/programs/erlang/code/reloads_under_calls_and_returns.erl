@@ -1,5 +1,5 @@
-%% A module that is loaded and purged again and again while processes call it by name, return into it from a wait and from deep
-%% calls, and take the exceptions of its functions. @stress @shared @fence @seconds 120
+%% A module is reloaded and purged repeatedly while processes call it by name, return into it from
+%% waits and deep calls, and catch its exceptions. @stress @shared @fence @seconds 120
 -module(reloads_under_calls_and_returns).
 -export([main/0]).
 
@@ -40,7 +40,8 @@ soft_purge(Workers) ->
         false -> [W ! leave || W <- Workers], erlang:yield(), soft_purge(Workers)
     end.
 
-%% Processes in old code, which a purge ends: in a wait, and in a loop, and one that is about to return into it.
+%% Processes in old code, which a purge ends: in a wait, and in a loop, and one that is about to
+%% return into it.
 killed(All) ->
     Ps = [spawn_monitor(F) || F <- [
         fun() -> ?M:wait_for(never) end,

@@ -1,5 +1,5 @@
-%% Hand-made code reserves words, calls a native that makes a term and says nothing of collections, and uses the words. A
-%% loader that lets it pass has to keep the words.
+%% Hand-made code reserves heap words, calls a native that makes a term without declaring a
+%% collection, and then uses the words. A loader that accepts the code must keep the words.
 -module(reserved_words_across_a_native).
 -export([main/0]).
 

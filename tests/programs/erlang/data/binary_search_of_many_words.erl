@@ -1,5 +1,6 @@
-%% Searching for several words at once, with words and subjects on both sides of what is searched without an automaton, and lists of
-%% pieces of all lengths that are joined: sums, by random but fixed choices, and the answer where the two ways meet.
+%% Searches for several words at once, with words and subjects just below and above the limits for
+%% the search without an automaton, and joins lists of pieces of all lengths. Prints sums over
+%% pseudo-random choices, and single results near the limits.
 -module(binary_search_of_many_words).
 -export([main/1]).
 

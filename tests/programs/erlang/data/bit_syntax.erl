@@ -1,4 +1,4 @@
-%% Bit syntax: building and matching of every type; sub-binaries; appending. @stress @shared @fence
+%% Builds and matches every segment type, sub-binaries and appended binaries. @stress @shared @fence
 -module(bit_syntax).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Funs: captured values, recursion by name, as keys, info, calls through apply. @stress @shared
+%% Checks funs: captured values, named recursion, use as keys, `fun_info`, and calls through apply.
+%% @stress @shared
 -module(closures).
 -export([main/0, add/2]).
 

@@ -1,5 +1,4 @@
-%% Calls at which random ones have found the runtimes to differ.
-%% @stress
+%% Repeats calls for which random tests have found differences between the runtimes. @stress
 -module(differences_found_at_random).
 -export([main/0]).
 

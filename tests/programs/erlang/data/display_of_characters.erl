@@ -1,4 +1,5 @@
-%% What erlang:display/1 shows of each character, in strings, binaries and atoms; trace messages about collections.
+%% Checks the output of `erlang:display/1` for each character in strings, binaries and atoms, and
+%% trace messages about collections.
 -module(display_of_characters).
 -export([main/0]).
 main() ->

@@ -1,4 +1,4 @@
-%% erlang:display and what it makes of each type. @stress
+%% Checks `erlang:display/1` for terms of each type. @stress
 -module(display_of_types).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% External term format, hashing, sizes, comparison across types. @stress
+%% Checks the external term format, hashes, sizes, and comparison across types. @stress
 -module(external_format_and_hashes).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% The external format in odd encodings: for each kind of term, each way to write its parts, good and bad: the term, how many bytes were
-%% left over, and the term written again.
+%% Decodes every encoding of the parts of each kind of term, valid and invalid, and prints the term,
+%% the number of bytes used, and the term encoded again.
 -module(external_terms_in_odd_encodings).
 -export([main/0]).
 main() ->

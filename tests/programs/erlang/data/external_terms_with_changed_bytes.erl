@@ -1,6 +1,7 @@
-%% Each byte of an encoding of each kind of term changed to many values, removed, doubled, or the last one: the terms or errors of all these
-%% encodings, as a sum for each kind and place. Then external funs of great arity, and references of no words.
-%% @seconds 120
+%% Changes each byte of an encoding of each kind of term to many values, removes it, doubles it, or
+%% cuts the encoding there. Prints a sum of the terms and errors for each kind and position. Then
+%% decodes external funs of large arity, references without words, and, safely, functions that
+%% another term has named. @seconds 120
 -module(external_terms_with_changed_bytes).
 -export([main/0]).
 
@@ -10,8 +11,25 @@ main() ->
     [kind(N, B) || {N, B = <<T, _/binary>>} <- seeds(), Funs orelse T =/= 112 andalso T =/= 113],
     Funs andalso funs(),
     [io:format("no words ~w: ~0p~n", [T, reference(<<T, 0:16, (node_name())/binary, C/binary, 0:32>>)]) || {T, C} <- [{114, <<0>>}, {90, <<0:32>>}]],
+    [io:format("only no words ~w: ~0p~n", [T, used(<<T, 0:16, N/binary, C/binary, R/binary>>)]) || {T, C} <- [{114, <<0>>}, {90, <<0:32>>}], N <- [node_name(), <<119, 3, "a@b">>], R <- [<<7:32>>, <<7:64>>]],
     [io:format("no words elsewhere ~w: ~0p~n", [T, elsewhere(<<T, 0:16, 119, 3, "a@b", C/binary, 0:32>>)]) || {T, C} <- [{114, <<1>>}, {90, <<7:32>>}]],
+    io:format("safe: ~0p~n", [safe()]),
     ok.
+
+used(B) -> try element(2, binary_to_term(<<131, B/binary>>, [used])) catch error:badarg -> badarg end.
+
+%% Named functions count as known when code has changed.
+safe() ->
+    Named = fun(M, F) -> <<131, 113, 119, (byte_size(M)), M/binary, 119, (byte_size(F)), F/binary, 97, 3>> end,
+    [A, B, Native, Own] = [Named(M, F) || {M, F} <- [{<<"m">>, <<"safe1">>}, {<<"m">>, <<"safe2">>}, {<<"erlang">>, <<"setelement">>}, {<<"lists">>, <<"foldl">>}]],
+    {ok, x_m, Code} = compile:forms([{attribute, 1, module, x_m}]),
+    Known = fun(X) -> try binary_to_term(X, [safe]) of F when is_function(F) -> known catch error:badarg -> unknown end end,
+    _ = [safe1, safe2],
+    First = [Known(X) || X <- [A, B, Native, Own]],
+    Funs = [binary_to_term(A), erlang:make_fun(m, list_to_atom("safe2"), 3)],
+    Second = [Known(X) || X <- [A, B]],
+    {module, x_m} = code:load_binary(x_m, "x_m", Code),
+    {First, Second, [Known(X) || X <- [A, B]], Funs}.
 
 funs() ->
     [io:format("arity ~0p: ~0p~n", [N, named(<<113, 119, 1, "m", 119, 1, "f", B/binary>>)]) || {N, B} <- arities()],
@@ -42,7 +60,8 @@ local_fun(Arity, Index, Free) ->
     B = <<Arity, 1:128, Index:32, Free:32, 119, 2, "mm", 97, Index, 98, 77:32, 88, (node_name())/binary, 1:32, 0:32, 0:32, (binary:copy(<<97, 1>>, Free))/binary>>,
     <<112, (byte_size(B) + 4):32, B/binary>>.
 
-%% Those at which stock reads what is no part of the term are left out: tags of its own tables, sizes of funs, and references of no words.
+%% Those at which stock reads what is no part of the term are left out: tags of its own tables,
+%% sizes of funs, and references of no words.
 values(B) -> lists:usort([B - 1, B + 1, B bxor 128] ++ lists:seq(0, 10) ++ lists:seq(97, 121) ++ [31, 32, 33, 63, 64, 70, 77, 88, 89, 90, 127, 128, 129, 192, 195, 224, 240, 253, 254, 255]) -- ([-1, 256] ++ lists:seq(71, 76)).
 
 kind(N, B) ->
@@ -54,7 +73,8 @@ kind(N, B) ->
     io:format("~w: ~0p ~w ~w ~w ~0p~n", [N, result(B), erlang:phash2(Cut), erlang:phash2(Removed), erlang:phash2(Doubled), [erlang:phash2(R) || R <- Changed]]).
 
 result(<<T, 0:16, _/binary>>) when T =:= 90; T =:= 114 -> no_words;
-%% Whether a safe decoder finds an export that another term has named depends on stock's generations of code.
+%% Whether a safe decoder finds an export that another term has named depends on stock's generations
+%% of code.
 result(<<113, _/binary>> = B) -> result(B, []);
 result(B) -> [result(B, Options) || Options <- [[], [safe]]].
 

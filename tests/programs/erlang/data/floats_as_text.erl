@@ -1,4 +1,4 @@
-%% Floats as text, in all forms: some as they are, and a checksum of many.
+%% Prints floats as text in all formats: some as they are, and a checksum of many.
 -module(floats_as_text).
 -export([main/0]).
 main() ->

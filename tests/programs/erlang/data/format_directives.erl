@@ -1,4 +1,5 @@
-%% io:format in its directives; line breaking of ~p; depth limits; errors of the format itself. @stress
+%% Checks the directives of `io:format`, line breaking by `~p`, depth limits, and errors in the
+%% format string. @stress
 -module(format_directives).
 -export([main/0]).
 -record(r, {a, b = []}).

@@ -1,4 +1,5 @@
-%% The text of funs: the name of a local one's module stands as it is, that of an external one in quotes where it takes them.
+%% Prints funs: the module name of a local fun is never quoted, that of an external fun is quoted
+%% where necessary.
 -module(funs_of_quoted_modules_as_text).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% I/O lists of every make turned into binaries, measured and refused, of few elements and of so many that another thread does it.
-%% @stress @shared @fence
+%% Converts, measures and rejects I/O lists of every shape: short ones, and ones so long that
+%% another thread converts them. @stress @shared @fence
 -module(io_lists).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Integers of any size: all operations at the edges of the representations. @stress
+%% Checks all operations on integers at the limits of their representations. @stress
 -module(large_integers).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% Products, quotients and remainders of integers so large that others have a turn before they are made: in bodies, guards and receives, by
-%% apply and as funs, with registers in use around them, where they fail, and while others look at the process or end it.
-%% @stress @shared @fence @seconds 120
+%% Multiplies and divides integers so large that the process yields meanwhile: in bodies, guards and
+%% receives, by apply and as funs, with live registers around them, with errors, and while other
+%% processes inspect the process or kill it. @stress @shared @fence @seconds 120
 -module(large_products).
 -export([main/0, by_name/3, registers/4, guard/2, caught/2, multiply/2, divide/2]).
 

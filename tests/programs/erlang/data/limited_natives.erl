@@ -1,5 +1,6 @@
-%% Natives that leave off and go on: searches and conversions under a low limit; how binaries are stored; other encodings
-%% of Unicode; stack traces of depth 0; what follows the signal that ends a process. @stress
+%% Checks natives that stop at a limit and continue: searches and conversions under a low limit, the
+%% storage of binaries, other encodings of Unicode, stack traces of depth 0, and what follows the
+%% signal that ends a process. @stress
 %% The name is short: with longer ones stock ends with signal 11 here.
 -module(limited_natives).
 -export([main/0, thrown/1]).

@@ -1,4 +1,5 @@
-%% Module lists and friends over small and large data: sorting, folding, keys, queues, sets, dicts, arrays. @stress
+%% Checks lists, queues, sets, dicts and arrays with small and large data: sorting, folding and
+%% keys. @stress
 -module(lists_and_collections).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Conversions of characters that are too many for a scheduler, and what ends them: it stands behind all that is looked at there.
+%% Converts character data too long for one time slice, and data with an error at the very end.
 %% @stress @fence
 -module(long_character_conversions).
 -export([main/0]).

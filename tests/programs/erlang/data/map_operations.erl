@@ -1,4 +1,5 @@
-%% Maps, small and large: order of keys, updates, comprehension through lists, comparison. @stress @shared @fence
+%% Checks small and large maps: order of keys, updates, conversion through lists, and comparison.
+%% @stress @shared @fence
 -module(map_operations).
 -export([main/0]).
 

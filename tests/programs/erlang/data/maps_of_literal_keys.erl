@@ -1,6 +1,5 @@
-%% Maps whose keys are literals of every kind are built at once, with keys that lie in the module.
-%% They are equal to maps that are built step by step, and outlive their module.
-%% @stress @fence
+%% Builds maps whose keys are literals of every kind, in one instruction. They equal maps that are
+%% built step by step, and outlive their module. @stress @fence
 -module(maps_of_literal_keys).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Small maps merged in one walk: the same as one key after the other, in any release's order of keys, with zeros that have signs.
-%% @stress @shared @fence
+%% Merges small maps in one pass. The result equals inserting the keys one by one, in any release's
+%% order of keys, with signed zeros among them. @stress @shared @fence
 -module(merged_maps).
 -export([main/0]).
 main() ->

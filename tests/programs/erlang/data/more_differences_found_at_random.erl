@@ -1,6 +1,5 @@
-%% Calls at which random ones have found the runtimes to differ, and why: what is left of character data, patterns that
-%% PCRE refuses, traces that are raised again.
-%% @stress
+%% Repeats calls for which random tests have found differences: incomplete character data, patterns
+%% that PCRE rejects, and stack traces that are raised again. @stress
 -module(more_differences_found_at_random).
 -export([main/0, one/1, call/1, ends/1]).
 
@@ -8,7 +7,8 @@ main() ->
     %% Text of a float ends with a zero.
     [io:format("~0p ~0p~n", [B, [try F() catch C:E -> {C, E} end || F <- [fun() -> binary_to_float(same(B)) end, fun() -> list_to_float(binary_to_list(B)) end, fun() -> string:to_float(binary_to_list(B)) end]]])
      || B <- [<<"3.14", 0>>, <<"3.14", 0, 0>>, <<"3.14", 0, "x">>, <<0>>, <<0, "3.14">>, <<"3.", 0, "14">>, <<"3.1", 0, "e5">>, <<"3.14e", 0, "5">>, <<"3.14 ">>]],
-    %% What may be the beginning of a character is told so by its length, and what follows is joined to it.
+    %% What may be the beginning of a character is told so by its length, and what follows is joined
+    %% to it.
     [io:format("~w ~w: ~w~n", [F, A, try apply(unicode, F, A) catch C:E -> {C, E} end])
      || F <- [characters_to_list, characters_to_binary], B <- [<<5, 247, 212>>, <<5, 200>>, <<224, 97>>, <<240, 128>>, <<255>>, <<97, 195>>, <<240, 159, 152>>],
         L <- [[B], [[B]], [$a, B], [B, <<"A">>], [B, <<"A">>, "b"], [B, $b], [$a, [B, <<"A">>], "b"], [[[B] | <<"A">>], "b"], [B, <<>>, <<128>>, <<128>>, $a], [B | <<164, 195>>], B],
@@ -18,7 +18,8 @@ main() ->
     %% PCRE sees nothing behind a zero.
     [io:format("~p ~p: ~p~n", [P, O, try {element(1, re:compile(P, O)), re:run(<<"xa", 0, "bc">>, P, O)} catch C:E -> {C, E} end])
      || P <- [<<"a", 0, "b[">>, <<"[", 0, "]">>, <<0>>, <<0, "x">>, "a\0(", <<"(a", 0, ")">>, <<"(?", 0>>, <<"a", 0, 255>>, <<"b\\0?c">>, <<"\\x00b">>], O <- [[], [unicode]]],
-    %% Calls that come back to where they were called with nothing matched between, and what only looks so.
+    %% Calls that come back to where they were called with nothing matched between, and what only
+    %% looks so.
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end])
      || P <- ["(?R)", "(?R)?", "a(?R)", "(?R)a", "a|(?R)", "(a*(?1))", "(a(?1)?)", "((?1))", "(|(?1)b)", "(?1)(a)", "\\b(?R)", "(?=a)(?R)b", "a?(b|(c)?(?1))", "(?:a|b?)(?0)", "(a|(?1)?b)", "a\\Q\\E(?R)",
               "\\Qab\\E*(?R)", "\\Qa\\E*(?R)", "(?:ab|c)(?R)", "(?(R)a|(?R)b)", "(?(R)a|b)(?R)", "(?(R)a)(?R)", "(?<n>a(?&m))(?<m>(?&n)?)", "(?<n>(?&m)x)(?<m>(?&n)?)", "(?2)(?1)(a)(b)", "(a*)(?1)(?R)", "(a)(?1)(?R)",
@@ -37,7 +38,8 @@ main() ->
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end])
      || A <- ["*UTF8)", "*", "*UTF8)a)", "*ACCEPT)a)", "*F)a|b)", "@)a)", "(*F))a)", ")a)", "|)a)", "a*)b)", "*a)", "+)a)", "+a)", "-", "+0)a)", "0)a)", "-00)b)", "<", "<a", "<>)a)", "<1>)", "'", "''a)", "'a)", "R&)a)", "R&1)a)", "R&)a)", "R&*)a)", "R*)a)", "\\d)a)", "[a])b)",
               "?#x)a)", "?:a)b)", "?=a)b)", "?<a)b)", "?<=a)b)", "?<*)", " 1)a)", "1 )a)", "?C1)(?=a)b)", "DEFINE)*)"], P <- ["(?(" ++ A, "x(?(" ++ A, "()(?(" ++ A]],
-    %% Sizes that stand in the code are looked at with the values; and stock counts the nodes of large maps twice.
+    %% Sizes that stand in the code are looked at with the values; and stock counts the nodes of
+    %% large maps twice.
     [io:format("~w ~w ~w: ~0p~n", [N, F, U, try built(N, F, U, S) catch error:R:T -> {R, element(4, hd(T))} end])
      || N <- lists:seq(1, 8), F <- [1.5, a], U <- [$a, a], S <- [0, 32, -1, a]],
     [io:format("~w~n", [erts_debug:size_shared(M)]) || N <- [32, 33, 100, 1000], M <- [maps:from_list([{I, I} || I <- lists:seq(1, N)])]],

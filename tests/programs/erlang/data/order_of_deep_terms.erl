@@ -1,4 +1,4 @@
-%% The order of long and of deep terms that are the same for long: what follows decides, whatever it is.
+%% Compares long and deep terms that share a long beginning; whatever follows it decides.
 %% @stress @shared
 -module(order_of_deep_terms).
 -export([main/0]).

@@ -1,5 +1,7 @@
-%% What natives look at of something large: the first match in a binary, the first term, a few keys of a large map, and where two terms
-%% that are alike begin to differ. Sums by random but fixed choices, with limits from which natives take long, and what is charged. @stress @fence
+%% Checks natives that read only part of a large term: the first match in a binary, the first term,
+%% a few keys of a large map, and the first difference between two similar terms. Prints sums over
+%% pseudo-random choices, around the limits from which natives take long, and the reductions
+%% charged. @stress @fence
 -module(partial_reads_of_large_terms).
 -export([main/1, twice/1]).
 
@@ -116,7 +118,8 @@ changed(1) -> 1.0;
 changed(X) -> {X}.
 
 twice(X) -> 2 * X.
-%% Functions by name, of code and natives, called until they have machine code and once they are not there.
+%% Functions by name, of code and natives, called until they have machine code and once they are not
+%% there.
 by_name() ->
     Fs = [fun ?MODULE:twice/1, fun erlang:abs/1, fun lists:sum/1, fun(X) -> X + 1 end],
     [Twice, Abs, Sum, Next] = Fs,

@@ -1,5 +1,5 @@
-%% Matches that look beyond what they match: at ends, newlines, characters around. A long subject is first seen in part,
-%% which must make no difference, wherever that part ends.
+%% Matches patterns that look beyond their match: at ends, newlines and neighbouring characters. A
+%% long subject is searched in part first, which must not change the result, wherever the part ends.
 %% @stress
 -module(regex_in_part_of_a_subject).
 -export([main/0]).

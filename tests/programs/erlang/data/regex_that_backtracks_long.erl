@@ -1,4 +1,5 @@
-%% A pattern that takes as many steps as it is given holds up nobody else, and who waits for it can be killed.
+%% A pattern that uses all the steps it is allowed delays no other process, and a process that waits
+%% for it can be killed.
 -module(regex_that_backtracks_long).
 -export([main/0]).
 
@@ -22,7 +23,8 @@ main() ->
 
 forever(S) -> re:run(S, "^(a+)+$"), forever(S).
 
-%% How long a process that does next to nothing had to wait for its turn, in milliseconds, beside one that matches.
+%% How long a process that does next to nothing had to wait for its turn, in milliseconds, beside
+%% one that matches.
 longest(S) ->
     Pid = spawn(fun() -> forever(S) end),
     Longest = tick(6, erlang:monotonic_time(), 0),

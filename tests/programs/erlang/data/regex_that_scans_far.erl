@@ -1,6 +1,5 @@
-%% A match that goes far between two steps, or from very many places, delays no other process, and its process can be
-%% inspected and killed.
-%% @seconds 240
+%% A match that scans far between two steps, or starts at very many positions, delays no other
+%% process, and its process can be inspected and killed. @seconds 240
 -module(regex_that_scans_far).
 -export([main/0]).
 
@@ -44,8 +43,8 @@ tokens(Text, At, N) when N < 500 ->
     end;
 tokens(_, At, N) -> {At, N}.
 
-%% What a process that runs F does to one that looks at it, and how it ends if it is killed. A result is only shown if
-%% it came soon.
+%% What a process that runs F does to one that looks at it, and how it ends if it is killed. A
+%% result is only shown if it came soon.
 beside(F) ->
     Me = self(),
     {Pid, M} = spawn_monitor(fun() -> Me ! {self(), F()} end),

@@ -1,6 +1,5 @@
-%% Patterns used again: the same one with several subjects, two in turn, with other newlines, in several processes, and such as need
-%% more memory or steps than a scheduler gives.
-%% @stress @shared @fence
+%% Reuses compiled patterns: with several subjects, two alternately, with other newlines, in several
+%% processes, and with more memory or steps than a scheduler grants. @stress @shared @fence
 -module(regex_used_again).
 -export([main/0]).
 
@@ -29,7 +28,8 @@ main() ->
     %% What is no pattern.
     {re_pattern, G, U, C, Bin} = Word,
     [io:format("~p~n", [run(Text, P, [])]) || P <- [{re_pattern, x, U, C, Bin}, {re_pattern, G, U, C, <<>>}, {re_pattern, G, U, x, Bin}, {re_pattern, G, U, C, atom}, Word]],
-    %% Much memory (each group of a pattern takes some at each step), many steps: more than the patterns before and behind.
+    %% Much memory (each group of a pattern takes some at each step), many steps: more than the
+    %% patterns before and behind.
     Deep = <<(binary:copy(<<"ab">>, 1500))/binary, "c">>,
     [io:format("~p~n", [run(Deep, P, [{capture, first, index}])]) || P <- ["^(?:a(?=b)|b)*c", "^(?:(a)|b)*c", Word, "^(?:(a)|b)*d", Line]],
     [io:format("~p~n", [run(lists:duplicate(N, $a) ++ "b", lists:append(lists:duplicate(300, "(a)?")) ++ "b", [{capture, [1, 150, 300], index}])])

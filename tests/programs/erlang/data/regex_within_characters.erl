@@ -1,4 +1,4 @@
-%% Matches that begin within a character, in a short text and in a long one, whole or damaged.
+%% Starts matches in the middle of a character, in short and long subjects, valid and invalid.
 -module(regex_within_characters).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Regular expressions through module re. @stress
+%% Checks regular expressions through module re. @stress
 -module(regular_expressions).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Keys and objects that are equal and differ: zeros with and without a sign.
+%% Uses keys and objects that are equal but not identical: zeros with and without a sign.
 -module(signed_zeros).
 -export([main/0]).
 main() ->

@@ -1,4 +1,5 @@
-%% Text of identifiers and names that is too long to be one, and external sizes of terms of many parts. @stress
+%% Converts text that is too long for an identifier or a name, and computes external sizes of terms
+%% with many parts. @stress
 -module(text_limits_of_identifiers).
 -export([main/0]).
 

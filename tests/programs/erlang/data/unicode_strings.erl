@@ -1,4 +1,5 @@
-%% Strings and Unicode: module string, unicode, io_lib, upper and lower case, graphemes, normal forms. @stress
+%% Checks strings and Unicode: modules string, unicode and io_lib, case, grapheme clusters, normal
+%% forms. @stress
 -module(unicode_strings).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% zlib, checksums, crypto-free hashing, base64, zip and tar in memory.
+%% Checks zlib, checksums, hashes without crypto, base64, and zip and tar archives in memory.
 -module(zlib_and_archives).
 -export([main/0]).
 

@@ -1,7 +1,6 @@
-%% Machine code: bit strings that are matched and built, at odd places, near their ends, with values that do not fit, and binaries that
-%% grow in place, are kept in between, and are shared.
-%% @stress
-%% @fence
+%% Machine code matches and builds bit strings at unaligned positions and near their ends, with
+%% values that do not fit, and binaries that grow in place, are kept in between, and are shared.
+%% @stress @fence
 -module(compiled_bit_strings).
 -export([main/0]).
 

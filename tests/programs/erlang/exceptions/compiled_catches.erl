@@ -1,6 +1,6 @@
-%% Machine code: what a native raises that is called last, caught by a `catch` around the call of the function. The handler stands where
-%% the call returns to, and what is raised lies in registers that a return does not keep.
-%% @stress
+%% Machine code tail-calls natives that raise, with a `catch` around the call of the function. The
+%% handler is at the return address, and the exception is in registers that a return does not
+%% preserve. @stress
 -module(compiled_catches).
 -export([main/0]).
 

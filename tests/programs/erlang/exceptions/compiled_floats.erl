@@ -1,5 +1,5 @@
-%% Machine code: floats in registers over several operations, conversions, results that are no numbers, and what goes on behind each.
-%% @stress
+%% Machine code keeps floats in registers over several operations: conversions, results that are not
+%% numbers, and the code that follows each. @stress
 -module(compiled_floats).
 -export([main/0]).
 

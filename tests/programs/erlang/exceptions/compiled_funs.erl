@@ -1,6 +1,5 @@
-%% Machine code: funs with environments of any size, of any arity, called by other functions and as the last thing.
-%% @stress
-%% @fence
+%% Machine code makes and calls funs with environments of any size and of any arity, as tail calls
+%% and otherwise. @stress @fence
 -module(compiled_funs).
 -export([main/0]).
 

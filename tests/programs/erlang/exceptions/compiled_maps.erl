@@ -1,6 +1,5 @@
-%% Machine code: maps that are read, updated and made, small and large ones, with keys of all kinds, and terms that are no maps.
-%% @stress
-%% @fence
+%% Machine code reads, updates and makes small and large maps with keys of all kinds, and fails on
+%% terms that are not maps. @stress @fence
 -module(compiled_maps).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Machine code: natives that are made in place, with operands that they are not made for.
+%% Machine code calls natives that have a template, with operands that the template does not handle.
 %% @stress
 -module(compiled_natives).
 -export([main/0]).

@@ -1,6 +1,6 @@
-%% What is raised and what is read at its edges: sizes that are the atom `all` in a register, natives that only raise, called in each
-%% way and with each number of arguments, lists that hold a number or almost one, a native that is called last and traps.
-%% @stress @fence
+%% Checks edge cases of exceptions: the size `all` in a register, natives that only raise, called in
+%% each way and with each number of arguments, lists that contain a number or something like one,
+%% and a native that traps in a tail call. @stress @fence
 -module(compiled_raises).
 -export([main/0, id/1]).
 

@@ -1,7 +1,6 @@
-%% Machine code: exceptions that go on in the machine code of their handlers: across frames, from natives, arithmetic, matches and
-%% function clauses, caught by `try` and `catch`, with `after`, by class, raised again.
-%% @stress
-%% @fence
+%% Machine code raises exceptions that reach handlers in machine code: across frames, from natives,
+%% arithmetic, matches and function clauses, caught by `try` and `catch`, with `after`, by class,
+%% and raised again. @stress @fence
 -module(compiled_throws).
 -export([main/0]).
 

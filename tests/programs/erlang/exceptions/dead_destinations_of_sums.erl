@@ -1,7 +1,6 @@
-%% Sums of large integers whose result goes to a register that held something else before, which is dead by then and was left behind
-%% by a collection: a collection that the sum makes must not follow it. The sum is the last thing that is done before a call, or
-%% before the function returns.
-%% @stress @fence
+%% Sums of large integers overwrite a register whose dead value an earlier collection has not
+%% updated. If the sum collects, the collection must not follow that value. The sum comes right
+%% before a call or a return. @stress @fence
 -module(dead_destinations_of_sums).
 -export([main/0, called/3, returned/2, taken/3, framed/2, made/2, spin/1]).
 
@@ -26,7 +25,8 @@ made(A, T) ->
     id(C),
     B + ?LARGE.
 
-%% The third register is dead most of the time, and holds what collections have left behind when a sum goes there at last.
+%% The third register is dead most of the time, and holds what collections have left behind when a
+%% sum goes there at last.
 spin(0) -> done;
 spin(N) when N rem 200 =:= 0 ->
     F = fun() -> N end,

@@ -1,5 +1,5 @@
-%% Why natives of processes and tracing refuse what they are given: causes that `error_info` tells, and answers to requests.
-%% @stress
+%% Checks the causes that `error_info` gives when natives of processes and tracing fail, and the
+%% replies to asynchronous requests. @stress
 -module(error_info_of_process_natives).
 -export([main/0]).
 main() ->

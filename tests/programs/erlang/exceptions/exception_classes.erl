@@ -1,4 +1,5 @@
-%% Exceptions: classes, reasons, stack traces, after, nested, re-raised. @stress @shared
+%% Checks exceptions: classes, reasons, stack traces, `after`, nesting, and raising again.
+%% @stress @shared
 -module(exception_classes).
 -export([main/0, f/1, undefined_guard/1]).
 

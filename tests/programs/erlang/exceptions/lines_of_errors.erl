@@ -1,5 +1,5 @@
-%% The lines that faults are told to be on where the code has no line of its own: what was last called before it, in the
-%% order of the code, counts, but some calls don't.
+%% Checks the line of an error whose instruction has no line of its own. The last call before it in
+%% the code decides, except for some calls.
 -module(lines_of_errors).
 -compile([export_all, nowarn_export_all]).
 main() -> [io:format("~p ~p~n", [F, try ?MODULE:F(5) catch _:R:S -> {R, [{FF, L} || {lines_of_errors, FF, _, [_, {line, L}]} <- S]} end]) 

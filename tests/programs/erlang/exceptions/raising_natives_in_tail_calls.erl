@@ -1,6 +1,6 @@
-%% Functions whose last call is one of a native that raises, with a `catch` or a `try` around the call of the function: where the exception
-%% leads is where the function would have returned to. Results of arithmetic that are kept across calls, of sizes that ask for a
-%% collection. @stress
+%% Functions tail-call natives that raise, with a `catch` or a `try` around the call of the
+%% function: the exception continues where the function would have returned to. Large results of
+%% arithmetic, which force collections, are kept across calls. @stress
 -module(raising_natives_in_tail_calls).
 -export([main/0, atom/1, part/3, elem/2, thrown/1, exited/1, raised/1, raised/2, again/3, bytes/1, noted/1, tuple/2, in_frame/2, keep/1]).
 

@@ -1,5 +1,5 @@
-%% What stack traces tell where an instruction that fails follows a call of the same function, and which segment of a binary
-%% is said to be at fault where several are.
+%% Checks stack traces of an instruction that fails after a call in the same function, and the
+%% segment that is reported for a failed binary construction with several segments.
 -module(stack_traces).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Stack traces of errors that are raised through apply/3, once each, last and not, and in recursion.
+%% Checks stack traces of errors that are raised through `apply/3`: once each, as a tail call and
+%% not, and in recursion.
 -module(stack_traces_of_apply).
 -export([main/0]).
 

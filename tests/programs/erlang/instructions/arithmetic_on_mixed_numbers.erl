@@ -1,6 +1,6 @@
-%% Operations on numbers whose kinds the compiler does not know: all pairs of small and large integers, floats and what is no number,
-%% in registers of each kind, with constants, and in loops that fill the heap with what they make.
-%% @stress @fence
+%% Runs operations on numbers whose types the compiler does not know: all pairs of small and large
+%% integers, floats and other terms, in registers of each kind, with constants, and in loops that
+%% fill the heap with their results. @stress @fence
 -module(arithmetic_on_mixed_numbers).
 -export([main/0, id/1, sum/2, dot/3, scale/3]).
 

@@ -1,6 +1,6 @@
-%% Bit strings that are made and read without a reckoning before: characters of UTF-8 at whole bytes, segments of whole bytes,
-%% binaries that grow in place. The simple case of each, its edges and what lies beside it.
-%% @stress @shared @fence
+%% Builds and reads bit strings whose sizes need no computation: UTF-8 characters at byte
+%% boundaries, segments of whole bytes, binaries that grow in place. Covers the simple case of each,
+%% its limits, and the cases just outside. @stress @shared @fence
 -module(binaries_without_size_check).
 -export([main/0, id/1]).
 

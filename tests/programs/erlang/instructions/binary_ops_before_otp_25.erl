@@ -1,4 +1,4 @@
-%% Binaries built by the instructions of OTP 24 and before: results, and what fails.
+%% Builds binaries with the instructions of OTP 24 and before, and checks results and errors.
 -module(binary_ops_before_otp_25).
 -if(?OTP_RELEASE =< 25).
 -compile(r24).

@@ -1,4 +1,5 @@
-%% Functions called by names that are computed, in loops: of this module, natives, what is not there, what raises, what changes code.
+%% Calls functions by computed names in loops: local functions, natives, functions that do not
+%% exist, functions that raise, and natives that change code.
 -module(computed_function_names).
 -export([main/0, inc/1, add/2, none/0, deep/3, kept/1, '$handle_undefined_function'/2, seen/1]).
 main() ->

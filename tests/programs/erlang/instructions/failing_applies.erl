@@ -1,5 +1,5 @@
-%% Where calls of funs and of apply/2 and apply/3 fail: as instructions, through the functions, as the first call of a process.
-%% @stress
+%% Checks where calls of funs, `apply/2` and `apply/3` fail: as instructions, through the functions,
+%% and as the first call of a process. @stress
 -module(failing_applies).
 -export([main/0, b/1, l/1, b2/2,l2/2, ab/2, al/2, af/1, m1/1,m2/1, s/0]).
 main() ->

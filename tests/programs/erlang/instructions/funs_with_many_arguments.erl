@@ -1,5 +1,5 @@
-%% Calls of funs with many arguments and much in their environments, which lie in registers of the machine and in memory.
-%% @stress @fence
+%% Calls funs with many arguments and large environments, which are in machine registers and in
+%% memory. @stress @fence
 -module(funs_with_many_arguments).
 -export([main/0, id/1, six/6, thirteen/13]).
 
@@ -14,7 +14,8 @@ catches(F) -> try F() catch C:R:S -> {C, R, element(2, hd(S)), element(2, lists:
 six(A, B, C, D, E, F) -> {A, B, C, D, E, F}.
 thirteen(A, B, C, D, E, F, G, H, I, J, K, L, M) -> {A, B, C, D, E, F, G, H, I, J, K, L, M}.
 
-%% Each with nothing, one and twelve words in its environment; some of another arity, some by name, some no funs at all.
+%% Each with nothing, one and twelve words in its environment; some of another arity, some by name,
+%% some no funs at all.
 funs(N) ->
     [A, B, C, D, E, F, G, H, I, J, K, L] = [{N, X} || X <- lists:seq(1, 12)],
     [fun() -> none end, fun() -> A end, fun() -> [A, B, C, D, E, F, G, H, I, J, K, L] end,

@@ -1,4 +1,5 @@
-%% Edges: the smallest small integer, huge integer fields, numbers of segments, argument lists beyond any function's.
+%% Checks extreme operands: the least small integer, huge integer fields, numbers of segments, and
+%% argument lists longer than any function's.
 -module(instruction_limits).
 -export([main/0, id/1]).
 

@@ -1,6 +1,6 @@
-%% Small integers whose range is known from where they come from: at the ends of the range, where branches meet of which one knows
-%% less, round loops, in registers that something else is put into, behind tests that fail midway.
-%% @stress @fence @always
+%% Computes with small integers whose ranges follow from their sources: at the ends of a range,
+%% where branches with different knowledge join, around loops, in registers that are overwritten,
+%% and after tests that fail midway. @stress @fence @always
 -module(integer_ranges).
 -export([main/0, ends/1, meets/2, loop/2, swapped/2, fails/1, wide/1, signs/1, shifts/1, divided/1, again/2, caught/1, sized/2,
          counted/1, words/1, masks/2, chosen/1, little/1, lengths/2, below/1, large/3]).

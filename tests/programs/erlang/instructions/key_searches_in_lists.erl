@@ -1,5 +1,6 @@
-%% lists:keyfind, keymember and member: keys and elements of every kind, lists of every length, proper or not, places that are none;
-%% as the last call of a function with a frame and without one, and before other work; and traced. @stress @fence
+%% Checks `lists:keyfind`, `keymember` and `member`: keys and elements of every kind, lists of every
+%% length, proper and improper, invalid positions; as tail calls with and without a frame, before
+%% other work, and traced. @stress @fence
 -module(key_searches_in_lists).
 -export([main/0, find/3, has/3, is_in/2, id/1]).
 

@@ -1,6 +1,5 @@
-%% Lists so long that others have a turn before length/1 has counted them: in guards and in bodies, in receives, as a function that is
-%% applied; while others look at the process, collect it, suspend it and end it.
-%% @stress @shared @fence
+%% Measures lists so long that `length/1` yields: in guards, bodies and receives, and by apply,
+%% while others inspect, collect, suspend and kill the process. @stress @shared @fence
 -module(length_of_long_lists).
 -export([main/0, id/1]).
 
@@ -63,7 +62,8 @@ failure(F) ->
             io:format("~p~n", [{C, R, M, N, is_list(A) andalso [hd(X) || X <- A], Info}])
     end.
 
-%% Messages that are looked at while it counts: some are refused, some come meanwhile, and time runs out.
+%% Messages that are looked at while it counts: some are refused, some come meanwhile, and time runs
+%% out.
 receives(L, What) ->
     Self = self(),
     [Self ! X || X <- [0, ?MANY + 5, {a, ?MANY + 6}, ?MANY - 1, {b, list_to_tuple(lists:seq(1, 300))}]],

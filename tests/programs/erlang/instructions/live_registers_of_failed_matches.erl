@@ -1,5 +1,5 @@
-%% What is live where a bit string doesn't match is more than where it does: registers that only the other clause reads stay what they
-%% are, whatever was collected meanwhile. With the compiler of OTP 26 and later, a match is one instruction.
+%% More registers are live where a bit string does not match than where it does: those that only the
+%% other clause reads survive every collection. From OTP 26 on, a match is one instruction.
 %% @stress @shared @fence
 -module(live_registers_of_failed_matches).
 -export([main/0]).

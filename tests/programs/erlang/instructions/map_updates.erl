@@ -1,5 +1,6 @@
-%% Small maps that are updated: the values that come to be, whichever of several changes first. Where all keys must be there: what stays
-%% the very same map since no value changes, and what shares its keys. @stress @fence
+%% Updates small maps and checks the values, whichever of several keys changes first. For updates
+%% that need all keys: a map without changed values stays the same term, others share its keys.
+%% @stress @fence
 -module(map_updates).
 -export([main/0, id/1]).
 

@@ -1,6 +1,5 @@
-%% Reads and updates of maps by keys that stand in the code, and natives on maps in guards and bodies: the small map with
-%% immediate keys, which is looked through word by word, and what lies beside it.
-%% @stress @shared @fence
+%% Reads and updates maps by literal keys, and calls natives on maps in guards and bodies: small
+%% maps with immediate keys, which are scanned word by word, and all others. @stress @shared @fence
 -module(maps_with_literal_keys).
 -export([main/0, id/1]).
 
@@ -21,7 +20,8 @@ main() ->
         {many, many(3000, #{n => 0, kept => []}, [])}, {shared, shared(id(#{n => 0, list => lists:seq(1, 300), map => big(50)}), 60)}]],
     ok.
 
-%% Keys that are bytes: on a heap, in the middle of another binary, not at a byte, and no whole number of them.
+%% Keys that are bytes: on a heap, in the middle of another binary, not at a byte, and no whole
+%% number of them.
 binaries() ->
     Keys = [<<>>, <<0>>, <<"a">>, <<"ab">>, <<"abc">>, <<"b">>, <<255>>, <<5:3>>, <<"a", 1:1>>, <<"ab", 0:4>>, binary:copy(<<"long">>, 40)],
     Part = fun(B) -> <<_, R/bits>> = <<"x", B/bits>>, id(R) end,

@@ -1,6 +1,6 @@
-%% Parts of bit strings that are matched: copied where they are few whole bytes, referred to otherwise; of any length, at any bit, in
-%% registers of each kind, behind parts that match and before others that do not; numbers of both orders, with and without a sign.
-%% @stress @fence
+%% Matches parts of bit strings: copied if they are a few whole bytes, otherwise referenced; of any
+%% length, at any offset, in registers of each kind, after parts that match and before others that
+%% do not; and integers of both byte orders, signed and unsigned. @stress @fence
 -module(matched_bit_string_parts).
 -export([main/0, id/1]).
 

@@ -1,4 +1,4 @@
-%% Natives that are called as funs by name, in loops: values, what fails, what traps, reductions, traces of calls.
+%% Calls natives as external funs in loops: results, errors, traps, reductions, and call traces.
 -module(natives_as_funs).
 -export([main/0, id/1, hot/2]).
 id(X) -> X.

@@ -1,5 +1,6 @@
-%% Numbers written into binaries: every size of whole bytes and some others, both orders of bytes, values that fit, don't, or are none;
-%% floats of all sizes of what is a float, another number, or none; alone, behind others, and appended. @stress @fence
+%% Writes numbers into binaries: all sizes of whole bytes and some others, both byte orders, values
+%% that fit, do not fit, or are no numbers; floats of all sizes from floats, integers and other
+%% terms; alone, after other segments, and appended. @stress @fence
 -module(numbers_in_binaries).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% Ops that stand for natives and for maps made at once: small maps of known keys, updates of several keys, elements by a
-%% variable, comparisons as values. The simple case of each and what lies beside it.
-%% @stress @shared @fence
+%% Checks ops that replace natives, and ops that make maps at once: small maps of known keys,
+%% updates of several keys, elements by a variable index, comparisons as values. Covers the simple
+%% case of each and the others. @stress @shared @fence
 -module(ops_in_place_of_natives).
 -export([main/0, id/1]).
 

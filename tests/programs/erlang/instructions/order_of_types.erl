@@ -1,4 +1,5 @@
-%% Guards that compare numbers with terms of every type, on either side: `C >= 0, C =< 255` asks of lists, atoms and tuples too.
+%% Guards compare numbers with terms of every type, on either side: `C >= 0, C =< 255` also holds or
+%% fails for lists, atoms and tuples.
 -module(order_of_types).
 -export([main/0]).
 

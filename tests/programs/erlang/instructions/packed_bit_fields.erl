@@ -1,6 +1,5 @@
-%% Integers of a few bits that make whole bytes together, behind one another and behind what else a binary has; and elements of tuples
-%% that stand in the code.
-%% @stress @fence
+%% Builds binaries from integers of a few bits that add up to whole bytes, after each other and
+%% after other segments, and with elements of literal tuples. @stress @fence
 -module(packed_bit_fields).
 -export([main/0, four/4, odd/3, mixed/4, wide/3, long/2, onto/2, onto/3, bits/2, constants/1, part/2, table/1, pair/2, known/1, hexed/1, unhexed/1]).
 

@@ -1,4 +1,5 @@
-%% Drivers in C: what they are asked, and what they ask of their ports. @nif drivers @stress @shared @fence
+%% Checks drivers in C: the callbacks they get, and the functions they call.
+%% @nif drivers @stress @shared @fence
 -module(drivers_in_c).
 -export([main/0]).
 
@@ -33,6 +34,7 @@ main() ->
     show(none, fun() -> element(1, element(2, erl_ddll:try_load(Dir, "no_such_driver", []))) end),
     show(builtin, fun() -> erl_ddll:try_load(Dir, "tcp_inet", []) end),
     show(bad, fun() -> erl_ddll:try_load(Dir, drivers, [{reload, sometime}]) end),
+    show(no_natives, fun() -> erlang:load_nif(Dir ++ "/drivers", []) end),
     show(load, fun() -> erl_ddll:try_load(Dir, "drivers", []) end),
     show(load, fun() -> erl_ddll:load(Dir, "drivers") end),
     show(info, fun() -> [erl_ddll:info("drivers", I) || I <- [processes, driver_options, port_count, linked_in_driver, permanent, awaiting_load, awaiting_unload]] =:=

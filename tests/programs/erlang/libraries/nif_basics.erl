@@ -1,4 +1,5 @@
-%% A native library of our own: terms in and out, exceptions, resources, scheduled and dirty calls. @nif basics @stress @shared @fence
+%% Runs a native library of our own: conversion of terms, exceptions, resources, scheduled and dirty
+%% calls. @nif basics @stress @shared @fence
 -module(nif_basics).
 -export([main/0]).
 -compile([nowarn_unused_function]).

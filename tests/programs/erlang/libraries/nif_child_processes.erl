@@ -1,5 +1,5 @@
-%% Children of a library's own beside the programs of ports: each side waits for its own, and the signal of a child's end tells of the
-%% library's alone. @nif children @stress @fence
+%% A library's own child processes run beside programs of ports. Each side waits for its own
+%% children, and only the library sees SIGCHLD of its child. @nif children @stress @fence
 -module(nif_child_processes).
 -export([main/0, run/1, start/1, wait_for/1]).
 -on_load(load/0).

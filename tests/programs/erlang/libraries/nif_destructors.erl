@@ -1,5 +1,5 @@
-%% Destructors that make resources when the module of their library is gone, of types that have no other resource. @nif endings
-%% @stress @shared @fence
+%% Destructors make resources after the module of their library is gone, of types that have no other
+%% resource. @nif endings @stress @shared @fence
 -module(nif_destructors).
 -export([main/0]).
 
@@ -32,8 +32,8 @@ one_round(Kinds) ->
     Ends = [begin P ! drop, told(3 - K) end || {K, P} <- lists:zip(Kinds, Ps)],
     {Ends, told()}.
 
-%% A resource that was the first value of a persistent term, then one that another took the place of: both end. Stock needs
-%% somebody to run on each scheduler before. The module stays.
+%% A resource that was the first value of a persistent term, then one that another took the place
+%% of: both end. Stock needs somebody to run on each scheduler before. The module stays.
 kept() ->
     {module, ?M} = code:load_binary(?M, "none", module()),
     Key = {?MODULE, kept},
@@ -53,7 +53,8 @@ told_at_last() ->
     after 100 -> in_another(fun() -> lists:seq(1, 100000) end), told_at_last()
     end.
 
-%% Stock calls what stands in types that it has freed, and may end by a fault: there the result is what it ought to be.
+%% Stock calls what stands in types that it has freed, and may end by a fault: there the result is
+%% what it ought to be.
 main() ->
     register(nif_destructors, self()),
     Rounds = [[0], [1], [2], [0, 1, 2], [2, 0], [0, 0, 0]],

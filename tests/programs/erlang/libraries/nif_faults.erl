@@ -1,4 +1,5 @@
-%% What ends by a fault in a native library: by which signal, and what standard error has before. @nif faults @seconds 300
+%% Faults in a native library end the emulator: checks the signal and the text on standard error.
+%% @nif faults @seconds 300
 -module(nif_faults).
 -export([main/0, child/1]).
 -export([store/1, give_up/1, sent/1, ignored/1, store_dirty/1, store_later/1]).
@@ -57,6 +58,6 @@ really_told(Name, [<<"in ", Pid/binary>> | Lines]) ->
      Has("^  library:  \\.\\./ebin/faults\\.so$"),
      Has(["^  function: nif_faults:", atom_to_list(Name), "/1$"]),
      Has(["^  process:  ", Pid, "$"]),
-     Has("^  called by nif_faults:inner/1 .*nif_faults\\.erl:24\\)$"),
-     Has("^  called by nif_faults:outer/1 .*nif_faults\\.erl:21\\)$"),
+     Has("^  called by nif_faults:inner/1 .*nif_faults\\.erl:25\\)$"),
+     Has("^  called by nif_faults:outer/1 .*nif_faults\\.erl:22\\)$"),
      not lists:member(<<"still there">>, Lines)].

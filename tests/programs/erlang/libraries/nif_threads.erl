@@ -1,4 +1,5 @@
-%% Native libraries: threads of their own, locks, descriptors, queues, dirty functions. @nif threads @stress @fence
+%% Checks threads of native libraries, locks, descriptors, queues and dirty functions.
+%% @nif threads @stress @fence
 -module(nif_threads).
 -export([main/0, outlives/1]).
 -on_load(load/0).

@@ -1,4 +1,5 @@
-%% Native libraries and code: what is refused, upgrade, purge, unload, resources that outlive their module. @nif upgrades @stress @fence
+%% Checks native libraries during code changes: refused calls, upgrade, purge, unloading, and
+%% resources that outlive their module. @nif upgrades @stress @fence
 -module(nif_upgrade_and_purge).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% A native library that is taken over from while others run it: two versions at once, the old one purged while its resources
-%% are alive and calls of it are under way. @nif renewed @stress @shared @fence @seconds 120
+%% A native library is upgraded while others run it: two versions exist at once, and the old one is
+%% purged while its resources are alive and calls of it are in progress.
+%% @nif renewed @stress @shared @fence @seconds 120
 -module(nif_upgrade_under_load).
 -export([main/0]).
 
@@ -86,7 +87,8 @@ main() ->
     show(traced, fun() -> erlang:trace_pattern({erlang, load_nif, 2}, true, []), next(), erlang:trace_pattern({erlang, load_nif, 2}, false, []), V = ?M:uses(), {is_integer(V), nothing()} end),
     show(ends, fun() -> V = ?M:version(), {code:delete(?M), code:purge(?M), told(1) =:= [{unload, V, 0}], nothing()} end).
 
-%% The new version is there while a call of the old one is under way; the old one goes when the call and what it made have gone.
+%% The new version is there while a call of the old one is under way; the old one goes when the call
+%% and what it made have gone.
 under_way(F, Name) ->
     {P, V} = caller(Name, F),
     next(),
@@ -100,8 +102,8 @@ under_way(F, Name) ->
     erlang:garbage_collect(),
     {New - V, Soft, R, Ended =:= [{ended, V, 1}], Then, [{W, N - V} || {W, N, _} <- told(2)]}.
 
-%% Who runs the old version is killed by the purge. Stock closes the library while the function runs on, and ends by a fault: there
-%% the result is what it ought to be.
+%% Who runs the old version is killed by the purge. Stock closes the library while the function runs
+%% on, and ends by a fault: there the result is what it ought to be.
 killed(F, Name) ->
     case string:find(erlang:system_info(system_version), "[purlin") of
         nomatch -> {1, true, killed, [{own, 0}, {unload, 0}]};

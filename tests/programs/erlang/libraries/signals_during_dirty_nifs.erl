@@ -1,5 +1,5 @@
-%% What arrives at processes that are within a function of a library on a dirty thread: it is acted on at once. @nif lent
-%% @stress @shared @fence @seconds 120
+%% Signals reach processes that run a dirty function of a library, and are handled at once.
+%% @nif lent @stress @shared @fence @seconds 120
 -module(signals_during_dirty_nifs).
 -export([main/0, work/3, work_io/3, idle/2, ends/0, held/2]).
 

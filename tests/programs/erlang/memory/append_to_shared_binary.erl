@@ -1,5 +1,6 @@
-%% A binary that was made by appending, and has room for more, goes to several processes, which all append to it at the same
-%% time as its maker: each finds its own bytes, and the common ones before them. @stress @shared @fence
+%% A binary that was made by appending, and has spare capacity, is sent to several processes. They
+%% and its maker append to it at the same time, and each finds the common bytes followed by its own.
+%% @stress @shared @fence
 -module(append_to_shared_binary).
 -export([main/0, more/2]).
 

@@ -1,5 +1,5 @@
-%% A deep stack, and large binaries that are made on the way: few of them are worth no walk through all of it.
-%% @stress @fence
+%% Large binaries are made above a deep stack. Few of them do not justify collections that scan all
+%% of it. @stress @fence
 -module(binaries_above_stack).
 -export([main/0]).
 

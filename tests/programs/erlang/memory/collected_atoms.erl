@@ -1,12 +1,14 @@
-%% Atoms that nothing refers to any more, among others that lists, dictionaries, messages, tables, persistent terms, timers,
-%% monitors by name, funs, names of processes and binaries that are decoded later still refer to.
-%% @atoms @stress @fence @shared @seconds 120
+%% Unreferenced atoms are collected. Atoms stay that lists, dictionaries, messages, tables,
+%% persistent terms, timers, monitors by name and their tags, funs, names of processes and ports,
+%% data of ports, continuations, patterns of traces, pids of other nodes, or binaries that are
+%% decoded later refer to. @atoms @stress @fence @shared @seconds 120
 -module(collected_atoms).
--export([main/0]).
+-export([main/0, loop/1, traced/1]).
 
 main() ->
     Holders = [{Kind, holder(Kind)} || Kind <- [list, dictionary, message, table, key, persistent, timer, monitor, closure, name, map,
-                                                table_name, export]],
+                                                table_name, export, tag, port_data, port_name,
+                                                continuation, hibernated, far, trace, alone]],
     [begin
          spend(Round, 1500),
          [io:format("~p: ~p~n", [Kind, check(Kind, Pid)]) || {Kind, Pid} <- Holders]
@@ -109,4 +111,68 @@ hold(table_name, Atoms) ->
     fun() -> [ets:info(T, name) || T <- Tables] end;
 hold(export, Atoms) ->
     Funs = [fun A:A/1 || A <- Atoms],
-    fun() -> [element(2, erlang:fun_info(F, module)) || F <- Funs] end.
+    fun() -> [element(2, erlang:fun_info(F, module)) || F <- Funs] end;
+hold(tag, Atoms) ->
+    Watch = fun(As) ->
+        [begin
+             Pid = spawn(fun() -> receive stop -> ok end end),
+             erlang:monitor(process, Pid, [{tag, A}]),
+             Pid
+         end || A <- As]
+    end,
+    put(tagged, Watch(Atoms)),
+    fun() ->
+        As = [begin Pid ! stop, receive {A, _, process, Pid, _} -> A end end || Pid <- get(tagged)],
+        put(tagged, Watch(As)),
+        As
+    end;
+hold(port_data, Atoms) ->
+    Ports = [begin P = open_port({spawn, "cat"}, []), erlang:port_set_data(P, A), P end || A <- Atoms],
+    fun() -> [erlang:port_get_data(P) || P <- Ports] end;
+hold(port_name, Atoms) ->
+    Ports = [begin P = open_port({spawn, "cat"}, []), register(A, P), P end || A <- Atoms],
+    fun() -> [element(2, erlang:port_info(P, registered_name)) || P <- Ports] end;
+hold(continuation, Atoms) ->
+    T = ets:new(t, [ordered_set]),
+    [ets:insert(T, {N, x}) || N <- lists:seq(1, 20)],
+    {[_], C} = ets:select(T, [{{'$1', x}, [], [Atoms]}], 1),
+    fun() -> {[_], _} = ets:select(C), {[As], _} = ets:select(C), As end;
+hold(hibernated, Atoms) ->
+    Pid = spawn(fun() -> put(atoms, Atoms), erlang:hibernate(?MODULE, loop, [fun() -> get(atoms) end]) end),
+    fun() -> Pid ! {check, self()}, receive {Pid, As} -> As end end;
+hold(far, Atoms) ->
+    %% Pids of nodes that are unknown.
+    Pid = fun(A) ->
+        Name = atom_to_binary(A),
+        binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, 1:32, 0:32, 1:32>>)
+    end,
+    Pids = [Pid(A) || A <- Atoms],
+    fun() -> [node(P) || P <- Pids] end;
+hold(trace, Atoms) ->
+    erlang:trace_pattern({?MODULE, traced, 1}, [{[hd(Atoms)], [], [{message, Atoms}]}], [local]),
+    fun() ->
+        {match_spec, [{[_], [], [{message, As}]}]} = erlang:trace_info({?MODULE, traced, 1}, match_spec),
+        As
+    end;
+hold(alone, Atoms) ->
+    %% No heap has the name: only the monitor does.
+    Me = self(),
+    Of = fun(A) ->
+        Pid = spawn(fun() -> receive stop -> ok end end),
+        register(A, Pid),
+        spawn(fun() ->
+            erlang:monitor(process, A),
+            unregister(A),
+            Me ! {self(), ready},
+            receive {'DOWN', _, process, {Name, _}, _} -> Me ! {self(), Name} end
+        end),
+        receive {_, ready} -> Pid end
+    end,
+    put(alone, [Of(A) || A <- Atoms]),
+    fun() ->
+        As = [begin Pid ! stop, receive {_, Name} when is_atom(Name) -> Name end end || Pid <- get(alone)],
+        put(alone, [Of(A) || A <- As]),
+        As
+    end.
+
+traced(X) -> X.

@@ -1,5 +1,5 @@
-%% The process dictionary is a root of every collection: also of the one for the words that a construction of a binary
-%% promises to what is built next. @stress @shared
+%% The process dictionary is a root of every collection, also of one that reserves words for a
+%% binary construction and the terms after it. @stress @shared
 -module(dictionary_as_root).
 -export([main/0, id/1]).
 

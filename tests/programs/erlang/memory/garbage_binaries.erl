@@ -1,4 +1,5 @@
-%% Binaries that are garbage are freed long before a large heap is full: their bytes ask for collections too.
+%% Unreferenced binaries are freed long before a large heap is full, because their bytes cause
+%% collections too.
 -module(garbage_binaries).
 -export([main/0, id/1]).
 
@@ -31,7 +32,8 @@ main() ->
 %% Collections are full ones at random: how many they are is no test.
 stress() -> os:getenv("PURLIN_GC_STRESS", "0") =/= "0".
 
-%% How often a large heap that holds many binaries is swept whole while others become garbage: hardly ever.
+%% How often a large heap that holds many binaries is swept whole while others become garbage:
+%% hardly ever.
 swept() ->
     Me = self(),
     P = spawn_link(fun() -> M = maps:from_list([{I, <<I:800>>} || I <- lists:seq(1, 300000)]), Me ! made, answer(M) end),

@@ -1,5 +1,5 @@
-%% Loops whose only garbage is what arithmetic and matching make: no frame, no list, no native is there to have it collected. Each
-%% process looks at its memory as soon as its loop is over: it must be far less than what the loop has made in all.
+%% Loops produce garbage only by arithmetic and matching, without a frame, list or native that would
+%% collect. After its loop each process has far less memory than the loop has allocated in all.
 %% @stress @shared @fence @seconds 120
 -module(garbage_of_loops).
 -export([main/0]).

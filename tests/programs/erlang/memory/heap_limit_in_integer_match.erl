@@ -1,4 +1,5 @@
-%% A process that may not grow ends where an integer is matched that is larger than its heap. @stress @fence
+%% A process at its heap limit ends when it matches an integer that is larger than its heap.
+%% @stress @fence
 -module(heap_limit_in_integer_match).
 -export([main/0, known/0, unknown/0, several/0]).
 

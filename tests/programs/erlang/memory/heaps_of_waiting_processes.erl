@@ -1,9 +1,10 @@
-%% Processes that make much for a request and wait: what they keep is whole, however their heaps are made small and large
-%% again. Bytes that are matched and told apart by a table of jumps. @stress @shared
+%% Processes build large terms for a request and wait. What they keep stays intact while their heaps
+%% shrink and grow. Bytes are matched and selected by a jump table. @stress @shared
 -module(heaps_of_waiting_processes).
 -export([main/0]).
 
-%% What a server holds besides a request's garbage: nothing, little, about as much, far more; and some that is off the heap.
+%% What a server holds besides a request's garbage: nothing, little, about as much, far more; and
+%% some that is off the heap.
 kept(N) -> {[{I, integer_to_binary(I)} || I <- lists:seq(1, N)], binary:copy(<<"kept">>, N), maps:from_list([{I, -I} || I <- lists:seq(1, N)])}.
 
 page(Rows) ->

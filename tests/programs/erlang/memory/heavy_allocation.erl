@@ -1,4 +1,4 @@
-%% Many allocations, deep recursion, large terms: what a collector must survive.
+%% Allocates much, recurses deeply, and builds large terms to stress the collector.
 -module(heavy_allocation).
 -export([main/0]).
 

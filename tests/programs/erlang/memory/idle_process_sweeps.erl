@@ -1,6 +1,6 @@
-%% Processes that hold much, drop most of it and wait for long: what they hold is swept meanwhile, a step at a time, until somebody asks.
-%% They are asked early and late, and grow again; values of all kinds are compared with what they must be.
-%% @stress @shared @fence @seconds 200
+%% Processes hold much, drop most of it, and wait. Their heaps are swept in steps meanwhile, until a
+%% request arrives, early or late; then they grow again. Values of all kinds are compared with the
+%% expected ones. @stress @shared @fence @seconds 200
 -module(idle_process_sweeps).
 -export([main/0, holder/2]).
 

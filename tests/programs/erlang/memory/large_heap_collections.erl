@@ -1,4 +1,5 @@
-%% A large heap that is collected each time that it has changed a little gives back what died, when that is much. @seconds 120
+%% A large heap is collected after each small change. It returns the memory of dead terms if that is
+%% much. @seconds 120
 -module(large_heap_collections).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% A message that refers to another one: the receiver keeps little of either directly, and by way of the one all of the
-%% other. Collections then find what is to stay in shared memory, and what is to be copied out of it.
+%% A message refers to another one. The receiver keeps little of each directly, but all of the other
+%% through it. Collections must decide which parts stay in shared memory and which are copied out.
 -module(leave_shared_regions).
 -export([main/0]).
 

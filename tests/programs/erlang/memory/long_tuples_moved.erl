@@ -1,6 +1,6 @@
-%% Long tuples that are moved: immediates in rows, with lists, tuples and binaries between them and at both ends. And long lists made
-%% of a dictionary, and the words of terms that share.
-%% @stress @shared @fence @seconds 120
+%% Collections move long tuples: rows of immediates with lists, tuples and binaries between them and
+%% at both ends. The program also makes long lists from a dictionary, and measures terms that share
+%% parts. @stress @shared @fence @seconds 120
 -module(long_tuples_moved).
 -export([main/0]).
 
@@ -89,7 +89,8 @@ dictionary() ->
     end),
     receive {'DOWN', R, process, P, What} -> What end.
 
-%% Lists, tuples, maps and binaries that are reached more than once; in the heap, in a message, among literals.
+%% Lists, tuples, maps and binaries that are reached more than once; in the heap, in a message,
+%% among literals.
 shared() ->
     S = lists:seq(1, 300),
     Terms = [[], {}, a, S, [S, S | S], {S, tl(S), S}, nest(12), [nest(6), nest(6)], lists:duplicate(100, nest(4)), #{a => S, b => S},

@@ -1,4 +1,4 @@
-%% The least sizes that heaps may be given, by flags, options and for all; and a process that monitors itself.
+%% Sets minimum heap sizes by flags, spawn options and system flags. A process monitors itself.
 -module(minimum_heap_sizes).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Receives that refuse messages by several of their elements, in a long queue: the one that is taken is the first that matches,
-%% whatever the elements are, and the others stay as they were. @stress @shared @fence
+%% Receives in a long queue reject messages by several of their elements. They take the first that
+%% matches, whatever the elements are, and the others stay unchanged. @stress @shared @fence
 -module(receives_by_several_elements).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% Binaries are taken apart where they lie in the queue, and refused. What was made for that is dead. It points into messages yet when
-%% the process begins to wait, and when another receive takes a message, and its block with it: nobody may follow it. @stress @fence
+%% Receives match parts of binaries in queued messages, and reject the messages. The dead
+%% sub-binaries still point into messages when the process begins to wait, and when another receive
+%% frees a message with its block; nothing may follow them. @stress @fence
 -module(refused_message_parts).
 -export([main/0, id/1]).
 

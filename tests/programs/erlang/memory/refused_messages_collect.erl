@@ -1,5 +1,5 @@
-%% Messages of small tuples that a guard refuses, which makes two large binaries for it, so that the heap is collected twice
-%% and may come back to its first block: live data stays as it is. @stress @shared
+%% A guard rejects messages of small tuples after making two large binaries, so that the heap is
+%% collected twice and may return to its first block. Live data stays as it is. @stress @shared
 -module(refused_messages_collect).
 -export([main/0, id/1]).
 

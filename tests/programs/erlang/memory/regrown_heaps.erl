@@ -1,6 +1,6 @@
-%% A process that computes without waiting builds something deep or long again and again: its block is made smaller, grows again, and
-%% stays then; terms from before, binaries and a dictionary live through it. Between them it waits, or asks for a collection. Lists that
-%% only grow, of which nothing dies. @stress @fence
+%% A process that computes without waiting builds deep or long terms repeatedly: its block shrinks,
+%% grows again, and then stays. Older terms, binaries and a dictionary survive. It also waits or
+%% requests a collection in between, and builds lists that only grow. @stress @fence
 -module(regrown_heaps).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Processes that ask for a collection, or hibernate, each time that what they hold has changed a little: nothing is lost, what died is
-%% given up, and what is promoted in between comes to lie where the dead lay. @stress @shared @fence
+%% Processes request a collection, or hibernate, after each small change. Live data survives, dead
+%% memory is freed, and promoted data reuses the space. @stress @shared @fence
 -module(repeated_collections).
 -export([main/0, loop/1]).
 

@@ -1,6 +1,6 @@
-%% Processes that build much, wait, answer, change a part of it, forget it and grow again: what was built is old once they
-%% wait, and the generation grows where it lies. Values of all kinds are compared with what they must be.
-%% @stress @shared @fence @seconds 200
+%% Processes build much, wait, answer, change a part, drop it and grow again: what was built is old
+%% once they wait, and the old generation grows in place. Values of all kinds are compared with the
+%% expected ones. @stress @shared @fence @seconds 200
 -module(settled_heaps).
 -export([main/0, server/1]).
 

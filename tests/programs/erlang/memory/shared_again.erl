@@ -1,6 +1,6 @@
-%% Terms of a kibibyte and more that are sent, captured, answered, inserted and looked up a second time, and more often: across
-%% collections, from processes that end, with literals of modules that are purged, and pieces of them that are kept.
-%% Where the runtime tells what it shared, it is asked whether it did.
+%% Terms of a kibibyte and more are sent, captured, returned, inserted and looked up repeatedly:
+%% across collections, from processes that end, with literals of purged modules, and with parts that
+%% are kept. Where the runtime reports what it shared, that is checked.
 %% @stress @shared @fence @seconds 120
 -module(shared_again).
 -export([main/0]).

@@ -1,6 +1,5 @@
-%% Every way for a large term from one process, or table, to another; and terms with parts that are reached again and again.
-%% @stress
-%% @shared
+%% Large terms pass between processes and tables in every possible way, among them terms whose parts
+%% are reached repeatedly. @stress @shared
 -module(shared_places).
 -export([main/0, through/2, init/1, handle_call/3, handle_cast/2]).
 
@@ -130,7 +129,8 @@ same(W) ->
     {A, [B]} = through(W, {L, [L]}),
     A =:= L andalso B =:= L.
 
-%% As stock counts them. (With `erts_debug:size/1`, parts that are reached twice may count once, or as often as they are reached.)
+%% As stock counts them. (With `erts_debug:size/1`, parts that are reached twice may count once, or
+%% as often as they are reached.)
 sizes() ->
     L = lists:seq(1, 20000), D = deep(10),
     F = fun() -> {L, D} end,

@@ -1,6 +1,5 @@
-%% Large terms sent, captured, stored and given up again, by processes that go on with them.
-%% @stress
-%% @shared @fence
+%% Large terms are sent, captured, stored and released by processes that go on using them.
+%% @stress @shared @fence
 -module(shared_terms).
 -export([main/0]).
 
@@ -22,8 +21,8 @@ all() ->
 list(N) -> [{I, {x, I}, <<I:64, 0:800>>} || I <- lists:seq(1, N)].
 map(N) -> maps:from_list([{I, [I, I + 1]} || I <- lists:seq(1, N)]).
 
-%% What is reached more than once in a term still is after it was sent or stored, where large terms are shared at all; what is
-%% itself below the threshold only within one part above it.
+%% What is reached more than once in a term still is after it was sent or stored, where large terms
+%% are shared at all; what is itself below the threshold only within one part above it.
 test(graphs) ->
     Threshold = (catch erlang:system_info(sharing_threshold)),
     Shares = is_integer(Threshold),
@@ -50,8 +49,8 @@ test(graphs) ->
                               [P || 2 * N >= Threshold, P <- [{A, C}, {A, D}, {A, innermost(Nested)}]]])}
           end || {What, Y} <- [{sent, Sent}, {stored, Stored}, {kept, Kept}]]
      end || N <- [300, 3000, 6000]];
-%% How long shared lists are, of which parts, longer ones and improper ones are asked for as well, by one process after
-%% another; and those that come to lie where others were.
+%% How long shared lists are, of which parts, longer ones and improper ones are asked for as well,
+%% by one process after another; and those that come to lie where others were.
 test(lengths) ->
     Self = self(),
     [begin
@@ -180,7 +179,8 @@ test(shared) ->
     P = spawn_link(fun() -> receive {From, X} -> From ! {self(), X, [X, X]} end end),
     P ! {self(), T},
     receive {P, T, [T, T] = R} -> R end;
-%% Terms that processes change and pass on, parts of old ones in new ones, by a fixed series of numbers.
+%% Terms that processes change and pass on, parts of old ones in new ones, by a fixed series of
+%% numbers.
 test(walk) ->
     Self = self(),
     Ps = [spawn_link(fun() -> walker(Self, []) end) || _ <- lists:seq(1, 3)],

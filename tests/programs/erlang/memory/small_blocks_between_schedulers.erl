@@ -1,7 +1,8 @@
-%% Blocks of all sizes around the bounds of the allocator (16 to 4,200 bytes) that one process makes and another frees: messages,
-%% objects of tables, binaries that grow and shrink across the bounds, fragments, heaps of short processes. All contents are read
-%% again before they are freed, and prints are sums of what was read. Meanwhile most of the memory is freed at once, and used
-%% again. @stress @fence @shared @seconds 120
+%% One process allocates blocks of all sizes around the limits of the allocator (16 to 4,200 bytes)
+%% and another frees them: messages, table objects, binaries that grow and shrink across the limits,
+%% fragments, and heaps of short-lived processes. All contents are read before they are freed, and
+%% sums are printed. Meanwhile most of the memory is freed at once and reused.
+%% @stress @fence @shared @seconds 120
 -module(small_blocks_between_schedulers).
 -export([main/1]).
 

@@ -1,5 +1,5 @@
-%% A process that holds much, of which little changes with each request: its old generation is swept in steps while values of all
-%% kinds come, go, are sent, and are compared with what they must be.
+%% A process holds much, of which each request changes little. Its old generation is swept in steps
+%% while values of all kinds are made, dropped, sent, and compared with the expected ones.
 %% @stress @shared @fence @seconds 200
 -module(swept_old_generation).
 -export([main/0]).
@@ -46,7 +46,8 @@ serve(Main, C, State) ->
             serve(Main, C, State#{K := {Kind, New}})
     end.
 
-%% Found while an older value holds the same region, of which nothing is left afterwards but what is kept here.
+%% Found while an older value holds the same region, of which nothing is left afterwards but what is
+%% kept here.
 found(K, V, Kind) ->
     persistent_term:put(?MODULE, {value(K, V, Kind), lists:seq(1, 400)}),
     put(garbage, persistent_term:get(?MODULE)),

@@ -1,5 +1,6 @@
-%% What a receive makes of a message before it takes it from the queue, and keeps: sub-binaries, tuples and cells that a
-%% guard compares, maps and funs, with collections in between and afterwards. @stress @shared
+%% Receives make terms from a message before they take it from the queue, and keep them:
+%% sub-binaries, tuples and cells that a guard compares, maps and funs, with collections in between
+%% and afterwards. @stress @shared
 -module(terms_made_in_receive).
 -export([main/0, id/1]).
 

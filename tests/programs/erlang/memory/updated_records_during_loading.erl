@@ -1,6 +1,7 @@
-%% Records of which several elements are updated while the module is loaded anew. OTP 25's compiler makes a copy with setelement/3
-%% and writes the other elements into it, those before the last. If the collection behind setelement/3 has made the copy old, its generation must hold
-%% what is written: a literal of the version that is current, or a part of a message. @stress @shared @fence @seconds 120
+%% Several elements of records are updated while the module is reloaded. OTP 25's compiler copies
+%% the record with `setelement/3` and then writes the other elements into the copy. If a collection
+%% has moved the copy to the old generation, that must keep what is written: a literal of the
+%% current version, or a part of a message. @stress @shared @fence @seconds 120
 -module(updated_records_during_loading).
 -export([main/0]).
 
@@ -14,7 +15,8 @@ main() ->
     Asked = atomics:new(2, []),
     Loader = spawn_link(fun() -> loader(Bins, Asked) end),
     Load = fun(N) -> ask(Asked, N) end,
-    %% A generation of more than a million words is made where the heap lies, once: each process crosses that line at another place.
+    %% A generation of more than a million words is made where the heap lies, once: each process
+    %% crosses that line at another place.
     io:format("~p~n", [lists:usort([in_process(0, fun() -> large(Load, Words) end) || Words <- [1048570, 1048000, 1047000]])]),
     %% Small heaps with old generations of their own.
     io:format("~p~n", [lists:usort([in_process(F, fun() -> small(Load, lists:seq(1, 40)) end) || F <- [0, 65535, 3, 65535]])]),
@@ -78,7 +80,8 @@ load(Bins, N) ->
 %% ---- Processes ----
 
 large(Load, Words) ->
-    %% Nothing else leads to literals, so that nobody who is asked about those of other versions collects because of them.
+    %% Nothing else leads to literals, so that nobody who is asked about those of other versions
+    %% collects because of them.
     S = erlang:make_tuple(1 + ?ELEMENTS, none, [{1, large}]),
     Bulk = lists:seq(1, Words div 2),
     Load(2),

@@ -1,4 +1,5 @@
-%% A process that waits again and again under a stack that grows: what is done when it begins to wait must not walk all of it.
+%% A process waits repeatedly under a growing stack. The work at the start of each wait must not
+%% scan the whole stack.
 -module(waiting_with_deep_stack).
 -export([main/0, level/1]).
 

@@ -1,10 +1,11 @@
-%% Control messages of another node with processes and references of former lives of both nodes, and of a third node; unlinks and answers that
-%% cross: what comes back, what the process has then, and which of them end the connection.
-%% @seconds 200
+%% Another node sends control messages with processes and references of earlier incarnations of both
+%% nodes, and of a third node, and unlinks that cross. Checks the replies, the state of the process,
+%% and which messages close the connection. @seconds 200
 -module(control_messages_of_former_nodes).
 -export([main/0, forward/2]).
 
-%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large references, aliases.
+%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large
+%% references, aliases.
 -define(PASS, 16#34F5FBC bor (16#D bsl 32)).
 -define(CACHE, 16#2000).
 -define(FRAGMENTS, 16#800000).
@@ -31,7 +32,8 @@ main() ->
 
 forward(To, Term) -> To ! Term.
 
-%% One case: a new target, messages to the node (terms with fun of target), then end of target; prints answers, info and messages.
+%% One case: a new target, messages to the node (terms with fun of target), then end of target;
+%% prints answers, info and messages.
 go(Name, Before, Msgs) ->
     go(Name, Before, Msgs, over).
 go(Name, Before, Msgs, How) ->

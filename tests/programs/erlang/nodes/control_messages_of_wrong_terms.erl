@@ -1,10 +1,11 @@
-%% Control messages of another node with a term of each wrong kind at each place, and with bytes behind a message that brings none:
-%% which of them end the connection. Those that don't are followed by a message that comes.
-%% @seconds 200
+%% Another node sends control messages with a term of each wrong type at each position, and with
+%% bytes after a message that carries none. Checks which close the connection; after the others, a
+%% message still arrives. @seconds 200
 -module(control_messages_of_wrong_terms).
 -export([main/0]).
 
-%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large references, aliases.
+%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large
+%% references, aliases.
 -define(PASS, 16#34F5FBC bor (16#D bsl 32)).
 -define(CACHE, 16#2000).
 -define(FRAGMENTS, 16#800000).
@@ -22,7 +23,8 @@ main() ->
     L = spawn(fun looper/0),
     T = {64, 0, 1, P, 0},
     trailing(P, L),
-    %% Good ones, what follows them, and the places that are given a term of each wrong kind. Others make stock fail.
+    %% Good ones, what follows them, and the places that are given a term of each wrong kind. Others
+    %% make stock fail.
     [io:format("~w ~w ~w~n", [N, I, [K || {K, W} <- wrong(), ends(setelement(I, M, W), Payload)]])
      || {N, M, Payload, Places} <- [
         {link, {1, P, L}, none, [2, 3]}, {send, {2, '', L}, m, [2, 3]}, {exit, {3, P, L, normal}, none, [2, 3, 4]},

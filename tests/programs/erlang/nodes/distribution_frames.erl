@@ -1,10 +1,11 @@
-%% Frames of another node, made by hand: what each causes, and what comes back. Good ones, with and without the cache of
-%% atoms and fragments, and such as end the connection.
+%% Another node sends hand-made frames. Checks the effects and replies of valid ones, with and
+%% without atom cache and fragments, and of those that close the connection.
 %% @stress @shared @fence @seconds 200
 -module(distribution_frames).
 -export([main/0]).
 
-%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large references, aliases.
+%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large
+%% references, aliases.
 -define(PASS, 16#34F5FBC bor (16#D bsl 32)).
 -define(CACHE, 16#2000).
 -define(FRAGMENTS, 16#800000).

@@ -1,4 +1,5 @@
-%% Processes and references of other nodes, and of one of this one's name that was there before: what monitors make of them.
+%% Monitors processes and references of other nodes, and of an earlier node that had this node's
+%% name.
 -module(former_node_identifiers).
 -export([main/0]).
 

@@ -1,10 +1,12 @@
-%% A node that means harm, or is broken: ties with what isn't there, many of them, compressed terms, long reasons of exit signals, good
-%% and bad, answers for others, messages that never end, one that doesn't read while large terms go to it, made-up nodes.
+%% A malicious or broken node sends links and monitors of processes that do not exist, many of them,
+%% compressed terms, long exit reasons, valid and invalid, replies for others, endless messages, and
+%% made-up nodes. It also stops reading while large terms are sent to it.
 %% @stress @shared @fence @seconds 200
 -module(hostile_node).
 -export([main/0, forward/2]).
 
-%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large references, aliases.
+%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large
+%% references, aliases.
 -define(PASS, 16#34F5FBC bor (16#D bsl 32)).
 -define(CACHE, 16#2000).
 -define(FRAGMENTS, 16#800000).
@@ -226,7 +228,8 @@ got(S, Term) ->
     Code = element(1, get_answer(S)),
     {Code, get(message) =:= Term}.
 
-%% A node that doesn't read for a while: who sends waits, and is told of as sending no more than once for each message.
+%% A node that doesn't read for a while: who sends waits, and is told of as sending no more than
+%% once for each message.
 busy(Flags) ->
     S = open(Flags, "busy"),
     P = pid(1),

@@ -1,7 +1,6 @@
-%% Links between two nodes that are made and taken away from both ends at the same time: afterwards both ends agree. With a node of
-%% the same runtime, and with one of the installation. Then processes that many of the other node watch and are linked with end, each
-%% for a reason of another size.
-%% @stress @shared @fence @seconds 300
+%% Two nodes make and remove links from both ends at the same time, and agree afterwards. The other
+%% node runs the same runtime, then the installed one. Then processes that the other node monitors
+%% and is linked to end, with reasons of different sizes. @stress @shared @fence @seconds 300
 -module(links_between_nodes).
 -export([main/0, worker/1, watcher/3]).
 
@@ -41,7 +40,8 @@ rounds(Node) ->
     exit(hd(Here), over),
     io:format("ended: ~p~n", [[receive {'DOWN', M, _, _, Why} -> Why end || M <- Ms]]).
 
-%% One reason for many: in a frame, in fragments, with binaries that go out as they are, with more atoms than a frame names by number.
+%% One reason for many: in a frame, in fragments, with binaries that go out as they are, with more
+%% atoms than a frame names by number.
 reasons(Node) ->
     Atoms = [list_to_atom("some_" ++ integer_to_list(I)) || I <- lists:seq(1, 300)],
     Bin = fun(N) -> << <<I>> || I <- lists:seq(1, N) >> end,

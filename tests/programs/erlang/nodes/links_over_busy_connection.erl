@@ -1,5 +1,6 @@
-%% Ties that are made and taken away while the connection is busy, since the other node takes nothing in: who asks waits, suspended,
-%% unless it is not to, or is killed. Then both ends agree. @stress @seconds 240
+%% Links and monitors are made and removed while the connection is busy, because the other node does
+%% not read. The caller is suspended, unless it asked not to be, or is killed. In the end both nodes
+%% agree. @stress @seconds 240
 -module(links_over_busy_connection).
 -export([main/0]).
 
@@ -32,7 +33,8 @@ before(unlink, P, Q) -> run_in(P, fun() -> link(Q) end);
 before(demonitor, P, Q) -> run_in(P, fun() -> put(m, monitor(process, Q)) end);
 before(_, P, _) -> run_in(P, fun() -> ok end).
 
-%% The process runs a function before it goes on to wait for `go`: it is the first thing that it gets.
+%% The process runs a function before it goes on to wait for `go`: it is the first thing that it
+%% gets.
 run_in(P, F) -> P ! go, P ! {self(), F}, receive {P, ran} -> ok end.
 
 asks(What, Q) ->
@@ -57,7 +59,8 @@ state(P, N) ->
         _ -> state(P, N - 1)
     end.
 
-%% Has the other node take nothing in until the connection is busy; the function waits until it takes all of it.
+%% Has the other node take nothing in until the connection is busy; the function waits until it
+%% takes all of it.
 freeze(Node) ->
     Me = self(),
     F = spawn(Node, fun() ->

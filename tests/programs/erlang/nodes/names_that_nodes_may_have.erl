@@ -1,4 +1,5 @@
-%% Which atoms may be the name of a node: letters, digits, `-` and `_` of ASCII before one `@`, anything behind it.
+%% Checks which atoms are valid node names: ASCII letters, digits, `-` and `_` before one `@`,
+%% anything after it.
 -module(names_that_nodes_may_have).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% Traces of what a process receives from another node, by trace specifications that ask for its node and sender: short messages, long
-%% ones, which the receiver decodes, those to names and aliases, and those that a token goes with.
-%% @stress @shared @fence @seconds 200
+%% Traces messages from another node by trace patterns that ask for node and sender: short messages,
+%% long ones that the receiver decodes, messages to names and aliases, and messages with a trace
+%% token. @stress @shared @fence @seconds 200
 -module(receive_traces_of_remote_messages).
 -export([main/0, sends/0]).
 

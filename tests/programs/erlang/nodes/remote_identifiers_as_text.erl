@@ -1,5 +1,6 @@
-%% Pids, ports and references of another node, to text and back: while there is a connection they are the same again, on both nodes;
-%% without one there is nobody to ask for the node's creation. @stress @shared @fence @seconds 200
+%% Converts pids, ports and references of another node to text and back. While connected they stay
+%% the same on both nodes; without a connection the creation of the node is unknown.
+%% @stress @shared @fence @seconds 200
 -module(remote_identifiers_as_text).
 -export([main/0, same/1, answers/0]).
 

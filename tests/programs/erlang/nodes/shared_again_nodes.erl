@@ -1,5 +1,5 @@
-%% Terms that are sent again and again, to processes here and to another node in turn; what comes back is sent on.
-%% @stress @shared @fence @seconds 200
+%% Terms are sent repeatedly, to local processes and to another node alternately; what comes back is
+%% sent on. @stress @shared @fence @seconds 200
 -module(shared_again_nodes).
 -export([main/0, echo/0]).
 

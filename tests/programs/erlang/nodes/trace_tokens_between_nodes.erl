@@ -1,7 +1,6 @@
-%% Tokens of sequential tracing: what trace specifications see of them and do to them, and how they go with requests for
-%% processes of another node and with their answers, there and back. And who refers to a node while there are links and monitors,
-%% and when it has gone.
-%% @stress @shared @fence @seconds 200
+%% Checks tokens of sequential tracing: how trace patterns see and change them, and how spawn
+%% requests and replies between nodes carry them. Also checks which processes refer to a node,
+%% before and after its links and monitors are gone. @stress @shared @fence @seconds 200
 -module(trace_tokens_between_nodes).
 -export([main/0, f/1, g/1, h/1, collect/1, collected/1, wait/0, waits_for/2]).
 

@@ -1,6 +1,6 @@
-%% Two nodes: calls, processes, links, monitors, names and groups across, and what is left when one of them ends. Each time
-%% with a node of the same runtime and with one of the installation; and with those of the executables that `NODES_WITH` names, a
-%% list like `PATH`, which may be of other releases.
+%% Runs two nodes: calls, processes, links, monitors, names and groups across them, and what is left
+%% when one of them ends. The other node runs the same runtime, then the installed one, then those
+%% executables that `NODES_WITH` names, a list like `PATH`, which may be of other releases.
 %% @stress @shared @fence @seconds 300
 -module(two_nodes).
 -export([main/0, echo/1, run/1]).

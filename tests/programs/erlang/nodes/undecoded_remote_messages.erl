@@ -1,10 +1,10 @@
-%% Messages of another node that wait undecoded until somebody looks at them: long ones, and such as are no terms. Frames are made
-%% by hand.
-%% @stress @shared @fence @seconds 200
+%% Messages of another node stay undecoded until a process looks at them: long ones, and ones that
+%% are no valid terms. Their frames are made by hand. @stress @shared @fence @seconds 200
 -module(undecoded_remote_messages).
 -export([main/0, started/2]).
 
-%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large references, aliases.
+%% Mandatory ones, monitors, senders, payloads of exits, numbers of unlinks; spawn, large
+%% references, aliases.
 -define(PASS, 16#34F5FBC bor (16#D bsl 32)).
 -define(CACHE, 16#2000).
 -define(FRAGMENTS, 16#800000).
@@ -145,7 +145,8 @@ less_than(N, Times) ->
         false -> receive after 10 -> less_than(N, Times - 1) end
     end.
 
-%% Long ones, which are decoded in several turns: in their order, by aliases, with a token, told to a tracer, as arguments.
+%% Long ones, which are decoded in several turns: in their order, by aliases, with a token, told to
+%% a tracer, as arguments.
 long(Flags) ->
     S = open(Flags, "long"),
     P = pid(1),

@@ -1,5 +1,5 @@
-%% A port with many links and monitors, which go in any order: those that are left are told of its end, and no others.
-%% @stress @fence
+%% Many links and monitors of a port are removed in any order. When the port closes, the remaining
+%% ones are notified, and no others. @stress @fence
 -module(a_port_keeps_many_links_and_monitors).
 -export([main/0]).
 
@@ -71,7 +71,8 @@ same_process_twice() ->
     io:format("and not at all: ~w~n", [None]),
     port_close(P).
 
-%% Many processes wait for a socket that nobody reads; all go on when it is read, or fail when it is closed.
+%% Many processes wait for a socket that nobody reads; all go on when it is read, or fail when it is
+%% closed.
 waiting() ->
     [begin
          {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {recbuf, 4096}]),

@@ -1,5 +1,5 @@
-%% Natives that wait in a system call for somebody else: the process can be killed, linked to, asked and told of others meanwhile,
-%% and what it waits for still comes.
+%% Natives block in system calls. Meanwhile their process can be killed, linked to, inspected and
+%% sent to, and the result still arrives.
 -module(blocking_system_calls).
 -export([main/0]).
 
@@ -7,7 +7,8 @@ main() ->
     Dir = string:trim(os:cmd("mktemp -d")),
     Pipe = filename:join(Dir, "pipe"),
     "" = os:cmd("mkfifo " ++ Pipe),
-    %% Killed while it opens, reads a whole file, and reads; what still waits for a pipe then is let go.
+    %% Killed while it opens, reads a whole file, and reads; what still waits for a pipe then is let
+    %% go.
     killed(Dir, open, {prim_file, open_nif, 2}, fun(F) -> file:open(F, [read, raw, binary]) end),
     killed(Dir, read_file, {gen, do_call, 4}, fun(F) -> file:read_file(F) end),
     killed(Dir, read, {prim_file, read_nif, 2}, fun(F) ->
@@ -74,7 +75,8 @@ killed(Dir, What, Where, F) ->
     receive {'DOWN', R, process, P, Why} -> io:format("~p: ~p~n", [What, Why]) end,
     false = is_process_alive(P),
     undefined = process_info(P, status),
-    %% Whoever still waits for the pipe, or is about to, is let go; then the file server has time for others.
+    %% Whoever still waits for the pipe, or is about to, is let go; then the file server has time
+    %% for others.
     Helper = spawn_link(fun() -> lets_go(Pipe) end),
     {ok, _} = file:read_file_info(Dir),
     Helper ! {stop, self()},

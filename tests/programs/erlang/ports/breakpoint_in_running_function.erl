@@ -1,5 +1,5 @@
-%% A breakpoint is set in a function that another process is calling all the time: once that is done, every call is told. A
-%% process that runs within machine code of the function, on another scheduler, has left it by then.
+%% A breakpoint is set in a function that another process calls all the time. From then on every
+%% call is traced, also of a process that was in the function's machine code on another scheduler.
 -module(breakpoint_in_running_function).
 -export([main/0, start/1]).
 

@@ -1,4 +1,5 @@
-%% Files through all the modules above prim_file: modes of open, sorting, logs, tables on disk, compression, names, errors.
+%% Uses files through the modules above prim_file: open modes, sorting, logs, tables on disk,
+%% compression, names, errors.
 -module(file_modules).
 -export([main/0]).
 -include_lib("kernel/include/file.hrl").

@@ -1,4 +1,5 @@
-%% Files: reading, writing, positions, directories, links, errors, raw and delayed, lines.
+%% Checks files: reading, writing, positions, directories, links, errors, raw and delayed mode,
+%% lines.
 -module(files_and_directories).
 -export([main/0]).
 -include_lib("kernel/include/file.hrl").

@@ -1,4 +1,5 @@
-%% Files that symbolic links lead to, each looked at several times, while the links change: what is found is what is there now.
+%% Looks several times at files behind symbolic links while the links change, and finds their
+%% current targets.
 -module(files_behind_symbolic_links_follow_changes).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% Opening, closing and listing on a scheduler or a dirty thread: the same outcome whatever is found, for large and odd
-%% directories, for files that were removed, replaced or never there, and while a slow open waits elsewhere.
+%% Opens, closes and lists files on schedulers and dirty threads. The results are the same for large
+%% and unusual directories, and for files that were removed, replaced or never existed, while a slow
+%% open blocks elsewhere.
 -module(files_opened_and_directories_read_at_once).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% The port that is there from the beginning, which starts programs on stock: what it tells, and that it does what any port does.
+%% The forker port exists from the start, and starts programs on stock. Checks its properties, and
+%% that it behaves like any port.
 -module(forker_port).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% What a scheduler reads and writes itself, and what it leaves to a dirty thread: both ways in turn, with the same answers.
+%% Reads and writes alternate between a scheduler and a dirty thread, with the same results.
 %% @stress @shared @fence
 -module(io_on_scheduler_or_dirty_thread).
 -export([main/0]).
@@ -126,7 +126,8 @@ writers() ->
     [ok = file:delete(N) || N <- Names],
     R.
 
-%% Names that lead nowhere, at first and once the system knows it; what comes and goes under a name; links, and what lies behind them.
+%% Names that lead nowhere, at first and once the system knows it; what comes and goes under a name;
+%% links, and what lies behind them.
 names() ->
     ok = file:write_file(?FILE_NAME, <<"some">>),
     Link = ?FILE_NAME ++ ".link", Round = ?FILE_NAME ++ ".round", Dir = ?FILE_NAME ++ ".dir",
@@ -161,7 +162,8 @@ looks(N) ->
                          fun() -> file:list_dir(N) end, fun() -> Kind(prim_file:read_file_info(N)) end, fun() -> prim_file:read_file(N) end,
                          fun() -> file:read_link(N) end]].
 
-%% What is told of a file follows what was done to it, however often it was asked before, and is what its descriptor tells.
+%% What is told of a file follows what was done to it, however often it was asked before, and is
+%% what its descriptor tells.
 infos() ->
     Link = ?FILE_NAME ++ ".link",
     ok = file:write_file(?FILE_NAME, <<"some">>),
@@ -204,7 +206,8 @@ again(F) ->
     {ok, _} = file:pread(F, 0, 1000),
     again(F).
 
-%% What is read goes to a heap that has no room, and what is written comes from one that is collected.
+%% What is read goes to a heap that has no room, and what is written comes from one that is
+%% collected.
 garbage() ->
     F = open([write, read]),
     N = lists:sum([begin

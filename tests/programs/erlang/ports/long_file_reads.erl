@@ -1,4 +1,5 @@
-%% Reads of many megabytes: the process is looked at and killed meanwhile, and gets what the file has, also behind its end and at a place.
+%% Reads many megabytes while the process is inspected and killed. The data is that of the file,
+%% also at a position and at its end.
 -module(long_file_reads).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Long I/O lists written to raw files: whatever they are made of, all of it arrives, and of what is no I/O list nothing does.
+%% Writes long I/O lists of every structure to raw files. All of a valid list arrives, and nothing
+%% of an invalid one.
 -module(long_file_writes).
 -export([main/0]).
 

@@ -1,9 +1,10 @@
-%% Long lists to ports: nothing of one is lost or torn, whatever happens to whoever sends it, and who may not wait doesn't.
-%% @seconds 180
+%% Sends long lists to ports. Nothing of a list is lost or torn, whatever happens to its sender, and
+%% a sender with `nosuspend` does not wait. @seconds 180
 -module(long_port_output).
 -export([main/0]).
 
-%% What a program reads: packets of four bytes, each {Length, Checksum}, told by a line each; it waits before.
+%% What a program reads: packets of four bytes, each {Length, Checksum}, told by a line each; it
+%% waits before.
 main() ->
     %% Less than is queued at once, and more.
     [begin

@@ -1,8 +1,5 @@
-%% Lists too long to be queued at once, left to their ports by processes that are killed, suspended or may not wait.
-%% @stress
-%% @fence
-%% @shared
-%% @seconds 120
+%% Processes write lists too long to be queued at once to ports, and are killed, suspended, or may
+%% not wait. @stress @fence @shared @seconds 120
 -module(long_port_output_of_killed_processes).
 -export([main/0]).
 

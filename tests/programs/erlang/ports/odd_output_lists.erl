@@ -1,5 +1,5 @@
-%% Output of lists that are long, deep or odd, through sockets, programs and files: every byte arrives, in order, nothing is
-%% sent of what is no I/O list, and nobody comes between the parts of one list.
+%% Writes long, deep or unusual lists to sockets, programs and files. Every byte arrives in order,
+%% nothing of an invalid list is sent, and nothing comes between the parts of one list.
 -module(odd_output_lists).
 -export([main/0]).
 

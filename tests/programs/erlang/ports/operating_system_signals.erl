@@ -1,4 +1,5 @@
-%% Signals of the operating system: those that are handled, those that are ignored, and those that nobody is there to hear of any more.
+%% Checks signals of the operating system: handled ones, ignored ones, and ones without a handler
+%% process.
 -module(operating_system_signals).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Output to ports that were opened for input only: there is no descriptor to write to.
+%% Writes to ports that were opened for input only and have no descriptor to write to.
 -module(output_to_input_ports).
 -export([main/0]).
 

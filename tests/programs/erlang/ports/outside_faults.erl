@@ -1,5 +1,6 @@
-%% What goes wrong outside: peers that go, stall or send nonsense, programs by the hundred, full pipes and devices, loops of
-%% links, names that are no UTF-8. Each gives its error, and nothing is left behind.
+%% Checks failures outside the runtime: peers that disconnect, stall or send garbage, hundreds of
+%% programs, full pipes and devices, loops of links, names that are not UTF-8. Each gives its error
+%% and leaves nothing behind.
 -module(outside_faults).
 -export([main/0]).
 
@@ -70,7 +71,8 @@ refused() ->
     io:format("refused: ~p~n", [gen_tcp:connect({127, 0, 0, 1}, Port, [])]),
     io:format("local: ~p~n", [gen_tcp:connect({local, "/nowhere/at/all"}, 0, [])]).
 
-%% A writer that is faster than the reader waits: what is queued stays near the high mark, and all arrives.
+%% A writer that is faster than the reader waits: what is queued stays near the high mark, and all
+%% arrives.
 slow_reader() ->
     {S, C} = pair([{high_watermark, 100000}, {low_watermark, 50000}, {sndbuf, 10000}]),
     Block = binary:copy(<<7>>, 20000),
@@ -104,7 +106,8 @@ inherited() ->
     io:format("descriptors of a child: ~s", [os:cmd("ls /proc/self/fd | wc -l")]),
     gen_tcp:close(S), gen_tcp:close(C), file:close(F).
 
-%% A program that doesn't read: the sender waits, and may go; the rest of the pipe is lost without harm.
+%% A program that doesn't read: the sender waits, and may go; the rest of the pipe is lost without
+%% harm.
 full_pipe() ->
     P = open_port({spawn, "sleep 1000"}, [binary]),
     {os_pid, Pid} = erlang:port_info(P, os_pid),

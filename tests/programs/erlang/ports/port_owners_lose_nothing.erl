@@ -1,4 +1,5 @@
-%% Two processes give a port to each other while a program, or a file, is read through it: each line comes once, in order.
+%% Two processes hand a port back and forth while it reads from a program or a file. Each line
+%% arrives once, in order.
 -module(port_owners_lose_nothing).
 -export([main/0]).
 
@@ -37,7 +38,8 @@ run(Name, Options) ->
 owners(Other, Who) ->
     receive {owner, Port, State} -> owner(Port, Other, Who, State), owners(Other, Who) end.
 
-%% Takes what has come, and gives the port away: what had come until then goes to the new owner first.
+%% Takes what has come, and gives the port away: what had come until then goes to the new owner
+%% first.
 owner(_, _, Who, {wrong, _} = Wrong) -> Who ! {result, Wrong};
 owner(_, _, Who, {_, N}) when N > ?COUNT -> Who ! {result, ok};
 owner(Port, Other, Who, State) ->

@@ -1,4 +1,4 @@
-%% Programs run through ports and os:cmd: data, status, packets, lines, errors, environment.
+%% Runs programs through ports and os:cmd: data, status, packets, lines, errors, environment.
 -module(port_programs).
 -export([main/0]).
 

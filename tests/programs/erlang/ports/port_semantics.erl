@@ -1,4 +1,5 @@
-%% Ports as processes see them: signals, owners, links, monitors, names, busy ports, ways to end, bad arguments.
+%% Checks ports as processes see them: signals, owners, links, monitors, names, busy ports, ways to
+%% close, invalid arguments.
 -module(port_semantics).
 -export([main/0]).
 

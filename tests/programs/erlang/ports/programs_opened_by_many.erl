@@ -1,5 +1,5 @@
-%% Many processes open programs at the same time: what `open_port` answers, its errors, the order of messages, numbers of programs.
-%% @stress @fence @seconds 120
+%% Many processes open programs at the same time. Checks the results and errors of `open_port`, the
+%% order of messages, and the numbers of programs. @stress @fence @seconds 120
 -module(programs_opened_by_many).
 -export([main/0]).
 

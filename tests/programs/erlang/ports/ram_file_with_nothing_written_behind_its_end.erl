@@ -1,4 +1,5 @@
-%% A file in memory to which nothing is written beyond its end: it is filled up to there with zeros.
+%% Writes nothing at a position after the end of a file in memory, which is filled up with zeros to
+%% there.
 -module(ram_file_with_nothing_written_behind_its_end).
 -export([main/0]).
 

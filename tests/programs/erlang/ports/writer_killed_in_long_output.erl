@@ -1,4 +1,4 @@
-%% A process that ends in the midst of a long list that it writes to a port lets those write who waited for it.
+%% A process ends in the middle of a long write to a port, and the waiting writers continue.
 -module(writer_killed_in_long_output).
 -export([main/0]).
 

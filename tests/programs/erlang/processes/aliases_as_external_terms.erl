@@ -1,4 +1,5 @@
-%% An alias that has been an external term is the same alias: what is sent to it arrives, as long as it is active. @stress
+%% An alias that was encoded and decoded is the same alias, and messages to it arrive while it is
+%% active. @stress
 -module(aliases_as_external_terms).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% A message to an alias that its process has not taken over yet when the alias ends is dropped; one that it has taken over stays. What
-%% takes the signals over, and what does not, by each way to end an alias. Not under stress: there a process yields anywhere, and
-%% a process that is scheduled in takes its signals over.
+%% An alias ends. A message to it that is still in transit is dropped; one in the mailbox stays.
+%% Checks which operations take signals over, for each way to end an alias. It does not run under
+%% stress, where a process yields anywhere and takes its signals over when it is scheduled in.
 -module(aliases_ended_before_their_messages).
 -export([main/0]).
 

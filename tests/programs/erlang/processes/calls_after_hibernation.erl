@@ -1,5 +1,5 @@
-%% What a process calls when it wakes from hibernation, with arguments of all kinds, is left as it is by messages that are
-%% there before, that come, that are small enough to be copied at once, and that aren't.
+%% A process wakes from hibernation and calls its function with arguments of all kinds. Messages
+%% that came before or come meanwhile, copied at once or not, leave the arguments intact.
 %% @stress @shared
 -module(calls_after_hibernation).
 -export([main/0, woken/3, again/4]).

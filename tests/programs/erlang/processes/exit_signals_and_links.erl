@@ -1,4 +1,5 @@
-%% Exit signals through links: reasons, trapping, kill, unlink, chains. @stress @shared @fence
+%% Checks exit signals through links: reasons, trapping, kill, unlink, chains.
+%% @stress @shared @fence
 -module(exit_signals_and_links).
 -export([main/0]).
 

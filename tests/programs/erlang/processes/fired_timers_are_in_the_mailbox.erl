@@ -1,5 +1,5 @@
-%% A timer that cancel_timer does not find has sent its message: that is in the mailbox. One that it finds sends nothing.
-%% Many timers are due at the moment when they are cancelled, by several processes at once.
+%% A timer that `cancel_timer` does not find has put its message into the mailbox. One that it finds
+%% sends nothing. Several processes cancel many timers at the moment when they are due.
 -module(fired_timers_are_in_the_mailbox).
 -export([main/0]).
 

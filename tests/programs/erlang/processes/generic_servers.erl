@@ -1,4 +1,4 @@
-%% gen_server in all its calls, with time-outs, continue, stop, errors at the caller.
+%% Checks all calls of gen_server, with time-outs, continue, stop, and errors in the caller.
 -module(generic_servers).
 -behaviour(gen_server).
 -export([main/0, init/1, handle_call/3, handle_cast/2, handle_info/2, handle_continue/2, terminate/2, code_change/3, format_status/1]).

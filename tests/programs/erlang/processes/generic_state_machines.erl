@@ -1,4 +1,4 @@
-%% gen_statem: a door with time-outs, postponed events, internal events, state enter calls.
+%% Checks gen_statem with a door: time-outs, postponed events, internal events, state enter calls.
 -module(generic_state_machines).
 -behaviour(gen_statem).
 -export([main/0, init/1, callback_mode/0, locked/3, open/3, terminate/3]).

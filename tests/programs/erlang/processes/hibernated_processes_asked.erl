@@ -1,6 +1,5 @@
-%% Processes that hibernate while others link with them, monitor them and look at them: what they are to call, and with what, must be there
-%% when a message comes.
-%% @stress @shared @fence @seconds 120
+%% Other processes link to, monitor and inspect hibernating ones. When a message arrives, these
+%% still call their function with the right arguments. @stress @shared @fence @seconds 120
 -module(hibernated_processes_asked).
 -export([main/0, sleep/3, ask/2]).
 

@@ -1,4 +1,4 @@
-%% A process with much that lets go of it and hibernates gives the memory back at once, whatever it did before.
+%% A process that drops much and hibernates frees the memory at once, whatever it did before.
 %% @stress
 -module(hibernation_frees_memory).
 -export([main/0, wakes/1]).

@@ -1,4 +1,4 @@
-%% Processes that hibernate with large heaps again and again keep what they have, and give back what they no longer do.
+%% Processes with large heaps hibernate repeatedly. They keep live data and free the rest.
 %% @stress @fence @seconds 120
 -module(hibernation_of_large_heaps).
 -export([main/0, loop/2, init/1, handle_call/3, handle_cast/2]).
@@ -62,7 +62,8 @@ held(L) ->
         _ -> erlang:hibernate(erlang, apply, [fun held/1, [L]])
     end.
 
-%% Others that have one collected which hibernates leave it as small as it is, and what it dropped before is gone.
+%% Others that have one collected which hibernates leave it as small as it is, and what it dropped
+%% before is gone.
 collected() ->
     Me = self(),
     P = spawn(fun() -> kept(Me, [{N, [N]} || N <- lists:seq(1, 50000)]) end),

@@ -1,6 +1,5 @@
-%% As many processes as there are dirty threads are killed within natives that take long. The natives end with them: the next one has a
-%% thread at once, and nothing goes on in secret.
-%% @stress @fence @seconds 300
+%% As many processes as there are dirty threads are killed in long natives. The natives end too, and
+%% the next native gets a thread at once. @stress @fence @seconds 300
 -module(killed_natives_leave_their_threads).
 -export([main/0]).
 

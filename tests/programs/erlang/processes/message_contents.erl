@@ -1,6 +1,6 @@
+%% Messages of all shapes and of sizes around the limit for flat copies are sent through aliases,
+%% after receive markers, out of order, and by many senders at once, to receivers with full heaps.
 %% @stress @shared @fence
-%% Messages of all shapes and sizes around the limit up to which they are copied flat, through aliases, behind markers, out
-%% of order, from many senders at once, to receivers whose heaps have no room.
 -module(message_contents).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Who takes schedulers away, or blocks them, goes on on one that is left, wherever it was.
+%% A process takes schedulers offline or blocks them, and continues on a remaining one, wherever it
+%% was.
 -module(offline_at_once).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% The options of `suspend_process`, alone and together, for processes in each state, by a caller that has or has not suspended them: the
-%% value, the message, and the counts.
+%% Checks the options of `suspend_process`, alone and together, for processes in each state, by a
+%% caller that has or has not suspended them: result, message and counts.
 -module(options_of_suspension).
 -export([main/0]).
 

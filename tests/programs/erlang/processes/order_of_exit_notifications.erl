@@ -1,5 +1,6 @@
-%% Whoever hears of an end together with the process that has asked for it has acted on it when that goes on, on one scheduler; and a
-%% supervisor that terminates children which end by themselves hears why they did.
+%% A process requests the end of another. On one scheduler, everyone who is notified of it has acted
+%% before the requester continues. A supervisor that terminates children which end by themselves
+%% gets their exit reasons.
 -module(order_of_exit_notifications).
 -export([main/0, init/1, handle_call/3, handle_cast/2]).
 

@@ -1,4 +1,4 @@
-%% Process dictionary, process_info, process flags. @stress @shared
+%% Checks the process dictionary, `process_info` and process flags. @stress @shared
 -module(process_dictionary).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% To tell of some of what it is takes a process a reduction each time, so that tools see it at work.
-%% @stress @shared @fence
+%% A request for process information costs the asked process a reduction each time, so that tools
+%% see it as active. @stress @shared @fence
 -module(process_info_costs_reductions).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Processes in the midst of long natives are looked at, suspended and killed before the natives are done.
+%% Processes are inspected, suspended and killed in the middle of long natives.
 %% @stress @fence @seconds 120
 -module(process_info_during_natives).
 -export([main/0]).
@@ -32,7 +32,8 @@ rows() ->
     [true = ets:insert(T, [{I, I} || I <- lists:seq(J, J + 999)]) || J <- lists:seq(1, 600000, 1000)],
     T.
 
-%% `in_time`: it was answered before the native was done. On a machine that has other work that may take more than one try.
+%% `in_time`: it was answered before the native was done. On a machine that has other work that may
+%% take more than one try.
 try_it(What, Make, Run, N) ->
     case try_it(What, Make, Run) of
         {_, _, late} when N > 1 -> try_it(What, Make, Run, N - 1);

@@ -1,5 +1,5 @@
-%% Large answers about a process itself and about another one: messages, dictionary, links and monitors, with binaries and shared terms,
-%% that outlive what they tell of. @stress @shared @fence
+%% Requests large process information about oneself and others: messages, dictionary, links and
+%% monitors, with binaries and shared terms. The results outlive the process. @stress @shared @fence
 -module(process_info_of_many).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% A process that asks about itself sees what has come for it, whatever it was doing; and unique integers at the ends of their counter.
-%% @stress @fence
+%% A process that inspects itself sees the signals that have arrived, in every state. Also checks
+%% unique integers at the limits of their counter. @stress @fence
 -module(process_info_of_self).
 -export([main/0]).
 

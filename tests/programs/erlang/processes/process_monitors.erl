@@ -1,4 +1,4 @@
-%% Monitors: by pid, by name, of the dead, taken off, aliases. @stress @shared
+%% Checks monitors: by pid, by name, of dead processes, removed ones, aliases. @stress @shared
 -module(process_monitors).
 -export([main/0]).
 

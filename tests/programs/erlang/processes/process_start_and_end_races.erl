@@ -1,6 +1,6 @@
-%% What others may do to a process in the moments of its beginning and its end: one that is told of is reached; a link that has been
-%% taken away doesn't break; a heap that others have collected ends its process at once; who was suspended and has ended is not.
-%% @fence
+%% Signals reach processes while they start and end. A process that is visible can be reached; a
+%% removed link has no effect; a process that a collection by others has killed ends at once; a
+%% suspended process that has ended is not suspended. @fence
 -module(process_start_and_end_races).
 -export([main/0, one/1]).
 
@@ -41,8 +41,8 @@ tracer(N) ->
         tracer(N)
     end.
 
-%% One end has taken the link away and ends before it hears of anything: the link that the other has made meanwhile is with a process
-%% that isn't there.
+%% One end has taken the link away and ends before it hears of anything: the link that the other has
+%% made meanwhile is with a process that isn't there.
 unlinked() ->
     io:format("a new link breaks with ~p~n", [lists:usort([again() || _ <- lists:seq(1, 1000)])]).
 

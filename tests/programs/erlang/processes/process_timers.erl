@@ -1,4 +1,4 @@
-%% Timers: send_after, start_timer, cancel, read, order, receive with time-out.
+%% Checks timers: send_after, start_timer, cancel, read, order, receive with time-out.
 -module(process_timers).
 -export([main/0]).
 

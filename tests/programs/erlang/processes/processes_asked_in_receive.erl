@@ -1,6 +1,6 @@
-%% Processes that are asked what they hold again and again, while they look at their messages: between two time slices, at a receive,
-%% after others have left terms in the registers. Where there is nobody to ask (stock) the same is done without.
-%% @stress @shared @fence @seconds 200
+%% Processes report what they hold again and again while they scan their messages: between time
+%% slices, in a receive, and after others left terms in the registers. On stock, which cannot be
+%% asked, the same work is done without requests. @stress @shared @fence @seconds 200
 -module(processes_asked_in_receive).
 -export([main/0, busy/3, spin/12]).
 

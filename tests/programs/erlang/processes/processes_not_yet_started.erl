@@ -1,9 +1,11 @@
-%% What a process is in that was made to run a fun, or a function, and has not begun.
+%% Checks the current function of a process that was spawned with a fun or a function and has not
+%% run yet.
 -module(processes_not_yet_started).
 -export([main/0, waits/1]).
 
 main() ->
-    %% Processes of lower priority are not run before this one waits, and look at their signals first.
+    %% Processes of lower priority are not run before this one waits, and look at their signals
+    %% first.
     erlang:system_flag(schedulers_online, 1),
     process_flag(priority, high),
     Items = [current_function, current_location, current_stacktrace],

@@ -1,5 +1,5 @@
-%% Receives that wait for one value of an element, in a mailbox that takes several searches until an index has all of it, while messages
-%% come and go.
+%% Receives wait for one value of an element in a mailbox so long that indexing it takes several
+%% searches, while messages come and go.
 -module(receives_in_a_very_long_mailbox).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% Receives that wait for one value of an element, in a mailbox with hundreds of messages: by references, tags, pids and numbers, with
-%% guards, several clauses and messages that come meanwhile. The order of what stays is that of arrival. @stress @shared @fence
+%% Receives wait for one value of an element in a mailbox with hundreds of messages: by references,
+%% tags, pids and numbers, with guards, several clauses, and messages that arrive meanwhile. The
+%% other messages stay in order of arrival. @stress @shared @fence
 -module(receives_led_by_an_index).
 -export([main/0]).
 

@@ -1,7 +1,6 @@
-%% Receives that go past thousands of messages by tests of every kind, and sends of every kind:
-%% machine code has its own way for what is usual, and leaves the rest to the interpreter. A process
-%% that waits, or whose time slice ends, goes on in machine code.
-%% @stress @shared @fence @seconds 240
+%% Receives skip thousands of messages by tests of every kind, and processes send in every way.
+%% Machine code handles the frequent cases and leaves the rest to the interpreter. A process that
+%% waits, or whose time slice ends, continues in machine code. @stress @shared @fence @seconds 240
 -module(receives_past_many_messages).
 -export([main/0, keep/1]).
 

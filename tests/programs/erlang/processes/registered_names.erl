@@ -1,4 +1,4 @@
-%% Registered names. @stress @shared
+%% Checks registered names. @stress @shared
 -module(registered_names).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Processes that hibernate again and again keep what they were given, whatever wakes them. @stress @shared @fence
+%% Processes hibernate repeatedly and keep their arguments, whatever wakes them.
+%% @stress @shared @fence
 -module(repeated_hibernation).
 -export([main/0, init/1, wake/2]).
 

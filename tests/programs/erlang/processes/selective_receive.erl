@@ -1,4 +1,5 @@
-%% Selective receive, priorities by pattern, long queues, markers. @stress @shared @fence
+%% Checks selective receive: priorities by pattern, long queues, receive markers.
+%% @stress @shared @fence
 -module(selective_receive).
 -export([main/0]).
 

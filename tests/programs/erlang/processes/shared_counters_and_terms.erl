@@ -1,4 +1,4 @@
-%% atomics, counters, persistent_term, code from several processes at once. @stress @shared
+%% Several processes use atomics, counters, persistent_term and code at once. @stress @shared
 -module(shared_counters_and_terms).
 -export([main/0]).
 

@@ -1,6 +1,5 @@
-%% Processes that wait for a dirty thread, while all of them are taken, do what signals ask of them at once, and have their turns
-%% in the end.
-%% @stress @fence @seconds 120
+%% Processes that wait for a dirty thread, while all are busy, handle signals at once, and get their
+%% turn in the end. @stress @fence @seconds 120
 -module(signals_reach_who_waits_for_a_dirty_thread).
 -export([main/0]).
 
@@ -20,7 +19,8 @@ main() ->
     io:format("all had their turns~n"),
     halt(0).
 
-%% A process at work on something that takes a dirty thread here. It says so when it has had its turn.
+%% A process at work on something that takes a dirty thread here. It says so when it has had its
+%% turn.
 waits(B) ->
     Me = self(),
     P = spawn(fun() ->

@@ -1,5 +1,5 @@
-%% A process in the midst of a long operation on a scheduler: whether it lives and runs is told before that is done. What was sent to a
-%% process before it was looked at shows in the answer all the same.
+%% Whether a process is alive and running is reported while it is in the middle of a long operation
+%% on a scheduler. Messages that were sent before it was inspected are part of the answer.
 %% @stress @seconds 120
 -module(status_during_long_natives).
 -export([main/0]).

@@ -1,4 +1,5 @@
-%% Supervisors: strategies, restarts, too many of them, dynamic children; what the logger says of it.
+%% Checks supervisors: strategies, restarts, too many of them, dynamic children, and their reports
+%% to the logger.
 -module(supervisors).
 -behaviour(supervisor).
 -export([main/0, init/1, start_worker/1, worker/2]).

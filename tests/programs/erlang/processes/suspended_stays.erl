@@ -1,4 +1,5 @@
-%% A process that is suspended does not end, wherever it was when it heard of that: in a receive behind which it ends, or in a native. @stress
+%% A suspended process does not end, wherever it was suspended: in a receive after which it would
+%% end, or in a native. @stress
 -module(suspended_stays).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% `erlang:suspend_process/2` with two arguments that are wrong: the process is looked at before the options.
+%% Calls `erlang:suspend_process/2` with two wrong arguments. The process is checked before the
+%% options.
 -module(suspending_oneself_with_bad_options).
 -export([main/0]).
 

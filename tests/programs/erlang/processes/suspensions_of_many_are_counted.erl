@@ -1,5 +1,5 @@
-%% A process that suspends many others, some several times, and one that many suspend: each suspension counts, and ends with who made it.
-%% @stress
+%% A process suspends many others, some several times, and many suspend one. Each suspension counts,
+%% and ends with the process that made it. @stress
 -module(suspensions_of_many_are_counted).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% The order of timers and messages that nothing promises, and that programs rely on: what a process sends itself comes before a timer
-%% that it has started right before, a time-out before a message that a timer sends at the same moment.
+%% Checks an order of timers and messages that is not guaranteed but that programs rely on: a
+%% message to oneself comes before a timer that was started just before, and a time-out before the
+%% message of a timer that is due at the same moment.
 -module(timers_in_order_with_messages).
 -export([main/0]).
 
@@ -22,7 +23,8 @@ main() ->
     %% They are still there.
     [all({read, K}, {0, 0}, 100, fun() -> R = S(), {erlang:read_timer(R), erlang:cancel_timer(R)} end) || {K, S} <- Starts],
     all(read_later, false, 100, fun() -> R = Past(), erlang:yield(), V = erlang:read_timer(R), rest(1), V end),
-    %% What a timer sends is there when a time-out of the same time is over; the receive itself ends by the time-out.
+    %% What a timer sends is there when a time-out of the same time is over; the receive itself ends
+    %% by the time-out.
     [all({asleep, T}, t, 20, fun() -> erlang:send_after(T, self(), t), receive after T -> ok end, receive t -> t after 0 -> rest(1), x end end)
      || T <- [1, 2, 5]],
     [most({times_out, T}, x, 30, fun() -> erlang:send_after(T, self(), t), receive t -> t after T -> rest(1), x end end) || T <- [1, 2, 5]],

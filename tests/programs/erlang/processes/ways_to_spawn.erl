@@ -1,4 +1,4 @@
-%% Starting processes in every way there is, and what they answer. @stress @shared
+%% Spawns processes in every way, and checks the results. @stress @shared
 -module(ways_to_spawn).
 -export([main/0, child/2]).
 

@@ -1,6 +1,7 @@
-%% What natives that were there before do otherwise in later releases: the order of lists in tables of kind bag, heirs that aren't told,
-%% signals to oneself, searches in nothing, what ports send, the texts of errors about coverage, large maps as the emulator shows them, times in summer where there is none, a
-%% tracer of itself, sizes of terms. @stress @shared @fence
+%% Checks natives that changed in later releases: the order of objects in bags, heirs that get no
+%% message, signals to oneself, searches in empty subjects, messages of ports, error texts about
+%% coverage, printing of large maps, daylight saving time in zones that have none, a process that
+%% traces itself, and sizes of terms. @stress @shared @fence
 -module(changed_natives).
 -export([main/0, traced/1]).
 
@@ -113,7 +114,8 @@ t(patterns) ->
     spawn_link(fun() -> Me ! re:run("bab", ets:lookup_element(T, k, 2)) end),
     {is_reference(P), is_binary(P), P =:= Q, receive R -> R end, re:run("cab", ets:lookup_element(T, k, 2), [{capture, all, list}]), catch re:run("a", {re_pattern, 0, 0, 0, make_ref()}),
      [re:compile(B) || rel() >= 28, B <- [")", "a)", "[z-a]", "*", "a**", "(?<1n>a)", "\\1", "(?z)", "[:alpha:]", "\\x{zz}", "\\o{9}", "(*", "(?P=n)", "\\g{x}", "(?(1)a|b|c)", "(?1)", "\\u0041", "\\N{U+41}", "\\N{name}", "(", "[a", "a{2,1}"]]};
-%% Nothing is found in an empty binary, or where the scope is empty; since OTP 27 the pattern must be one all the same.
+%% Nothing is found in an empty binary, or where the scope is empty; since OTP 27 the pattern must
+%% be one all the same.
 t(searched) ->
     [try F() catch C:R -> {C, R} end
      || F <- [fun() -> binary:match(<<>>, foobar) end, fun() -> binary:match(<<"abc">>, foobar, [{scope, {0, 0}}]) end,

@@ -1,5 +1,5 @@
-%% How arithmetic that fails is shown: with its operands, but for sums and differences with a constant up to OTP 25.
-%% @stress @shared @fence
+%% Checks the text of arithmetic errors: with operands, except up to OTP 25 for sums and differences
+%% with a constant. @stress @shared @fence
 -module(errors_of_arithmetic).
 -export([main/0, id/1, count/2, last/1, guarded/1]).
 

@@ -1,4 +1,5 @@
-%% The external format by release: options of `external_size/2`, and a bit string of no bits. @stress
+%% Checks the external format by release: options of `external_size/2`, and an empty bit string.
+%% @stress
 -module(external_format_by_release).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% Which key `{badkey, Key}` names where several that are to be updated are missing: the first in the order of keys of small maps, which
-%% differs between releases. Keys are atoms that every emulator begins with, and other terms.
+%% Checks which key `{badkey, Key}` names if several keys of an update are missing: the first in the
+%% order of keys of small maps, which differs between releases. The keys are preset atoms and other
+%% terms.
 -module(first_of_several_missing_keys).
 -export([main/0]).
 

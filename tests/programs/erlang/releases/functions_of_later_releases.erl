@@ -1,4 +1,5 @@
-%% What came with OTP 26 and later, called by name: what a release does not have is undefined there. @stress @shared
+%% Calls functions that came with OTP 26 and later, by name. They are undefined in earlier releases.
+%% @stress @shared
 -module(functions_of_later_releases).
 -export([main/0, id/1]).
 

@@ -1,5 +1,5 @@
-%% `hibernate/0` (OTP 28): the process waits with a heap of what it holds, and goes on where it was. Releases before have none.
-%% @stress @shared @fence
+%% Checks `hibernate/0` (OTP 28): the process waits with a compacted heap and continues in place.
+%% Earlier releases do not have it. @stress @shared @fence
 -module(hibernate_in_place).
 -export([main/0]).
 
@@ -24,7 +24,7 @@ asleep(Body, Most) ->
     Me = self(),
     P = spawn(fun() -> Me ! {self(), Body(fun() ->
         junk(3000),
-        [begin erlang:hibernate(), receive {wake, N} -> Me ! {self(), woken, N} end end || N <- [1, 2]] end)} end),
+        [begin erlang:hibernate(), receive {wake, N} -> Me ! {self(), woken, N}, N end end || N <- [1, 2]] end)} end),
     R = [begin sleeps(P, Most), P ! {wake, N}, receive {P, woken, M} -> M end end || N <- [1, 2]],
     {R, receive {P, Said} -> erlang:phash2(Said) end}.
 

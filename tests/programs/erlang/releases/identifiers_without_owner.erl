@@ -1,6 +1,6 @@
-%% Identifiers of this node that nobody has: those of more bits since OTP 26, and those of a port that an earlier node of the same
-%% name had. How the offset of the clock is settled. What a halt with a limit for its output refuses.
-%% @stress @shared @fence @seconds 120
+%% Checks identifiers of this node that belong to nothing: those with more bits since OTP 26, and a
+%% port of an earlier node of the same name. Also checks how the time offset is finalized, and the
+%% errors of a halt with a time limit for output. @stress @shared @fence @seconds 120
 -module(identifiers_without_owner).
 -export([main/0, warp/1, writes/1]).
 

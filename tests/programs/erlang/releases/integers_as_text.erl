@@ -1,5 +1,6 @@
-%% Text of integers: signs, leading zeros, bases, what follows, and more digits than an integer may have, which each release refuses in its
-%% own way. @stress @shared @fence @seconds 240
+%% Converts text to integers: signs, leading zeros, bases, trailing characters, and more digits than
+%% an integer may have, which each release rejects in its own way.
+%% @stress @shared @fence @seconds 240
 -module(integers_as_text).
 -export([main/0, id/1]).
 
@@ -39,7 +40,8 @@ main() ->
 binary(T) -> binary_to_integer(iolist_to_binary(T)).
 binary(T, B) -> binary_to_integer(iolist_to_binary(T), B).
 
-%% What Erlang's code makes the numbers with since OTP 26. Where it may answer with a number it need not say that it is a large one.
+%% What Erlang's code makes the numbers with since OTP 26. Where it may answer with a number it need
+%% not say that it is a large one.
 internal(false) -> ok;
 internal(true) ->
     L = fun(T, B) -> apply(id(erts_internal), list_to_integer, [T, B]) end,

@@ -1,4 +1,5 @@
-%% `iolist_to_iovec/1`: which parts there are of a list. Since OTP 27 large ones stay by themselves. @stress @shared @fence
+%% Checks the parts that `iolist_to_iovec/1` makes of a list. Since OTP 27, large ones stay
+%% separate. @stress @shared @fence
 -module(iovecs_of_lists).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% The order of small maps' keys that are words which programs use and emulators know: by name up to OTP 25, then in the order in which
-%% the emulator of that release makes the atoms. All stand among those that it has before it loads libraries: behind them the order
-%% is another at each start. @stress
+%% Checks the order of small-map keys that are preset atoms: by name up to OTP 25, then in the order
+%% in which the emulator of that release makes them. All of them exist before libraries are loaded;
+%% the order of later atoms varies between starts. @stress
 -module(key_order_of_known_atoms).
 -export([main/0]).
 

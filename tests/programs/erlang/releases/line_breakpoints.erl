@@ -1,5 +1,6 @@
-%% `erl_debugger` (OTP 28): breakpoints of lines, what is kept while a process waits there, and what is told of stack and registers.
-%% Releases before have none. @stress @shared @fence @seconds 240
+%% Checks `erl_debugger` (OTP 28): line breakpoints, the state of a process that waits at one, and
+%% the information about its stack and registers. Earlier releases do not have it.
+%% @stress @shared @fence @seconds 240
 -module(line_breakpoints).
 -export([main/0]).
 
@@ -120,7 +121,8 @@ attach() ->
     S.
 set(Lines) -> [erl_debugger:breakpoint(broken, L, true) || L <- Lines].
 
-%% Runs it in another process, and lets it go on at each breakpoint: where it was, and what comes out.
+%% Runs it in another process, and lets it go on at each breakpoint: where it was, and what comes
+%% out.
 run(F) -> run(F, fun(_) -> ok end).
 run(F, Look) ->
     {P, R} = spawn_monitor(fun() -> exit({value, F()}) end),

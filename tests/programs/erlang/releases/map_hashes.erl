@@ -1,5 +1,6 @@
-%% The order of large maps and of tables, and the hash that they come of: of 32 bits up to OTP 25, of 64 since. Numbers,
-%% texts, and what is made of them hash alike from run to run; of atoms the first two do. @stress @shared
+%% Checks the order of large maps and tables, which follows from a hash of 32 bits up to OTP 25 and
+%% 64 bits since. Numbers, texts and terms made of them hash alike from run to run; for atoms that
+%% is true of the first two. @stress @shared
 -module(map_hashes).
 -export([main/0]).
 

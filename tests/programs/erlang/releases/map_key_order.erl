@@ -1,5 +1,6 @@
-%% The order of small maps' keys: by name up to OTP 25, then by the number of the atom, so that it is seen in which order atoms came to
-%% be. The order of maps themselves stays that of terms. @stress @shared @seconds 240
+%% Checks the order of small-map keys: by name up to OTP 25, then by the index of the atom, so that
+%% it shows the order of creation. The order of maps themselves stays that of terms.
+%% @stress @shared @seconds 240
 -module(map_key_order).
 -export([main/0, id/1]).
 

@@ -1,6 +1,5 @@
-%% A match context that is asked whether it is a bitstring, as OTP 27's compiler has it where a match cannot succeed. With the compilers
-%% before it the first function ends the stock emulator.
-%% @stress @shared @fence
+%% Tests whether a match context is a bit string, as OTP 27's compiler does where a match cannot
+%% succeed. With earlier compilers the first function crashes stock. @stress @shared @fence
 -module(match_contexts_as_terms).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% What match specifications know since OTP 26 and 29: functions that guards knew before, and the stack of who calls. Hosts of
-%% requests in brackets, since OTP 26.
+%% Checks functions of match specifications that are new in OTP 26 and 29: those that guards already
+%% had, and the caller's stack. Also checks hosts in brackets in HTTP requests, since OTP 26.
 %% @stress @shared @fence
 -module(match_spec_functions).
 -export([main/0, called/1, called/2, called/3]).

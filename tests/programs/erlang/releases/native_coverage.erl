@@ -1,5 +1,5 @@
-%% Counting coverage (OTP 27): what modules count that are loaded in each mode, what is told of it, and `cover`, which uses it.
-%% Releases before have none.
+%% Checks native coverage (OTP 27): the counts of modules loaded in each mode, the functions that
+%% report them, and `cover`, which uses them. Earlier releases do not have it.
 %% @stress @shared @fence
 -module(native_coverage).
 -export([main/0]).

@@ -1,5 +1,6 @@
-%% Native records (OTP 29): made, read, changed, matched, compared, hashed, printed, encoded, sent, stored, and kept through
-%% collections. Releases before have none. @stress @shared @fence @seconds 240
+%% Makes, reads, changes, matches, compares, hashes, prints, encodes, sends and stores native
+%% records (OTP 29), and keeps them through collections. Earlier releases do not have them.
+%% @stress @shared @fence @seconds 240
 -module(native_record_operations).
 -export([main/0]).
 -if(?OTP_RELEASE >= 29).

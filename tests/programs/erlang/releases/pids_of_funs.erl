@@ -1,5 +1,5 @@
-%% Who is told to have made a fun: its maker up to OTP 26, then the first process for whoever it was, also for funs that come as external
-%% terms. @stress @shared @fence
+%% Checks the pid that `fun_info` reports: the maker up to OTP 26, then always the first process,
+%% also for funs decoded from external terms. @stress @shared @fence
 -module(pids_of_funs).
 -export([main/0, made/1]).
 
@@ -17,7 +17,8 @@ main() ->
     ets:insert(T, [{N, F} || {N, F} <- lists:zip(lists:seq(1, length(Mine)), Mine)]),
     [io:format("~w~n", [who(ets:lookup_element(T, N, 2), P)]) || N <- lists:seq(1, length(Mine))],
     [io:format("~w~n", [{erlang:phash2(F), F =:= binary_to_term(term_to_binary(F, [compressed])), erts_debug:flat_size(F) > 0}]) || F <- Others],
-    %% The maker stands in what goes out: a fun that another process has made is the same bytes where nobody knows its maker.
+    %% The maker stands in what goes out: a fun that another process has made is the same bytes
+    %% where nobody knows its maker.
     G = made(here),
     H = ask(fun() -> made(here) end),
     io:format("~w ~w~n", [G =:= H, [term_to_binary(X) =:= term_to_binary(Y) || {X, Y} <- lists:zip(G, H)]]).

@@ -1,5 +1,5 @@
-%% Messages with priority (OTP 28): by aliases, monitors, links and exit signals. Releases before refuse the options.
-%% @stress @shared @fence
+%% Checks priority messages (OTP 28): through aliases, monitors, links and exit signals. Earlier
+%% releases reject the options. @stress @shared @fence
 -module(priority_messages).
 -export([main/0, deep/1]).
 
@@ -55,7 +55,8 @@ t(link_unlinked) -> P = child(), erlang:link(P, [priority]), unlink(P), link(P),
 t(link_bad) -> erlang:link(self(), [foo]);
 t(link_self) -> erlang:link(self(), [priority]);
 t(monitors) -> P = child(), erlang:monitor(process, P, [priority, {tag, mine}]), erlang:monitor(process, P, []), erlang:monitor(process, P, [priority]), ends(P);
-%% An exit signal is no reply: an alias that ends with the first one stays, until a message has come by it.
+%% An exit signal is no reply: an alias that ends with the first one stays, until a message has come
+%% by it.
 t(alias_exit) ->
     P = fun() -> element(2, process_info(self(), priority_messages)) end,
     A = alias([reply, priority]),

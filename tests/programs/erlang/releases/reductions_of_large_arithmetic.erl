@@ -1,4 +1,5 @@
-%% Arithmetic on large integers counts reductions (OTP 29): at least so many. Releases before count none. @stress @fence
+%% Arithmetic on large integers costs at least a certain number of reductions (OTP 29). Earlier
+%% releases charge none. @stress @fence
 -module(reductions_of_large_arithmetic).
 -export([main/0]).
 

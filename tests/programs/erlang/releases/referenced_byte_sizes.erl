@@ -1,5 +1,5 @@
-%% What `binary:referenced_byte_size/1` tells of wholes and parts: since OTP 27 a part of at most 64 bytes refers to nothing.
-%% @stress @shared @fence
+%% Checks `binary:referenced_byte_size/1` of binaries and parts. Since OTP 27 a part of at most 64
+%% bytes refers to nothing. @stress @shared @fence
 -module(referenced_byte_sizes).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Matches that begin behind bytes that are no characters: since OTP 28 only what is looked at must be text.
+%% Starts matches after bytes that are not valid UTF-8. Since OTP 28 only the searched part must be
+%% valid.
 -module(regex_behind_invalid_text).
 -export([main/0]).
 

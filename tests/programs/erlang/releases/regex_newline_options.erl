@@ -1,5 +1,5 @@
-%% Since OTP 28 a call that names what ends a line, of a pattern that was compiled, must name what that was compiled with.
-%% @stress @shared @fence
+%% Passes a newline option with a compiled pattern. Since OTP 28 it must be the one that the pattern
+%% was compiled with. @stress @shared @fence
 -module(regex_newline_options).
 -export([main/0]).
 

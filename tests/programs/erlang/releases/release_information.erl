@@ -1,5 +1,5 @@
-%% What later releases tell of themselves and of processes, the largest integer there may be, and lines too far down to be known.
-%% @stress @shared @fence
+%% Checks what later releases report about themselves and about processes, the largest possible
+%% integer, and line numbers too large to be recorded. @stress @shared @fence
 -module(release_information).
 -export([main/0]).
 

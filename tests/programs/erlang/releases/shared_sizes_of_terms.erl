@@ -1,4 +1,5 @@
-%% `erts_debug:size_shared/1` of binaries and funs, which are told in two parts since OTP 27, and counts of funs.
+%% Checks `erts_debug:size_shared/1` of binaries and funs, which have two parts since OTP 27, and
+%% reference counts of funs.
 -module(shared_sizes_of_terms).
 -export([main/0]).
 

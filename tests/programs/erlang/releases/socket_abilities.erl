@@ -1,4 +1,5 @@
-%% What module `socket` says that it supports, in all forms of the question, sorted.
+%% Checks the features that module `socket` reports as supported, in all forms of the request,
+%% sorted.
 -module(socket_abilities).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% A process that waits to accept accepts again: since OTP 27 the first wait is over, and the process is told so.
+%% A process that waits to accept calls accept again. Since OTP 27 that cancels the first wait, and
+%% the process is notified.
 -module(socket_accepts_again).
 -export([main/0]).
 

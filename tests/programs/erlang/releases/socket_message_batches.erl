@@ -1,6 +1,5 @@
-%% Module `socket`'s batches of messages (OTP 29), and what is about associations of SCTP on sockets that have none. Releases before
-%% have neither.
-%% @stress @shared @fence
+%% Checks batches of messages of module `socket` (OTP 29), and SCTP options on sockets without
+%% associations. Earlier releases have neither. @stress @shared @fence
 -module(socket_message_batches).
 -compile([nowarn_undefined_function, {nowarn_deprecated_catch, true}]).
 -export([main/0]).

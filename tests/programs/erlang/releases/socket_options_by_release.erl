@@ -1,6 +1,6 @@
-%% Options of sockets that came with OTP 26 (`exclusiveaddruse`) and 27 (`read_ahead`): what is told of them, and that a stream which
-%% mustn't read ahead leaves the next packet to whoever has its descriptor. Releases before refuse them. `open_port` with a name, which
-%% OTP 27 has no more.
+%% Checks socket options that came with OTP 26 (`exclusiveaddruse`) and 27 (`read_ahead`). A stream
+%% that must not read ahead leaves the next packet to the owner of its descriptor. Earlier releases
+%% reject the options. Also checks `open_port` with a name, which OTP 27 no longer has.
 %% @stress @shared @fence
 -module(socket_options_by_release).
 -export([main/0]).

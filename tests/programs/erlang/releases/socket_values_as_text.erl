@@ -1,5 +1,5 @@
-%% Options of module `socket` that are text are given as lists, and since OTP 27 as binaries; values of the system's own form are
-%% given as lists of bytes, too.
+%% Sets text options of module `socket` as lists, and since OTP 27 as binaries. Native values can be
+%% lists of bytes, too.
 -module(socket_values_as_text).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Module `socket`'s vectors (OTP 27): a write that waits is given up by its time or by `cancel`. Releases before have none.
-%% @stress @shared @fence
+%% Checks vectored writes of module `socket` (OTP 27): a write that waits ends by its time-out or by
+%% `cancel`. Earlier releases do not have them. @stress @shared @fence
 -module(socket_vectors).
 -export([main/0]).
 

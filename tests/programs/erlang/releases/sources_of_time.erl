@@ -1,4 +1,5 @@
-%% What `system_info` tells of the clocks of the system: the keys in their order, and the values that don't move.
+%% Checks what `system_info` reports about the system's clocks: the keys in order, and the constant
+%% values.
 -module(sources_of_time).
 -export([main/0]).
 

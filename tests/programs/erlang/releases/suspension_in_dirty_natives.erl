@@ -1,5 +1,5 @@
-%% A process that is suspended while it is in a native on a dirty thread stops when that has returned, and says so (OTP 29; before that
-%% stock is at odds with itself). @stress @fence
+%% A process that is suspended in a native on a dirty thread stops when the native returns, and
+%% reports so (OTP 29; earlier stock releases contradict themselves). @stress @fence
 -module(suspension_in_dirty_natives).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% The system monitor since OTP 27: long queues of messages; since OTP 28: one for each trace session. Releases before refuse it.
-%% @stress @shared @fence
+%% Checks the system monitor: long message queues since OTP 27, one monitor per trace session since
+%% OTP 28. Earlier releases reject both. @stress @shared @fence
 -module(system_monitor_by_release).
 -export([main/0]).
 
@@ -23,7 +23,8 @@ told(T, P) ->
     T ! {get, self()},
     receive {got, L} -> [{What, V} || {monitor, P1, What, V} <- L, P1 =:= P] end.
 
-%% A process that takes so many messages when it is asked to, and says when it has come to each point.
+%% A process that takes so many messages when it is asked to, and says when it has come to each
+%% point.
 queue() -> spawn(fun waits/0).
 waits() ->
     receive

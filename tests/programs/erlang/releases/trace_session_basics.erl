@@ -1,5 +1,5 @@
-%% Trace sessions (OTP 27): what each is told, and that they know nothing of each other. Releases before have none.
-%% @stress @shared @fence
+%% Checks trace sessions (OTP 27): the events of each, and that they are independent. Earlier
+%% releases do not have them. @stress @shared @fence
 -module(trace_session_basics).
 -export([main/0, f/1, g/1, loop/2, fails/1, list/1]).
 

@@ -1,6 +1,6 @@
-%% Sessions of tracing without a tracer (OTP 27): each tracee has the one that was asked for it. What is told of the end of calls
-%% through which an exception passes, and of modules that are yet to be loaded. Releases before have no sessions.
-%% @stress @shared @fence
+%% Checks trace sessions without a tracer (OTP 27): each traced process has the tracer that was
+%% given with it. Also checks traces of calls that an exception leaves, and of modules that are
+%% loaded later. Earlier releases do not have sessions. @stress @shared @fence
 -module(trace_sessions_without_tracer).
 -export([main/0, f/1, top/1, middle/1, bottom/1]).
 

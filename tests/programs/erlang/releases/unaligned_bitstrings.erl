@@ -1,5 +1,5 @@
-%% `erts_debug:unaligned_bitstring/2` (OTP 29): the same bits at another place. Releases before have none.
-%% @stress @shared @fence
+%% `erts_debug:unaligned_bitstring/2` (OTP 29) returns the same bits at another offset. Earlier
+%% releases do not have it. @stress @shared @fence
 -module(unaligned_bitstrings).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Generators that go in step (OTP 28 and later) build binaries beyond the first block of a growing one, with collections between the
-%% steps. Earlier releases have no such generators. @stress @shared @fence
+%% Zip generators (OTP 28) build binaries larger than the first block of a growing one, with
+%% collections in between. Earlier releases do not have them. @stress @shared @fence
 -module(zipped_generators).
 -export([main/0]).
 -if(?OTP_RELEASE >= 28).

@@ -1,5 +1,5 @@
-%% Compression by module zstd (OTP 28): one go, streams, parameters, dictionaries, headers, bad arguments. Releases before have no such
-%% module. @stress @shared @seconds 240
+%% Checks module zstd (OTP 28): compression at once and in streams, parameters, dictionaries,
+%% headers, invalid arguments. Earlier releases do not have it. @stress @shared @seconds 240
 -module(zstd_compression).
 -export([main/0]).
 

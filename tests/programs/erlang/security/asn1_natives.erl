@@ -1,4 +1,4 @@
-%% BER apart and together, and the bits of complete PER: generated input, damaged input, and what is none.
+%% Decodes and encodes BER and the bits of PER: generated, damaged and invalid input.
 -module(asn1_natives).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Module crypto: ciphers in their modes, in one piece and in many, padding, authentication, what is refused. @stress
+%% Checks ciphers of module crypto in their modes, at once and in parts, padding, authentication,
+%% and errors. @stress
 -module(crypto_ciphers).
 -export([main/0]).
 -compile([nowarn_deprecated_function]).

@@ -1,4 +1,5 @@
-%% Module crypto: digests, keyed digests, derived keys, random numbers, what is refused. @stress
+%% Checks digests, keyed digests, derived keys and random numbers of module crypto, and errors.
+%% @stress
 -module(crypto_digests).
 -export([main/0]).
 -compile([nowarn_deprecated_function]).

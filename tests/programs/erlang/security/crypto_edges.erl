@@ -1,5 +1,5 @@
-%% What keys and parameters of public-key cryptography at the borders of what they may be give: what is agreed on, or why not.
-%% @seconds 120
+%% Uses keys and parameters of public-key cryptography at the limits of their ranges, and checks the
+%% shared secret or the error. @seconds 120
 -module(crypto_edges).
 -export([main/0]).
 t(N, F) -> io:format("~p: ~0p~n", [N, try short(F()) catch C:R -> {C, shorten(R)} end]).

@@ -1,4 +1,5 @@
-%% Public keys of module crypto: what they sign, encrypt and agree on, and the errors of bad keys and arguments.
+%% Checks public keys of module crypto: signatures, encryption, key agreement, and errors of invalid
+%% keys and arguments.
 -module(crypto_keys).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Public keys of sizes that OpenSSL refuses to compute with: what takes others' keys must not take seconds for one.
+%% Uses public keys of sizes that OpenSSL refuses to compute with. Natives that take a peer's key
+%% must not take seconds for one.
 -module(crypto_limits).
 -export([main/0]).
 

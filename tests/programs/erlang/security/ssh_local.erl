@@ -1,5 +1,5 @@
-%% SSH within one runtime: a daemon with keys and passwords, commands, a subsystem of files, and what is refused.
-%% @seconds 120
+%% Runs SSH in one runtime: a daemon with keys and passwords, commands, a file subsystem, and
+%% rejected requests. @seconds 120
 -module(ssh_local).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Who sends a long list over TLS with `{packet, 4}` is killed, ends or is suspended midway: no frame is cut, and others go on sending.
-%% @seconds 60
+%% A process that sends a long list over TLS with `{packet, 4}` is killed, ends or is suspended
+%% midway. No frame is torn, and others continue to send. @seconds 60
 -module(ssl_frames).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% TLS within one runtime: versions, kinds of certificates, certificates of clients, resumption, and how connections end.
-%% @seconds 120
+%% Runs TLS in one runtime: versions, kinds of certificates, client certificates, resumption, and
+%% how connections end. @seconds 120
 -module(ssl_local).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Sockets that are closed while much is queued: what is shown of them, and that their owners hear nothing of what happens then.
-%% @seconds 90
+%% Closes sockets with much queued output. Checks what is reported about them; their owners get no
+%% further messages. @seconds 90
 -module(closed_sockets_with_queued_data).
 -export([main/0]).
 sock() ->

@@ -1,4 +1,4 @@
-%% A socket that is closed while much of what was sent is still to go out: what it answers until then.
+%% Closes a socket with much unsent output, and checks its results until everything is sent.
 -module(closing_sockets).
 -export([main/0]).
 

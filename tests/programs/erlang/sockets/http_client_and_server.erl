@@ -1,4 +1,5 @@
-%% The HTTP server and client of inets: files, directories, scripts in Erlang, uploads, ranges, errors.
+%% Runs the HTTP server and client of inets: files, directories, scripts in Erlang, uploads, ranges,
+%% errors.
 -module(http_client_and_server).
 -export([main/0, page/3, 'do'/1]).
 -include_lib("inets/include/httpd.hrl").

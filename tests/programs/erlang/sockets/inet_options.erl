@@ -1,5 +1,5 @@
-%% Every option of gen_tcp, gen_udp and inet: what it is at first, whether it can be set, what it is then; counts; looking up
-%% names, addresses and interfaces; IPv6.
+%% Checks every option of gen_tcp, gen_udp and inet: its default, whether it can be set, and its
+%% value then. Also checks statistics, look-ups of names, addresses and interfaces, and IPv6.
 -module(inet_options).
 -export([main/0]).
 

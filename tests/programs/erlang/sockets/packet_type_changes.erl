@@ -1,5 +1,5 @@
-%% The kind of packets of an active socket is changed in the midst of a packet: what comes of it is as long as its own
-%% length says, and too short for a packet of the new kind.
+%% The packet type of an active socket changes in the middle of a packet. The rest has the length
+%% that its header gives, or is too short for a packet of the new type.
 -module(packet_type_changes).
 -export([main/0]).
 

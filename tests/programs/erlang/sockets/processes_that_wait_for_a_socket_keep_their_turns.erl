@@ -1,5 +1,5 @@
-%% Many processes wait to receive from one socket. Some give up, some end; the others are served in the order in which they came.
-%% @stress
+%% Many processes wait to receive from one socket. Some time out, some end, and the others are
+%% served in order of arrival. @stress
 -module(processes_that_wait_for_a_socket_keep_their_turns).
 -export([main/0]).
 

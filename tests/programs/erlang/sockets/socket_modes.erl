@@ -1,4 +1,5 @@
-%% Sockets in detail: what each mode, option and end of a connection gives, message by message.
+%% Checks the messages and results of sockets in each mode, with each option, and for each way to
+%% end a connection.
 -module(socket_modes).
 -export([main/0]).
 

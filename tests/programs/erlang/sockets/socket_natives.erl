@@ -1,4 +1,4 @@
-%% Module socket: what its natives give, call by call, and gen_tcp on top of them.
+%% Checks the results of each native of module socket, and gen_tcp on top of it.
 -module(socket_natives).
 -export([main/0]).
 

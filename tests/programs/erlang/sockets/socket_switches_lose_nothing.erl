@@ -1,7 +1,6 @@
-%% Whatever arrives while a receive times out, `active` changes or the owner changes stays in the socket until somebody wants it.
-%% Numbered packets go through sockets of several kinds while the receiver starts and stops reading all the time: the receiver gets
-%% each packet once, in order.
-%% @seconds 120
+%% Data that arrives while a receive times out, `active` changes or the owner changes stays in the
+%% socket. Numbered packets go through sockets of several kinds while the receiver starts and stops
+%% reading: it gets each packet once, in order. @seconds 120
 -module(socket_switches_lose_nothing).
 -export([main/0]).
 
@@ -104,8 +103,8 @@ messages(S) ->
     after 0 -> []
     end.
 
-%% Two processes that give the socket to each other, which is active all the while. What the old owner has got and not looked at
-%% goes to the new owner before the state does.
+%% Two processes that give the socket to each other, which is active all the while. What the old
+%% owner has got and not looked at goes to the new owner before the state does.
 owners(S, Packet, Other, Who) ->
     receive
         {owner, State} -> owner(S, Packet, Other, Who, State), owners(S, Packet, Other, Who);

@@ -1,5 +1,6 @@
-%% Bounded memory and back-pressure: watermarks, busy limits, delay_send, half close, linger, active N under load,
-%% acceptors that wait and die, names in use, big packets, timeouts while sending.
+%% Checks bounded memory and back-pressure: watermarks, busy limits, delay_send, half-closed
+%% connections, linger, active N under load, acceptors that wait and die, names in use, large
+%% packets, send time-outs.
 -module(stream_back_pressure).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% TCP and UDP on the loopback interface, packet modes, active and passive.
+%% Checks TCP and UDP on the loopback interface, packet modes, active and passive sockets.
 -module(tcp_and_udp).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% What `system_info` tells of allocators has stock's shape, for each kind that tools ask for.
+%% Checks that the information of `system_info` about allocators has stock's structure, for each
+%% request that tools make.
 -module(allocator_information).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Applications: starting crypto-free ones, environment, specification, stopping; what goes wrong.
+%% Checks applications: starting, environment, specification, stopping, and errors.
 -module(application_lifecycle).
 -export([main/0]).
 

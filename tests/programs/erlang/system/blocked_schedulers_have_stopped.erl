@@ -1,4 +1,5 @@
-%% When multi-scheduling is blocked, all other schedulers have stopped: nobody counts on.
+%% While multi-scheduling is blocked, all other schedulers have stopped, so that no process on them
+%% continues to count.
 -module(blocked_schedulers_have_stopped).
 -export([main/0]).
 

@@ -1,5 +1,6 @@
-%% What is told of the runtime itself: which of several mistakes in a binary construction, sizes of terms, profiles of
-%% the system, generations of small heaps, processes in natives that take long, funs of code that is being purged.
+%% Checks information about the runtime: the reported error of several in a binary construction,
+%% sizes of terms, system profiles, generations of small heaps, processes in long natives, and funs
+%% of code that is being purged.
 -module(emulator_information).
 -export([main/0]).
 
@@ -98,7 +99,8 @@ tracer() ->
     1 = erlang:trace(L, true, [send, {tracer, erl_tracer, Me}]),
     io:format("~p~n", [erlang:trace_info(L, tracer) =:= {tracer, Me}]).
 
-%% A process with a small heap gets an old generation too, and what was asked to be a minor collection is one.
+%% A process with a small heap gets an old generation too, and what was asked to be a minor
+%% collection is one.
 generations() ->
     Me = self(),
     P = spawn(fun() -> old_heap(), Me ! {self(), found}, loop() end),

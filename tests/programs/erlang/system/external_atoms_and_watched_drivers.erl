@@ -1,4 +1,5 @@
-%% Natives that little code calls: external terms that refer to atoms of a tuple, and drivers that are watched no more.
+%% Checks rarely used natives: external terms that refer to atoms of a tuple, and monitors of
+%% drivers that are removed.
 -module(external_atoms_and_watched_drivers).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% `process_info(P, monitored_by)` names the files and sockets whose owner `P` is, and the sockets that it waits for.
+%% `process_info(P, monitored_by)` lists the files and sockets that `P` owns, and the sockets that
+%% it waits for.
 -module(files_and_sockets_watch_their_owners).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% What the logger prints: crash reports of processes and of generic servers, log levels, own messages.
+%% Checks the output of the logger: crash reports of processes and generic servers, log levels, own
+%% messages.
 -module(logger_output).
 -behaviour(gen_server).
 -export([main/0, init/1, handle_call/3, handle_cast/2]).
@@ -40,8 +41,8 @@ main() ->
 tell(#{meta := #{pid := Pid}}, Main) -> Main ! {event, Pid}, ignore;
 tell(_, _) -> ignore.
 
-%% What the emulator reports of a process that ended goes by way of another process, which has asked the filter by then, and has handed it
-%% on when it answers.
+%% What the emulator reports of a process that ended goes by way of another process, which has asked
+%% the filter by then, and has handed it on when it answers.
 logged(Pid) ->
     receive {event, Pid} -> ok end,
     _ = sys:get_state(logger_proxy),

@@ -1,6 +1,5 @@
-%% Match specifications with many bound keys, and nodes(known) with many nodes, take time in
-%% proportion to their number.
-%% @seconds 120
+%% Match specifications with many bound keys, and `nodes(known)` with many nodes, take time in
+%% proportion to their number. @seconds 120
 -module(many_keys_and_nodes_cost_no_more_each).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Names that processes get from others: at once, even where the process runs native code that nothing interrupts, and not beyond its end.
-%% @stress @fence @shared
+%% Processes are registered by others at once, even while they run a native that nothing interrupts,
+%% and not after their end. @stress @fence @shared
 -module(names_given_to_processes).
 -export([main/0]).
 
@@ -62,7 +62,8 @@ killed() ->
     show(killed, fun() -> {whereis(a_name), lists:member(a_name, registered())} end),
     show(free, fun() -> register(a_name, self()) end),
     show(free, fun() -> unregister(a_name) end),
-    %% All that asks behind the signal hears of the end when it is one: the owner of many tables has none.
+    %% All that asks behind the signal hears of the end when it is one: the owner of many tables has
+    %% none.
     Tables = [list_to_atom("table_" ++ integer_to_list(I)) || I <- lists:seq(1, 300)],
     Left = fun() -> {whereis(a_name), length([T || T <- Tables, ets:whereis(T) =/= undefined])} end,
     Asks = [{monitor, fun(Owner) -> ended(Owner) end},

@@ -1,7 +1,7 @@
-%% What a program can have many of, each of which it may take away again: to add one and to take one away costs as much processor time
-%% among very many as among few. `main/0` tries a few kinds; `main(["all" | Names])` all, or those of these names, with 100,000 entries
-%% each, and `main(["own" | Names])` those too that the stock runtime takes long for (`make costs`).
-%% @seconds 120
+%% Adding and removing one of the many things that a program can have costs as much processor time
+%% among very many as among few. `main/0` tries a few kinds; `main(["all" | Names])` all, or those
+%% of these names, with 100,000 entries each, and `main(["own" | Names])` also those that are slow
+%% on stock (`make costs`). @seconds 120
 -module(operations_cost_the_same_however_much_there_is).
 -export([main/0, main/1]).
 
@@ -9,8 +9,8 @@
 -define(BATCH, 4000).
 %% Milliseconds that a batch is taken to cost at least: what is measured is only that exact.
 -define(LEAST, 5).
-%% Among many, a batch may cost so many times what it costs among few. Where the cost grows with the number of entries, it is more than
-%% twenty times this.
+%% Among many, a batch may cost so many times what it costs among few. Where the cost grows with the
+%% number of entries, it is more than twenty times this.
 -define(MOST, 8).
 %% A batch is measured so many times before it is called too expensive: the machine may be busy.
 -define(TRIES, 4).
@@ -28,8 +28,8 @@ sample() -> [monitors_of_a_port, tables_of_a_process, fixations_of_a_process, su
 %% There may be no more than 65,536 ports.
 entries(K) -> case element(1, K) of ports -> 50000; _ -> 100000 end.
 
-%% Name, what makes so many items to be added, what adds one (its value is for what takes it away), what takes one away, and what waits
-%% until all of that is done.
+%% Name, what makes so many items to be added, what adds one (its value is for what takes it away),
+%% what takes one away, and what waits until all of that is done.
 kinds() ->
     [{monitors, fun numbers/1, fun(_) -> erlang:monitor(process, other()) end, fun(M) -> erlang:demonitor(M) end, fun wait_for_other/0},
      {monitors_of_a_port, fun numbers/1, fun(_) -> erlang:monitor(port, port()) end, fun(M) -> erlang:demonitor(M) end, fun nothing/0},
@@ -82,7 +82,8 @@ verdict(Kind, N) ->
     finish(Items),
     V.
 
-%% Processor time of each kind of operation: the least of so many tries, or `ok` once none costs more than it may.
+%% Processor time of each kind of operation: the least of so many tries, or `ok` once none costs
+%% more than it may.
 phases(Kind, Free, Old, Tries, Most) -> phases(Kind, Free, Old, Tries, Most, [infinity, infinity, infinity]).
 phases(_, _, _, 0, _, Best) -> Best;
 phases(Kind, Free, Old, Tries, Most, Best) ->

@@ -1,4 +1,4 @@
-%% Statistics and system information whose values are the same everywhere.
+%% Checks statistics and system information whose values are the same everywhere.
 -module(portable_system_information).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% BIFs that no other program calls: one call each, or a few. What differs from run to run is shown by its kind only.
+%% Calls natives that no other program calls, once or a few times. Results that vary from run to run
+%% are printed by type only.
 -module(rarely_called_natives).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% Schedulers bound to processors: topologies told and asked for, the order of each kind of spreading, and what is refused.
+%% Binds schedulers to processors: topologies set and read, the order of each kind of binding, and
+%% errors.
 -module(scheduler_binding).
 -export([main/0]).
 

@@ -1,4 +1,5 @@
-%% What the system counts never goes back, however often it is asked, and nobody works for longer than time passes.
+%% Checks that counters of the system never decrease, and that no thread works for longer than the
+%% time that passes.
 -module(system_counters).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Flags of the system, what it tells of itself, monitors of the system, nodes: values that are the same everywhere, and
-%% what is refused.
+%% Checks system flags, system information, system monitors and nodes, where the values are the same
+%% everywhere, and errors.
 -module(system_flags_and_monitors).
 -export([main/0]).
 

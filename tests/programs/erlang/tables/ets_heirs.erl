@@ -1,4 +1,5 @@
-%% Tables that are given away to a process that ends at the same time: those with a living heir come to it, the others go.
+%% Tables are given away to a process that ends at the same time. Those with a living heir go to it,
+%% the others are deleted.
 -module(ets_heirs).
 -export([main/0]).
 
@@ -9,8 +10,8 @@ main() ->
     io:format("lost ~p~n", [lists:sum([lost(R rem 8) || R <- lists:seq(1, 100)])]),
     io:format("left ~p~n", [length(ets:all()) - Before]).
 
-%% How many of the tables that a process owned, and of those that eight givers gave it, did not come to their heir, which is
-%% this process. It ends when it hears of so many gifts.
+%% How many of the tables that a process owned, and of those that eight givers gave it, did not come
+%% to their heir, which is this process. It ends when it hears of so many gifts.
 lost(R) ->
     Heir = self(),
     {Ends, M} = spawn_monitor(fun() ->

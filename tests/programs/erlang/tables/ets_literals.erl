@@ -1,6 +1,5 @@
-%% @shared @stress
-%% An object whose elements lie in regions that nobody counts (literals of a module, small values of `persistent_term`), each of
-%% them no large part, but all of them together.
+%% An object has elements in regions that are not counted: literals of a module, and small values of
+%% `persistent_term`. Each is small, but together they are a large part. @shared @stress
 -module(ets_literals).
 -export([main/0]).
 

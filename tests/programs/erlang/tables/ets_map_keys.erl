@@ -1,7 +1,7 @@
-%% Keys with maps in them, and patterns for them, at random: what walks over a table find, count and delete. A line has a hash of
-%% what each of them does for a table and some patterns. In hash tables of releases before 27 a pattern with a whole map in its key
-%% also finds what happens to be in the same bucket, so there these aren't tried.
-%% @stress @shared
+%% Uses pseudo-random keys that contain maps, and patterns for them, with all operations that
+%% traverse a table: find, count and delete. Each line has a hash of their results for a table and
+%% some patterns. In hash tables before OTP 27, a pattern with a whole map in its key also finds
+%% other objects of the same bucket, so these are left out there. @stress @shared
 -module(ets_map_keys).
 -export([main/0]).
 main() ->

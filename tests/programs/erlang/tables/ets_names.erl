@@ -1,5 +1,5 @@
-%% A table that is no named one has a name as well, and is not found by it: also not after it was found by a tid that has been
-%% through the external format.
+%% An unnamed table has a name but is not found by it, also not after it was found by a tid that was
+%% encoded and decoded.
 -module(ets_names).
 -export([main/0]).
 

@@ -1,6 +1,5 @@
-%% Values behind references that hold the references of others: the last one's end is the end of all, which must not take as
-%% many native calls within each other. Stock stands 5,000, so these are no more.
-%% @shared
+%% Resources hold references to further resources. The end of the last one ends all, without nested
+%% native calls for each. Stock survives 5,000, so there are no more. @shared
 -module(ets_nested_references).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% ETS tables that shrink under a walk that yields, or grow while the end of a fixation cleans up.
+%% ETS tables shrink during a traversal that yields, or grow while the end of a fixation cleans up.
 -module(ets_resizing).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
-%% Match specifications of several clauses on ordered tables: which part of the order is looked at for them decides what is found. Keys have
-%% numbers that are equal and of different kinds, tuples of different sizes, and maps.
-%% @stress @shared
+%% Runs match specifications of several clauses on ordered tables, whose scanned range must include
+%% all results. Keys contain numbers that are equal but of different types, tuples of different
+%% sizes, and maps. @stress @shared
 -module(ets_specs_of_several_clauses).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% ETS: all four kinds, matching, folding, updates, errors. @stress @shared @fence
+%% Checks ETS tables of all four types: matching, folding, updates, errors. @stress @shared @fence
 -module(ets_tables).
 -export([main/0]).
 

@@ -1,6 +1,5 @@
-%% Keys of every shape in the order of terms: pairs of them compared, sorted, and as keys of an `ordered_set`, where equal ones take each
-%% other's place, with the key that came last.
-%% @stress @shared @fence
+%% Compares and sorts pairs of keys of every shape, and uses them as keys of an `ordered_set`, where
+%% an equal key replaces the one before. @stress @shared @fence
 -module(ordered_keys).
 -export([main/0]).
 

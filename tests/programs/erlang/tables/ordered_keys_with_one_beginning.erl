@@ -1,5 +1,5 @@
-%% Ordered tables in which most keys are tuples that begin alike, and some are not: every order of insertion gives the order of terms.
-%% @stress
+%% Most keys of ordered tables are tuples that begin alike, and some are not. Every order of
+%% insertion results in the order of terms. @stress
 -module(ordered_keys_with_one_beginning).
 -export([main/0]).
 

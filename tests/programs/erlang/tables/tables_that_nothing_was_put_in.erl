@@ -1,5 +1,5 @@
-%% All operations on tables that nothing was ever put in, alive and deleted; and what a first object changes.
-%% @stress @fence
+%% Runs all operations on tables that were never written, existing and deleted, and then inserts a
+%% first object. @stress @fence
 -module(tables_that_nothing_was_put_in).
 -export([main/0]).
 

@@ -1,6 +1,7 @@
+%% Exercises everything that the accounts of copies look at: closures with large variables, deep and
+%% empty stacks, messages and table objects above and below the sizes that are counted one by one,
+%% exit reasons, timers, and code that is purged while its addresses are keys.
 %% @stress @shared @fence
-%% Whatever the accounts of copies look at: closures with large variables, deep and empty stacks, messages and table objects above and
-%% below the sizes that are counted one by one, exit reasons, timers, code that is purged while its addresses are keys.
 -module(explain_accounts).
 -export([main/0, deep/2]).
 

@@ -1,6 +1,6 @@
-%% A program that is asked what it spends, by itself and again and again, while its processes build, send, store and end: each
-%% answer is made from a look at what they hold. Where there is nobody to ask (stock) the same is done without.
-%% @stress @shared @fence @seconds 200
+%% A program explains its own costs again and again while its processes build, send, store and end.
+%% Each answer comes from a look at what they hold. On stock, which cannot be asked, the same work
+%% is done without requests. @stress @shared @fence @seconds 200
 -module(explained_program).
 -export([main/0, holder/1, loop/2]).
 
@@ -92,7 +92,8 @@ sound(File, Answer) when is_list(File) ->
 sound(stock, stock) -> ok;
 sound(_, Other) -> Other.
 
-%% The way to a part is told for some holder. What lies in regions in this mode may be held in other ways.
+%% The way to a part is told for some holder. What lies in regions in this mode may be held in other
+%% ways.
 told(File, Answer) when is_list(File) ->
     Ways = [<<"state">>, <<"key part">>, <<"element 2 of a tuple">>, <<"captured variable">>, <<"item ">>, <<"object with key">>,
             <<"value of ">>, <<"a variable of ">>],

@@ -1,7 +1,7 @@
-%% A program that is looked at from outside while it works: its processes, their stacks, messages and dictionaries, the regions
-%% they hold, samples of its time, and the calls of a function. It asks for that itself, by the socket that the observer asks.
-%% Nothing of it may be seen in what the program does; stock has no such socket, and does the same.
-%% @stress @shared @fence
+%% A program is observed while it works: its processes, their stacks, messages and dictionaries, the
+%% regions they hold, samples of its time, and the calls of a function. It sends the requests
+%% itself, to the observer's socket. The observation must not change the program's behaviour. Stock
+%% has no such socket and prints the same. @stress @shared @fence
 -module(observed_program).
 -export([main/0, worker/3, step/3, deep/2]).
 
@@ -17,7 +17,8 @@ main() ->
     [receive {'EXIT', W, normal} -> ok end || W <- Workers],
     io:format("~p~n~p~n", [[sum(S, Large) || S <- Sums], Asked]).
 
-%% Each worker has built the same for each step: what it has counted fits, or its terms were damaged.
+%% Each worker has built the same for each step: what it has counted fits, or its terms were
+%% damaged.
 sum({Steps, Bytes}, Large) -> Bytes =:= Steps * length(Large) * 3.
 
 worker(Parent, N, Large) ->
@@ -73,7 +74,8 @@ rounds(Path, Workers, N) ->
 
 escaped(Pid) -> lists:flatmap(fun($<) -> "%3C"; ($>) -> "%3E"; (C) -> [C] end, Pid).
 
-%% On a busy machine the emulator may give up who asks too slowly, and a process may be silent for too long.
+%% On a busy machine the emulator may give up who asks too slowly, and a process may be silent for
+%% too long.
 ask(Path, Request, Times) ->
     {ok, S} = gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}]),
     Sent = gen_tcp:send(S, [Request, $\n]),

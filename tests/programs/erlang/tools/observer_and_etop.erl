@@ -1,4 +1,5 @@
-%% What OTP's observer and etop ask a node for, by the modules of runtime_tools: the same things are told, in the same forms.
+%% Runs the requests of OTP's observer and etop through the modules of runtime_tools, and checks the
+%% answers and their formats.
 -module(observer_and_etop).
 -export([main/0, sleeper/0]).
 

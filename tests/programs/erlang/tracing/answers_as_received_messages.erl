@@ -1,5 +1,6 @@
-%% Natives that wait for an answer of another process, or of the forker: a trace of received messages and the saved calls show it as a
-%% message. The items of which another process is not asked show none. Magic references that `process_info/2` lists.
+%% Natives wait for an answer of another process or of the forker. Traces of received messages and
+%% the saved calls show it as a message, except for items that the other process is not asked for.
+%% Also checks magic references in `process_info/2`.
 -module(answers_as_received_messages).
 -export([main/0]).
 

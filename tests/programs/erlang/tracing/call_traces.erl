@@ -1,4 +1,5 @@
-%% Call trace: returns, where calls return to, natives, meta trace, what bodies of match specifications do.
+%% Checks call traces: results, return traces, natives, meta traces, and bodies of match
+%% specifications.
 -module(call_traces).
 -export([main/0, only/1, wrap/1, outer/1, inner/1, big/1, fails/1, last/1, replace/1, slave/1]).
 

@@ -1,4 +1,5 @@
-%% Calls are saved from the call that asks for it on, wherever the code that asks was compiled, and until another says so.
+%% Calls are saved from the call that turns this on until the one that turns it off, wherever the
+%% code was compiled.
 -module(calls_saved_at_once).
 -export([main/0, run/2, a/1, b/1, c/1, serve/1, d/0]).
 main() ->

@@ -1,4 +1,5 @@
-%% Breakpoints of the debugger (`erts_debug:breakpoint/2`), which hand calls to the error handler; times by state. @stress
+%% Checks breakpoints of the debugger (`erts_debug:breakpoint/2`), which pass calls to the error
+%% handler, and times by state. @stress
 -module(debugger_breakpoints).
 -export([main/0, f/1, g/2, breakpoint/3, undefined_function/3, undefined_lambda/3]).
 

@@ -1,4 +1,4 @@
-%% Tracing of calls, collections and time slices while processes come and go and patterns change.
+%% Traces calls, collections and time slices while processes come and go and trace patterns change.
 -module(heavy_tracing).
 -export([main/0,w/1,fib/1,rec/1]).
 fib(N) when N < 2 -> N; fib(N) -> heavy_tracing:fib(N-1) + fib(N-2).

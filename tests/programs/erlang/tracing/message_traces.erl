@@ -1,4 +1,5 @@
-%% Tracing of messages with match specifications: what is sent and received, by whom, and what is refused. @stress
+%% Traces messages with match specifications: sent and received, with senders and receivers, and
+%% errors. @stress
 -module(message_traces).
 -export([main/0]).
 
@@ -71,7 +72,8 @@ round(P, Other) ->
     receive {trace_delivered, all, R} -> ok end,
     io:format("~0p~n", [events([])]).
 
-%% Returns when the process has handled what it was sent before, without a message, which would be traced.
+%% Returns when the process has handled what it was sent before, without a message, which would be
+%% traced.
 told(P) ->
     erlang:process_info(P, messages),
     wait(P).

@@ -1,5 +1,5 @@
-%% What is told of a message, by each way of sending and to each kind of receiver: the trace event `send`, the token of sequential
-%% tracing, and the saved calls. @stress
+%% Checks the trace event `send`, the sequential trace token and the saved calls for each way of
+%% sending and each kind of receiver. @stress
 -module(messages_told_by_way_of_sending).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% A port that is traced as it is opened, by a name that is longer than that of any atom.
+%% Traces a port from its opening, with a name longer than any atom.
 -module(port_traced_from_opening).
 -export([main/0]).
 

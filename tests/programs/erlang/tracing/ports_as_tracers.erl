@@ -1,4 +1,5 @@
-%% Ports as tracers: events in files, rows of files, to a TCP client and to a program; `dbg`'s clients, fprof.
+%% Uses ports as tracers: events to files, wrap files, a TCP client and a program; clients of `dbg`;
+%% fprof.
 -module(ports_as_tracers).
 -export([main/0, work/1, loop/0]).
 

@@ -1,4 +1,5 @@
-%% Ports whose tracer is a port: one at work, all of them with the tracer itself, and two tracers that trace each other.
+%% Traces ports by a port: one that works, all ports including the tracer itself, and two tracers
+%% that trace each other.
 -module(ports_traced_by_ports).
 -export([main/0]).
 
@@ -40,8 +41,9 @@ all() ->
     io:format("~p~n", [length([E || E <- events(file("other")), element(2, E) =:= P])]),
     io:format("~p~n", [[E || E <- events(File), element(2, E) =:= T]]).
 
-%% Many ports at work at once, with two tracers that are traced by each other, and processes that they trace too. Stock tells one
-%% of each what it is told of the other, without an end, so that nothing of it is kept; here what a port does as it takes events isn't told to ports.
+%% Many ports at work at once, with two tracers that are traced by each other, and processes that
+%% they trace too. Stock tells one of each what it is told of the other, without an end, so that
+%% nothing of it is kept; here what a port does as it takes events isn't told to ports.
 each_other() ->
     T1 = (dbg:trace_port(file, "/dev/null"))(),
     T2 = (dbg:trace_port(file, "/dev/null"))(),

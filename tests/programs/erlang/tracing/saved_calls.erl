@@ -1,4 +1,4 @@
-%% Saved calls: `process_flag(save_calls, N)` and what `process_info(_, last_calls)` tells of them.
+%% Checks saved calls: `process_flag(save_calls, N)` and `process_info(_, last_calls)`.
 -module(saved_calls).
 -export([main/0, a/1, b/0, loop/1, work/1]).
 
@@ -47,7 +47,21 @@ main() ->
     S = process_info(self(), last_calls),
     process_flag(sensitive, false),
     process_flag(save_calls, 0),
-    show(S).
+    show(S),
+    %% Calls that the emulator makes itself, and one that is an instruction.
+    Dead = spawn(fun() -> ok end),
+    [show(saved(F)) || F <- [fun() -> catch no_such_module:f(1) end, fun() -> catch ?MODULE:no_such_function() end, fun() -> apply(no_such_module, f, []) end,
+        fun() -> erlang:yield() end, fun() -> apply(erlang, list_to_atom("yield"), []) end, fun() -> demonitor(monitor(process, self()), [flush]) end,
+        fun() -> demonitor(make_ref(), [flush]) end, fun() -> R = monitor(process, Dead), receive {'DOWN', R, _, _, _} -> demonitor(R, [flush, info]) end end]].
+
+%% Without what the error handler calls.
+saved(F) ->
+    catch F(),
+    process_flag(save_calls, 30),
+    catch F(),
+    {last_calls, L} = process_info(self(), last_calls),
+    process_flag(save_calls, 0),
+    lists:takewhile(fun(C) -> C =/= {erlang, whereis, 1} andalso C =/= {erlang, process_info, 2} end, L).
 
 a(X) -> b(), X + 1.
 b() -> ok.

@@ -1,4 +1,5 @@
-%% Tokens of sequential tracing with exit signals, monitors, ports and spawning. @stress @shared
+%% Checks sequential trace tokens with exit signals, monitors, ports and spawned processes.
+%% @stress @shared
 -module(sequential_trace_of_signals).
 -export([main/0]).
 

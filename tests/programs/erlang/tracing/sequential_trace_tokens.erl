@@ -1,4 +1,4 @@
-%% Sequential tracing: tokens, their components, and where messages take them.
+%% Checks sequential tracing: tokens, their components, and the messages that carry them.
 -module(sequential_trace_tokens).
 -export([main/0]).
 

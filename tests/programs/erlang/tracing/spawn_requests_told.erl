@@ -1,5 +1,5 @@
-%% The function that tracers are told of where a process is made: by `spawn_request` it is one of stock's own, by all else that of the
-%% process. What the process itself says is the same.
+%% Checks the function in trace events of new processes: by `spawn_request` it is one of stock's
+%% own, otherwise the initial call. The process itself reports the same.
 -module(spawn_requests_told).
 -export([main/0, f/0, f/1]).
 

@@ -1,4 +1,5 @@
-%% Counters that are paused or started anew: where they run, where they don't, and where there are breakpoints of other kinds.
+%% Pauses and restarts call counters: where they run, where they do not, and where there are
+%% breakpoints of other kinds.
 -module(trace_counters).
 -export([main/0, f/1]).
 

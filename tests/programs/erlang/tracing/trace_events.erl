@@ -1,4 +1,5 @@
-%% Tracing: events of processes, calls with match specifications, counts, meta traces; what is refused.
+%% Checks tracing: events of processes, calls with match specifications, counts, meta traces, and
+%% errors.
 -module(trace_events).
 -export([main/0,f/1,g/1,loop/0]).
 f(X) -> Y = g(X), Y+1.

@@ -1,4 +1,5 @@
-%% Trace sessions (OTP 27) whose tracer is a module. Releases before have none. @nif tracers @stress @shared @fence
+%% Checks trace sessions (OTP 27) whose tracer is a module. Earlier releases do not have them.
+%% @nif tracers @stress @shared @fence
 -module(trace_sessions_with_tracer_module).
 -export([main/0, called/1, fails/1]).
 

@@ -1,5 +1,5 @@
-%% Calls of erlang:apply/2, apply/3 and hibernate/3 that are counted, timed and told, by what leads there: an instruction, a name
-%% that is computed, a fun.
+%% Counts, times and traces calls of `erlang:apply/2`, `apply/3` and `hibernate/3`, made by an
+%% instruction, by a computed name, and by a fun.
 -module(traced_apply_and_hibernate).
 -export([main/0, f/3, g/3, h/3, i/3, j/2, k/2, l/3, m/0]).
 

@@ -1,4 +1,5 @@
-%% Calls of erlang:apply/2 as tracing tells them: of processes that start with a fun, and of no others.
+%% Traces calls of `erlang:apply/2`, which are shown for processes that start with a fun, and for no
+%% others.
 -module(traced_apply_of_new_processes).
 -export([main/0]).
 

@@ -1,5 +1,5 @@
-%% Calls of a function from other modules are traced, and a process is stopped, mostly just before such a call, while its
-%% module is deleted and purged: it finds no such function when it goes on.
+%% Calls from other modules are traced, and a process is stopped, mostly just before such a call,
+%% while the called module is deleted and purged. When it continues, the function is undefined.
 -module(traced_calls_during_purge).
 -export([main/0, loop/0]).
 

@@ -1,5 +1,5 @@
-%% Functions that recurse deeply while their calls are measured and told: what the frames of tracing take of a limited heap, and
-%% exceptions that end such calls.
+%% Functions recurse deeply while their calls are timed and traced: trace frames in a limited heap,
+%% and exceptions that leave such calls.
 -module(traced_deep_recursion).
 -export([main/0, seq/3, fall/1, tell/1]).
 

@@ -1,5 +1,5 @@
-%% A traced process is told to have got and lost a name also where another process gives and takes it; who is to be
-%% suspended, and whether it has heard of it.
+%% Traces of registering and unregistering a process, also by another process. Also checks which
+%% process is suspended, and whether it has been notified.
 -module(traced_name_registration).
 -export([main/0]).
 

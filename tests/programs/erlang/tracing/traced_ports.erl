@@ -1,5 +1,5 @@
-%% Tracing of ports: what they are asked, what they send, their names and links; ports that are opened while new ones
-%% are traced; what becomes of a trace that is changed; sockets.
+%% Traces ports: commands, output, names and links; ports opened while new ones are traced; changed
+%% traces; sockets.
 -module(traced_ports).
 -export([main/0]).
 

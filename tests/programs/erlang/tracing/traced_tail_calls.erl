@@ -1,6 +1,5 @@
-%% @stress @shared
-%% Traced natives that are called last, by name and by what was computed: that they are told, and the places in the stack traces
-%% of what they raise. And code that is no longer its module's: its calls are told no more.
+%% Traces natives in tail calls, by name and by computed name, and checks the stack traces of their
+%% exceptions. Calls of code that is no longer current are not traced. @stress @shared
 -module(traced_tail_calls).
 -export([main/0, f/1, g/1, h/1, i/1, j/1, k/1, id/1]).
 

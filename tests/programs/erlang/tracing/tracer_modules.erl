@@ -1,5 +1,6 @@
-%% Tracer modules: events of every kind, what they are asked before, when they are taken away, and modules that come and go while they
-%% trace. @nif tracers @stress @shared @fence @seconds 120
+%% Checks tracer modules: events of every kind, the callbacks before them, their removal, and
+%% modules that are loaded and unloaded while they trace.
+%% @nif tracers @stress @shared @fence @seconds 120
 -module(tracer_modules).
 -export([main/0, called/1, waits/1, fails/1, deep/2, loop/0]).
 
@@ -424,7 +425,8 @@ unloaded() ->
     T ! stop,
     erlang:trace_pattern({?MODULE, called, 1}, false, [local]).
 
-%% The module changes while it is called. What has come of it hangs on time; that all goes on does not.
+%% The module changes while it is called. What has come of it hangs on time; that all goes on does
+%% not.
 reloaded() ->
     Me = spawn(fun F() -> receive stop -> ok; _ -> F() end end),
     Ps = [spawn(fun loop/0) || _ <- lists:seq(1, 4)],

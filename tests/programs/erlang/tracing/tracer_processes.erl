@@ -1,4 +1,4 @@
-%% Tracing of calls, messages and processes by a tracer process.
+%% Traces calls, messages and processes by a tracer process.
 -module(tracer_processes).
 -export([main/0, f/1]).
 

@@ -1,6 +1,5 @@
-%% What goes along with a link, or with a spawn: `set_on_link`, `set_on_first_link` and their like, from a process that is traced to one
-%% that is there, or that it makes, whatever that one was traced for.
-%% @stress @shared @fence
+%% Checks `set_on_link`, `set_on_first_link` and the like: flags pass from a traced process to one
+%% that it links to or spawns, whatever traces that one had. @stress @shared @fence
 -module(traces_inherited_by_links).
 -export([main/0]).
 
@@ -49,7 +48,8 @@ t(spawned) ->
                       [set_on_spawn, set_on_link], [set_on_spawn, set_on_first_link], [set_on_first_spawn, set_on_link], [set_on_first_spawn, set_on_first_link],
                       [set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link]]];
 t(others) ->
-    %% Who it is linked with is traced already, by the same or by another, and what is made is anyhow.
+    %% Who it is linked with is traced already, by the same or by another, and what is made is
+    %% anyhow.
     {W, T1, T2, P, Q} = {worker(), tracer(), tracer(), idle(), idle()},
     Who = [{one, T1}, {two, T2}],
     erlang:trace(W, true, [procs, set_on_link, set_on_spawn, {tracer, T1}]),

@@ -1,5 +1,6 @@
-%% What tracers are told of the collections of a small process: those that it asks for, and none by which a heap below the least size
-%% gets room. What calls take is counted all the same. @stress @fence
+%% Checks trace events of collections of a small process: requested ones appear, and collections
+%% that only enlarge a heap below the minimum size do not. The memory of calls is counted in both
+%% cases. @stress @fence
 -module(traces_of_collections).
 -export([main/0, deep/1, made/1]).
 

@@ -193,7 +193,7 @@ fn subscribe(s: &mut Sock, base: &Base, wanted: &[u8], queued: usize) -> Answer 
             return Err(EINVAL);
         }
         if queued > 0 {
-            s.subscribers.push(base.caller);
+            s.subscribers.add(base);
         }
         out.push(w);
         out.extend_from_slice(&(queued as u32).to_be_bytes());

@@ -1,9 +1,13 @@
 //! Network interfaces: their names, addresses and flags.
 
+use super::addr::Addr;
 use super::{Answer, Args, EINVAL, Error, addr};
-use crate::os::interfaces::Interfaces;
+use crate::os::interfaces::{self, Interfaces};
+use crate::os::kernel_numbers as numbers;
+use crate::os::sockaddr::{self, LINK_FAMILY};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use std::ffi::CStr;
+use std::mem::{offset_of, size_of};
 use std::os::fd::RawFd;
 
 /// Numbers of interface options.
@@ -45,13 +49,7 @@ pub fn names() -> Answer {
 /// Takes an interface name off the front of a request and makes a kernel request for it.
 fn question(args: &mut Args) -> Result<libc::ifreq, Error> {
     let n = args.u8()? as usize;
-    let name = args.take(n)?;
-    // SAFETY: plain bytes, for which zeros are valid.
-    let mut q: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, &c) in q.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name) {
-        *to = c as libc::c_char;
-    }
-    Ok(q)
+    Ok(interfaces::question(args.take(n)?))
 }
 
 /// Reads or sets something of an interface. Returns false if the kernel does not know it or
@@ -96,12 +94,10 @@ pub fn get(fd: RawFd, mut args: Args) -> Answer {
         }
         match o {
             ifopt::HWADDR => {
-                if ioctl(fd, libc::SIOCGIFHWADDR as u64, &mut q) {
+                if let Some(bytes) = hardware(fd, &mut q) {
                     out.push(o);
                     out.extend_from_slice(&(HWADDR_BYTES as u16).to_be_bytes());
-                    // SAFETY: as above.
-                    let data = unsafe { q.ifr_ifru.ifru_hwaddr.sa_data };
-                    out.extend(data[..HWADDR_BYTES].iter().map(|&c| c as u8));
+                    out.extend(bytes);
                 }
             }
             ifopt::MTU => {
@@ -119,6 +115,20 @@ pub fn get(fd: RawFd, mut args: Args) -> Answer {
         }
     }
     Ok(out)
+}
+
+/// The hardware address of an interface.
+fn hardware(fd: RawFd, q: &mut libc::ifreq) -> Option<[u8; HWADDR_BYTES]> {
+    if let Some(op) = numbers::SIOCGIFHWADDR {
+        let known = ioctl(fd, op, q).then(|| interfaces::hardware(q))?;
+        return known?.1.first_chunk().copied();
+    }
+    let name = interfaces::name(q);
+    let asked = || Asked::text("a hardware address");
+    let bytes = replay_log::call(Verb::Host, Some(fd), asked, || {
+        interfaces::hardware_in_list(&name).ok_or(libc::EINVAL)
+    });
+    bytes.ok()?.first_chunk().copied()
 }
 
 /// The flags of an interface; 0 if there is none.
@@ -148,13 +158,15 @@ pub fn set(fd: RawFd, mut args: Args) -> Answer {
                 return Err(EINVAL);
             }
             let ip = args.take(4)?;
-            // SAFETY: plain integers, for which zeros are valid.
-            let mut a: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-            a.sin_family = libc::AF_INET as libc::sa_family_t;
-            a.sin_addr.s_addr = u32::from_ne_bytes([ip[0], ip[1], ip[2], ip[3]]);
+            let rest = [&[0; 2], ip, &[0; 8]].concat();
+            let a = Addr::new(libc::AF_INET, &rest).ok_or(EINVAL)?;
             // SAFETY: the union has room for an IPv4 address, which is as large as any address
             // there.
-            unsafe { (&raw mut q.ifr_ifru).cast::<libc::sockaddr_in>().write(a) };
+            unsafe {
+                (&raw mut q.ifr_ifru)
+                    .cast::<libc::sockaddr_in>()
+                    .write(*a.inet())
+            };
             ioctl(fd, op as u64, &mut q);
             continue;
         }
@@ -162,13 +174,12 @@ pub fn set(fd: RawFd, mut args: Args) -> Answer {
             ifopt::HWADDR => {
                 let n = args.u16()? as usize;
                 let bytes = args.take(n)?;
-                // SAFETY: the address of the interface's own kind, whose bytes are replaced.
-                let to = unsafe { &mut q.ifr_ifru.ifru_hwaddr.sa_data };
-                *to = [0; 14];
-                for (to, &c) in to.iter_mut().zip(bytes) {
-                    *to = c as libc::c_char;
+                // The address of the interface's own kind, whose bytes are replaced.
+                if let Some(op) = numbers::SIOCSIFHWADDR
+                    && interfaces::set_hardware(&mut q, bytes)
+                {
+                    ioctl(fd, op, &mut q);
                 }
-                ioctl(fd, libc::SIOCSIFHWADDR as u64, &mut q);
             }
             ifopt::MTU => {
                 q.ifr_ifru.ifru_mtu = args.i32()?;
@@ -219,20 +230,20 @@ pub fn all() -> Answer {
                     libc::AF_INET | libc::AF_INET6 => {
                         put_address(&mut out, ifopt::ADDR, i.ifa_addr);
                         put_address(&mut out, ifopt::NETMASK, i.ifa_netmask);
-                        let other = i.ifa_ifu;
+                        let other = interfaces::other_end(i);
                         if !other.is_null() && i.ifa_flags as i32 & libc::IFF_POINTOPOINT != 0 {
                             put_address(&mut out, ifopt::DSTADDR, other);
                         } else if i.ifa_flags as i32 & libc::IFF_BROADCAST != 0 {
                             put_address(&mut out, ifopt::BROADADDR, other);
                         }
                     }
-                    libc::AF_PACKET => {
-                        let l = &*i.ifa_addr.cast::<libc::sockaddr_ll>();
-                        let n = (l.sll_halen as usize).min(l.sll_addr.len());
-                        if n > 1 {
+                    LINK_FAMILY => {
+                        let a = sockaddr::read(i.ifa_addr, sockaddr::ROOM);
+                        let bytes = sockaddr::hardware(a.as_bytes());
+                        if bytes.len() > 1 {
                             out.push(ifopt::HWADDR);
-                            out.extend_from_slice(&(n as u16).to_be_bytes());
-                            out.extend_from_slice(&l.sll_addr[..n]);
+                            out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+                            out.extend_from_slice(bytes);
                         }
                     }
                     _ => {}
@@ -244,6 +255,10 @@ pub fn all() -> Answer {
     Ok(out)
 }
 
+/// Offsets of the IP in an address.
+const IP_AT: usize = offset_of!(libc::sockaddr_in, sin_addr);
+const IP6_AT: usize = offset_of!(libc::sockaddr_in6, sin6_addr);
+
 /// # Safety
 /// The address is null, or valid and as long as its family requires.
 unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
@@ -254,13 +269,12 @@ unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
         }
         match (*a).sa_family as i32 {
             libc::AF_INET | libc::AF_UNSPEC => {
-                let ip = (*a.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
                 out.extend_from_slice(&[option, addr::family::INET]);
-                out.extend_from_slice(&ip.to_ne_bytes());
+                out.extend(sockaddr::part::<4>(a, IP_AT));
             }
             libc::AF_INET6 => {
                 out.extend_from_slice(&[option, addr::family::INET6]);
-                out.extend_from_slice(&(*a.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr);
+                out.extend(sockaddr::part::<16>(a, IP6_AT));
             }
             _ => {}
         }

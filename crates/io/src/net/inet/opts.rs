@@ -3,6 +3,7 @@
 
 use super::sock::{Sock, active, control};
 use super::{Args, EINVAL, Error};
+use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use crate::port::Base;
 use purlin_term::release::{self, READ_AHEAD, REUSE_OF_PORTS};
@@ -114,6 +115,15 @@ const MAX_ANSWER: usize = 64 * 1024;
 const MSGQ_LIMITS: std::ops::RangeInclusive<i32> = 1..=i32::MAX;
 const IFNAME_ROOM: usize = libc::IFNAMSIZ;
 
+/// Whether stock ignores an option here and reads it as 0, because the system lacks it.
+fn is_ignored(o: u8) -> bool {
+    match o {
+        opt::PRIORITY => numbers::SO_PRIORITY.is_none(),
+        opt::NOPUSH => numbers::TCP_CORK.is_none(),
+        _ => false,
+    }
+}
+
 /// Level and name of an option that is an `int` of the kernel, and whether failing to set it is an
 /// error.
 fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
@@ -130,7 +140,7 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
         opt::OOBINLINE => (SOL_SOCKET, SO_OOBINLINE, false),
         opt::SNDBUF => (SOL_SOCKET, SO_SNDBUF, false),
         opt::RCVBUF => (SOL_SOCKET, SO_RCVBUF, false),
-        opt::PRIORITY => (SOL_SOCKET, SO_PRIORITY, true),
+        opt::PRIORITY => (SOL_SOCKET, numbers::SO_PRIORITY?, true),
         opt::TOS => (IPPROTO_IP, IP_TOS, true),
         opt::TCLASS => (IPPROTO_IPV6, IPV6_TCLASS, true),
         opt::TTL => (IPPROTO_IP, IP_TTL, true),
@@ -138,11 +148,11 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
         opt::RECVTCLASS => (IPPROTO_IPV6, IPV6_RECVTCLASS, true),
         opt::RECVTTL => (IPPROTO_IP, IP_RECVTTL, true),
         opt::NODELAY => (IPPROTO_TCP, TCP_NODELAY, false),
-        opt::NOPUSH => (IPPROTO_TCP, TCP_CORK, false),
+        opt::NOPUSH => (IPPROTO_TCP, numbers::TCP_CORK?, false),
         opt::KEEPCNT => (IPPROTO_TCP, TCP_KEEPCNT, true),
-        opt::KEEPIDLE => (IPPROTO_TCP, TCP_KEEPIDLE, true),
+        opt::KEEPIDLE => (IPPROTO_TCP, numbers::TCP_IDLE, true),
         opt::KEEPINTVL => (IPPROTO_TCP, TCP_KEEPINTVL, true),
-        opt::USER_TIMEOUT => (IPPROTO_TCP, TCP_USER_TIMEOUT, true),
+        opt::USER_TIMEOUT => (IPPROTO_TCP, numbers::TCP_USER_TIMEOUT?, true),
         opt::MULTICAST_TTL => (IPPROTO_IP, IP_MULTICAST_TTL, false),
         opt::MULTICAST_LOOP => (IPPROTO_IP, IP_MULTICAST_LOOP, false),
         opt::MULTICAST_IF if s.domain == AF_INET => (IPPROTO_IP, IP_MULTICAST_IF, false),
@@ -244,7 +254,7 @@ fn set_one(
                 s.read_packets = v;
             }
         }
-        opt::NETNS => {
+        opt::NETNS if numbers::HAS_NAMESPACES => {
             let n = usize::try_from(v).map_err(|_| EINVAL)?;
             s.netns = Some(args.take(n)?.to_vec());
         }
@@ -288,15 +298,11 @@ fn set_one(
             }
             let mut room = [0; IFNAME_ROOM];
             room[..n].copy_from_slice(name);
-            sys::set_option_only(
-                s.fd()?,
-                libc::SOL_SOCKET,
-                libc::SO_BINDTODEVICE,
-                &room,
-                true,
-            )
-            .map_err(|_| EINVAL)?;
+            let option = numbers::SO_BINDTODEVICE.ok_or(EINVAL)?;
+            sys::set_option_only(s.fd()?, libc::SOL_SOCKET, option, &room, true)
+                .map_err(|_| EINVAL)?;
         }
+        _ if is_ignored(o) => {}
         _ => set_int(s, o, v)?,
     }
     Ok(())
@@ -403,9 +409,9 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
         let group = args.take(16)?;
         let value = [group, &index.to_ne_bytes()].concat();
         let name = if add {
-            libc::IPV6_ADD_MEMBERSHIP
+            numbers::IPV6_JOIN
         } else {
-            libc::IPV6_DROP_MEMBERSHIP
+            numbers::IPV6_LEAVE
         };
         let _ = sys::set_option_only(fd, libc::IPPROTO_IPV6, name, &value, false);
         return Ok(());
@@ -478,7 +484,7 @@ fn get_one(
                 put(s.read_packets);
             }
         }
-        opt::NETNS => {
+        opt::NETNS if numbers::HAS_NAMESPACES => {
             if let Some(ns) = &s.netns {
                 put(ns.len() as i32);
                 out.extend_from_slice(ns);
@@ -510,14 +516,13 @@ fn get_one(
         }
         opt::RAW => raw_option(s, args, out)?,
         opt::BIND_TO_DEVICE => {
-            let mut b = [0u8; IFNAME_ROOM];
-            if let Ok(n) = get_kernel(s, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &mut b) {
-                let n = b[..n].iter().position(|&c| c == 0).unwrap_or(n);
-                put(n as i32);
-                out.extend_from_slice(&b[..n]);
+            if let Some(name) = bound_device(s)? {
+                put(name.len() as i32);
+                out.extend_from_slice(&name);
             }
         }
         opt::PKTOPTIONS => packet_options(s, out)?,
+        _ if is_ignored(o) => put(0),
         _ => {
             let (level, name, _) = kernel_int(s, o).ok_or(EINVAL)?;
             let mut b = [0u8; size_of::<i32>()];
@@ -565,15 +570,24 @@ fn raw_option(s: &Sock, args: &mut Args, out: &mut Vec<u8>) -> Result<(), Error>
     Ok(())
 }
 
+/// The name of the interface that a socket is bound to.
+fn bound_device(s: &Sock) -> Result<Option<Vec<u8>>, Error> {
+    let option = numbers::SO_BINDTODEVICE.ok_or(EINVAL)?;
+    let mut b = [0u8; IFNAME_ROOM];
+    let read = get_kernel(s, libc::SOL_SOCKET, option, &mut b);
+    Ok(read.ok().map(|n| {
+        let name = b[..n].iter().take_while(|&&c| c != 0);
+        name.copied().collect()
+    }))
+}
+
 fn packet_options(s: &Sock, out: &mut Vec<u8>) -> Result<(), Error> {
-    // As in the kernel's headers.
-    const IP_PKTOPTIONS: i32 = 9;
-    const IPV6_2292PKTOPTIONS: i32 = 6;
     let (level, name) = match s.domain {
-        libc::AF_INET => (libc::IPPROTO_IP, IP_PKTOPTIONS),
-        libc::AF_INET6 => (libc::IPPROTO_IPV6, IPV6_2292PKTOPTIONS),
+        libc::AF_INET => (libc::IPPROTO_IP, numbers::IP_PKTOPTIONS),
+        libc::AF_INET6 => (libc::IPPROTO_IPV6, numbers::IPV6_OLD_PKTOPTIONS),
         _ => return Err(EINVAL),
     };
+    let name = name.ok_or(EINVAL)?;
     let mut b = [0u8; 64];
     let Ok(n) = get_kernel(s, level, name, &mut b) else {
         return Ok(());

@@ -6,12 +6,15 @@ use super::interest::Interest;
 use super::{BAD_SEQUENCE, EINVAL, Error};
 use crate::lazy_atoms;
 use crate::net::packet::{Kind, Limits};
+use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use crate::poll;
 use crate::port::Base;
+use crate::process::ext::Hashing;
 use purlin_native::exports::CodeHooks;
 use purlin_term::release::{self, LARGER_SOCKET_BUFFERS, PROTOCOL_OF_SOCKETS};
 use purlin_term::{Alloc, NIL, Term, am, etf};
+use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 lazy_atoms! {
@@ -93,6 +96,37 @@ impl Stats {
     }
 }
 
+/// The processes that get a message when everything is sent.
+#[derive(Default)]
+pub struct Subscribers {
+    /// Number of requests of each.
+    requests: HashMap<Term, u32, Hashing>,
+    /// Number of processes above which those that have ended are dropped.
+    most: usize,
+}
+
+impl Subscribers {
+    /// Enters the process that `base` works for.
+    pub fn add(&mut self, base: &Base) {
+        if self.requests.len() > self.most.max(LEAST_SUBSCRIBERS) {
+            self.requests.retain(|&pid, _| base.is_alive(pid));
+            self.most = self.requests.len() * 2;
+        }
+        let times = self.requests.entry(base.caller).or_default();
+        *times = times.saturating_add(1);
+    }
+    /// The processes.
+    pub fn iter(&self) -> impl Iterator<Item = &Term> {
+        self.requests.keys()
+    }
+    fn clear(&mut self) {
+        *self = Subscribers::default();
+    }
+}
+
+/// See [`Subscribers::most`].
+const LEAST_SUBSCRIBERS: usize = 64;
+
 /// See the module head. Options are kept as the numbers in which they are set and read.
 pub struct Sock {
     fd: Option<OwnedFd>,
@@ -135,8 +169,8 @@ pub struct Sock {
     pub received: Stats,
     pub sent: Stats,
     next_async: u16,
-    /// The processes to tell when everything is sent.
-    pub subscribers: Vec<Term>,
+    /// The processes to tell when everything is sent, each with the number of its requests.
+    pub subscribers: Subscribers,
 }
 
 impl Sock {
@@ -173,7 +207,7 @@ impl Sock {
             received: Stats::default(),
             sent: Stats::default(),
             next_async: 0,
-            subscribers: Vec::new(),
+            subscribers: Subscribers::default(),
         }
     }
     /// Makes a connected socket with the settings that it inherits from its listening socket.
@@ -214,7 +248,7 @@ impl Sock {
             return Err(BAD_SEQUENCE);
         }
         let protocol = match protocol {
-            protocol::MPTCP => libc::IPPROTO_MPTCP,
+            protocol::MPTCP => numbers::IPPROTO_MPTCP.ok_or(libc::EPROTONOSUPPORT)?,
             _ if domain == libc::AF_UNIX => 0,
             _ => self.protocol,
         };
@@ -404,12 +438,15 @@ impl Sock {
     /// Tells the subscribers that everything is sent.
     pub(crate) fn tell_empty_queue(&mut self, base: &Base) {
         let id = base.id;
-        for to in std::mem::take(&mut self.subscribers) {
-            // A closed port sends no more messages.
-            if base.is_flushing() {
-                continue;
+        let all = std::mem::take(&mut self.subscribers);
+        // A closed port sends no more messages.
+        if base.is_flushing() {
+            return;
+        }
+        for (to, times) in all.requests {
+            for _ in 0..times {
+                base.message(to, |a| a.tuple(&[empty_out_q(), id]));
             }
-            base.message(to, |a| a.tuple(&[empty_out_q(), id]));
         }
     }
 }

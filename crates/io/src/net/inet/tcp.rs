@@ -58,7 +58,7 @@ const READ_STEP: usize = 256 * 1024;
 /// Queue size up to which packets of a connection to another node are pulled. Pulled packets can no
 /// longer be overtaken.
 const CHANNEL_BYTES: usize = 128 * 1024;
-/// The connection to another node is told about an unfinished packet each time this many bytes of
+/// The connection to another node is notified of an unfinished packet each time this many bytes of
 /// it have arrived.
 const TOLD_STEP: usize = 1 << 20;
 /// Largest buffer that is kept for the next socket that this thread reads from.
@@ -74,6 +74,7 @@ mod timers {
     pub(crate) const ACCEPT: u32 = 1;
     pub(crate) const RECV: u32 = 2;
     pub const SEND: u32 = 3;
+    pub(crate) const PAUSE: u32 = 4;
 }
 fn token(what: u32, number: u16) -> u32 {
     what << 16 | number as u32
@@ -705,6 +706,7 @@ impl Tcp {
             } else if self.ops.is_empty() {
                 self.s.select(base, Some(false), None);
             }
+            self.pauses(base);
         }
         Ok(0)
     }
@@ -789,6 +791,9 @@ impl Tcp {
                 self.s.select(base, Some(false), None);
                 break;
             }
+            if self.pauses(base) {
+                break;
+            }
             next = if self.input.size == 0 || base.is_ending() {
                 None
             } else {
@@ -797,6 +802,28 @@ impl Tcp {
         }
         self.input.compact();
         Ok(count)
+    }
+    /// Reads no more for a while, if the connection to another node says so.
+    fn pauses(&mut self, base: &mut Base) -> bool {
+        let channel = base.channel.as_ref().filter(|_| !base.is_ending());
+        let Some(milliseconds) = channel.and_then(|c| c.pause()) else {
+            return false;
+        };
+        base.after(milliseconds, token(timers::PAUSE, 0));
+        self.s.select(base, Some(false), None);
+        true
+    }
+    /// Goes on after a pause: with what was read before, then with the rest.
+    fn resume(&mut self, base: &mut Base) {
+        if base.is_ending() || self.pauses(base) {
+            return;
+        }
+        self.s.select(base, Some(true), None);
+        // An error has ended the port.
+        let _ = self.deliver(base, None);
+        if !base.is_ending() {
+            self.s.arm(base);
+        }
     }
     /// Whether somebody takes the next packet: the owner of an active socket, a process that
     /// receives, or a connection to another node.
@@ -1376,6 +1403,12 @@ fn reason(e: Error) -> Term {
 }
 
 impl Driver for Tcp {
+    fn awaited_by(&self) -> Vec<Term> {
+        let callers = self.ops.iter().map(|op| op.caller);
+        let senders = self.sender.into_iter().chain(self.waiting_sender);
+        let subscribers = self.s.subscribers.iter().copied();
+        callers.chain(senders).chain(subscribers).collect()
+    }
     fn output(&mut self, base: &mut Base, data: &mut Gather) {
         let head = self.head(data.total());
         if self.s.is_connected() {
@@ -1476,6 +1509,9 @@ impl Driver for Tcp {
 
     fn timeout(&mut self, base: &mut Base, token: u32) {
         let (what, number) = (token >> 16, token as u16);
+        if what == timers::PAUSE {
+            return self.resume(base);
+        }
         if what == timers::SEND {
             if self.send_timer.as_ref().is_some_and(|t| t.0 == number) {
                 self.sender = self.not_busy(base);

@@ -320,6 +320,10 @@ fn encode_control(options: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 impl Driver for Udp {
+    fn awaited_by(&self) -> Vec<Term> {
+        let callers = self.op.iter().map(|op| op.caller);
+        callers.chain(self.s.subscribers.iter().copied()).collect()
+    }
     fn output(&mut self, base: &mut Base, data: &mut Gather) {
         let r = self.send(&data.to_vec()).map_err(|e| match e {
             Error::Errno(e) => errno_atom(e),

@@ -2,8 +2,9 @@
 
 use super::base::{domain_code, domain_term, family, inet, inet6, int, path_atom, uint, unspec};
 use crate::lazy_atoms;
+use crate::os::kernel_numbers as numbers;
 pub(crate) use crate::os::sockaddr::SockAddr;
-use crate::os::sockaddr::{FAMILY_BYTES, PATH_ROOM};
+use crate::os::sockaddr::{LINK_BYTES, LINK_FAMILY, PATH_ROOM, split_family};
 use purlin_term::{Alloc, Term, am, atom, map};
 use std::mem::size_of;
 
@@ -14,6 +15,7 @@ lazy_atoms! {
     flowinfo = "flowinfo";
     hatype = "hatype";
     ifindex = "ifindex";
+    link = "link";
     loopback = "loopback";
     packet = "packet";
     pkttype = "pkttype";
@@ -76,11 +78,9 @@ pub fn encode<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
     if b.is_empty() {
         return native(a, unspec(), b"");
     }
-    if b.len() < FAMILY_BYTES {
+    let Some((f, rest)) = split_family(b) else {
         return a.binary(b);
-    }
-    let f = libc::sa_family_t::from_ne_bytes([b[0], b[1]]) as i32;
-    let rest = &b[FAMILY_BYTES..];
+    };
     match f {
         libc::AF_INET if b.len() >= size_of::<libc::sockaddr_in>() => {
             let ip = in_addr_term(a, &b[4..8]);
@@ -106,23 +106,51 @@ pub fn encode<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
             let path = a.binary(name);
             map::from_pairs(a, &[(family(), am::LOCAL), (path_atom(), path)])
         }
-        libc::AF_PACKET if b.len() >= size_of::<libc::sockaddr_ll>() => {
-            let hardware = u16::from_ne_bytes([b[8], b[9]]);
-            let n = (b[11] as usize).min(b.len() - 12);
-            let hw = a.binary(&b[12..12 + n]);
-            let pairs = [
-                (family(), packet()),
-                (protocol(), Term::small(u16_at(2).into())),
-                (ifindex(), Term::small((u32_at(4) as i32).into())),
-                (hatype(), hardware_type(hardware)),
-                (pkttype(), packet_type(b[10])),
-                (addr(), hw),
-            ];
-            map::from_pairs(a, &pairs)
-        }
-        libc::AF_PACKET => native(a, packet(), rest),
+        LINK_FAMILY if b.len() >= LINK_BYTES => match cfg!(target_os = "linux") {
+            true => packet_address(a, b),
+            false => link_address(a, b),
+        },
+        LINK_FAMILY if cfg!(target_os = "linux") => native(a, packet(), rest),
+        LINK_FAMILY => native(a, link(), rest),
         _ => native(a, domain_term(f), rest),
     }
+}
+
+/// An address of Linux's kind that names an interface.
+fn packet_address<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
+    let hardware = u16::from_ne_bytes([b[8], b[9]]);
+    let n = (b[11] as usize).min(b.len() - 12);
+    let hw = a.binary(&b[12..12 + n]);
+    let index = i32::from_ne_bytes([b[4], b[5], b[6], b[7]]);
+    let pairs = [
+        (family(), packet()),
+        (
+            protocol(),
+            Term::small(u16::from_be_bytes([b[2], b[3]]).into()),
+        ),
+        (ifindex(), Term::small(index.into())),
+        (hatype(), hardware_type(hardware)),
+        (pkttype(), packet_type(b[10])),
+        (addr(), hw),
+    ];
+    map::from_pairs(a, &pairs)
+}
+
+/// An address of macOS's kind that names an interface.
+fn link_address<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
+    let byte = |at: usize| Term::small(b[at].into());
+    let index = Term::small(u16::from_ne_bytes([b[2], b[3]]).into());
+    let data = a.binary(&b[8..]);
+    let pairs = [
+        (family(), link()),
+        (atom::intern("index"), index),
+        (am::TYPE, byte(4)),
+        (atom::intern("nlen"), byte(5)),
+        (atom::intern("alen"), byte(6)),
+        (atom::intern("slen"), byte(7)),
+        (am::DATA, data),
+    ];
+    map::from_pairs(a, &pairs)
 }
 
 /// `#{family := Family, addr := Binary}`
@@ -178,31 +206,31 @@ pub(crate) fn in6_addr_term<A: Alloc + ?Sized>(a: &mut A, ip: &[u8]) -> Term {
 }
 
 /// Names of hardware types, by the kernel's numbers.
-const HARDWARE: &[(u16, &str)] = &[
-    (libc::ARPHRD_NETROM, "netrom"),
-    (libc::ARPHRD_ETHER, "ether"),
-    (libc::ARPHRD_EETHER, "eether"),
-    (libc::ARPHRD_AX25, "ax25"),
-    (libc::ARPHRD_PRONET, "pronet"),
-    (libc::ARPHRD_CHAOS, "chaos"),
-    (libc::ARPHRD_IEEE802, "ieee802"),
-    (libc::ARPHRD_ARCNET, "arcnet"),
-    (libc::ARPHRD_APPLETLK, "appletlk"),
-    (libc::ARPHRD_DLCI, "dlci"),
-    (libc::ARPHRD_ATM, "atm"),
-    (libc::ARPHRD_METRICOM, "metricom"),
-    (libc::ARPHRD_IEEE1394, "ieee1394"),
-    (libc::ARPHRD_EUI64, "eui64"),
-    (libc::ARPHRD_INFINIBAND, "infiniband"),
-    (libc::ARPHRD_TUNNEL, "tunnel"),
-    (libc::ARPHRD_TUNNEL6, "tunnel6"),
-    (libc::ARPHRD_LOOPBACK, "loopback"),
-    (libc::ARPHRD_LOCALTLK, "localtlk"),
-    (libc::ARPHRD_NONE, "none"),
-    (libc::ARPHRD_VOID, "void"),
+const HARDWARE: &[(Option<u16>, &str)] = &[
+    (numbers::ARPHRD_NETROM, "netrom"),
+    (numbers::ARPHRD_ETHER, "ether"),
+    (numbers::ARPHRD_EETHER, "eether"),
+    (numbers::ARPHRD_AX25, "ax25"),
+    (numbers::ARPHRD_PRONET, "pronet"),
+    (numbers::ARPHRD_CHAOS, "chaos"),
+    (numbers::ARPHRD_IEEE802, "ieee802"),
+    (numbers::ARPHRD_ARCNET, "arcnet"),
+    (numbers::ARPHRD_APPLETLK, "appletlk"),
+    (numbers::ARPHRD_DLCI, "dlci"),
+    (numbers::ARPHRD_ATM, "atm"),
+    (numbers::ARPHRD_METRICOM, "metricom"),
+    (numbers::ARPHRD_IEEE1394, "ieee1394"),
+    (numbers::ARPHRD_EUI64, "eui64"),
+    (numbers::ARPHRD_INFINIBAND, "infiniband"),
+    (numbers::ARPHRD_TUNNEL, "tunnel"),
+    (numbers::ARPHRD_TUNNEL6, "tunnel6"),
+    (numbers::ARPHRD_LOOPBACK, "loopback"),
+    (numbers::ARPHRD_LOCALTLK, "localtlk"),
+    (numbers::ARPHRD_NONE, "none"),
+    (numbers::ARPHRD_VOID, "void"),
 ];
 fn hardware_type(n: u16) -> Term {
-    match HARDWARE.iter().find(|h| h.0 == n) {
+    match HARDWARE.iter().find(|h| h.0 == Some(n)) {
         Some(h) => atom::intern(h.1),
         None => Term::small(n.into()),
     }
@@ -213,7 +241,7 @@ const HARDWARE_FAMILIES: &[&str] = &[
 ];
 /// A hardware address of an interface.
 pub(crate) fn hardware<A: Alloc + ?Sized>(a: &mut A, family: u16, rest: &[u8]) -> Term {
-    let f = match HARDWARE.iter().find(|h| h.0 == family) {
+    let f = match HARDWARE.iter().find(|h| h.0 == Some(family)) {
         Some(h) if HARDWARE_FAMILIES.contains(&h.1) => atom::intern(h.1),
         _ => Term::small(family.into()),
     };

@@ -7,6 +7,7 @@ use super::message::{MOST_CONTROL_BYTES, control_bytes, message_term, parts};
 use super::state::sock;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
+use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use purlin_term::{Alloc, Term, am, arith, map};
 
@@ -22,6 +23,9 @@ const MOST_MESSAGES: usize = 1024;
 const MOST_ROOM: usize = 128 << 20;
 
 pub(crate) fn sendmmsg_4(cx: &mut Cx, [me, list, flags, r]: [Term; 4]) -> BifResult {
+    if !numbers::HAS_BATCHES {
+        return Ok(cx.err(am::NOTSUP));
+    }
     let sock = sock(me)?;
     let list = list
         .list_to_vec()
@@ -91,6 +95,9 @@ pub(crate) fn sendmmsg_4(cx: &mut Cx, [me, list, flags, r]: [Term; 4]) -> BifRes
 }
 
 pub(crate) fn recvmmsg_6(cx: &mut Cx, [me, count, len, control, flags, r]: [Term; 6]) -> BifResult {
+    if !numbers::HAS_BATCHES {
+        return Ok(cx.err(am::NOTSUP));
+    }
     let sock = sock(me)?;
     need_receive_ref(r)?;
     let numbers = [count, len, control, flags];

@@ -4,6 +4,7 @@ use super::addr::SockAddr;
 use super::base::*;
 use super::state::{self, ACCEPTING, BOUND, CONNECTED, CONNECTING, LISTENING, Request, Sock, sock};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use crate::posix::errno_atom;
 use purlin_term::release::{self, ACCEPTED_CONNECTED, Feature, MORE_OF_SOCKETS};
@@ -12,7 +13,7 @@ use std::os::fd::IntoRawFd;
 
 /// The file named by option `netns`, if it is a string of single bytes.
 fn namespace(opts: Term) -> Option<std::ffi::CString> {
-    let v = map::get(opts, netns())?;
+    let v = map::get(opts, netns()).filter(|_| numbers::HAS_NAMESPACES)?;
     let bytes = match v.as_binary() {
         Some(b) => b.into_owned(),
         None => latin1(v)?,
@@ -42,7 +43,10 @@ pub(crate) fn open_4(cx: &mut Cx, [d, t, protocol, opts]: [Term; 4]) -> BifResul
         Err(e) => return Ok(errno(cx, e)),
     };
     let real = if proto == 0 {
-        sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL).unwrap_or(0)
+        match numbers::SO_PROTOCOL {
+            Some(option) => sys::get_int(fd, libc::SOL_SOCKET, option).unwrap_or(0),
+            None => 0,
+        }
     } else {
         proto
     };
@@ -61,14 +65,15 @@ pub(crate) fn open_2(cx: &mut Cx, [fd, opts]: [Term; 2]) -> BifResult {
     }
     let own = |option| sys::get_int(given, libc::SOL_SOCKET, option).ok();
     let given_value = |key: Term, code: fn(Term) -> Option<i32>| map::get(opts, key).and_then(code);
-    let Some(domain) = own(libc::SO_DOMAIN).or_else(|| given_value(domain_atom(), domain_code))
+    let Some(domain) =
+        (numbers::SO_DOMAIN.and_then(own)).or_else(|| given_value(domain_atom(), domain_code))
     else {
         return Ok(invalid(cx, domain_atom()));
     };
     let Some(kind) = own(libc::SO_TYPE).or_else(|| given_value(am::TYPE, type_code)) else {
         return Ok(invalid(cx, am::TYPE));
     };
-    let protocol = own(libc::SO_PROTOCOL)
+    let protocol = (numbers::SO_PROTOCOL.and_then(own))
         .or_else(|| given_value(protocol(), int))
         .unwrap_or(0);
     let dup = bool_of(opts, dup_atom(), true);

@@ -5,6 +5,7 @@ use super::state::{self, ACCEPTING, BOUND, CONNECTED, CONNECTING, GLOBAL, LISTEN
 use super::{ioctl, message, options};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
+use crate::os::kernel_numbers as numbers;
 use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_LEVEL_NUMBERS};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
@@ -174,13 +175,12 @@ pub(crate) fn command_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
 }
 
 pub(crate) fn supports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let linux = cfg!(target_os = "linux");
     let features = [
-        ("sctp", linux),
+        ("sctp", numbers::HAS_SCTP),
         ("ipv6", true),
         ("local", true),
-        ("netns", linux),
-        ("sendfile", linux),
+        ("netns", numbers::HAS_NAMESPACES),
+        ("sendfile", true),
     ];
     let l: Vec<Term> = features
         .iter()
@@ -240,6 +240,9 @@ fn protocols(cx: &mut Cx) -> Term {
         ("sctp", libc::IPPROTO_SCTP),
     ];
     for (name, n) in always {
+        if n == libc::IPPROTO_SCTP && !numbers::HAS_SCTP {
+            continue;
+        }
         let names = cx.list(&[atom::intern(name)]);
         let row = cx.tuple(&[names, Term::small(n.into())]);
         l = cx.cons(row, l);
@@ -267,7 +270,7 @@ fn level_name(level: i32) -> Term {
 
 fn all_options(cx: &mut Cx) -> Term {
     let mut levels = NIL;
-    for level in options::LEVELS {
+    for level in options::levels() {
         let mut l = NIL;
         for o in level.1.iter().filter(|o| o.is_named()) {
             let name = atom::intern(o.0);
@@ -310,7 +313,8 @@ pub(crate) fn supports_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
                 true => ioctl::COUNTS,
                 false => &[],
             };
-            table(cx, &[ioctl::REQUESTS, later].concat())
+            let all: Vec<_> = ioctl::requests().chain(later.iter().copied()).collect();
+            table(cx, &all)
         }
         "protocols" => protocols(cx),
         "options" => all_options(cx),

@@ -1,14 +1,14 @@
 //! Reads and changes properties of interfaces.
 
-use super::addr::{self, SockAddr, hardware};
+use super::addr::{SockAddr, hardware};
 use super::base::*;
 use super::message;
 use super::state::sock;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-use crate::os::sockaddr::bytes_of;
+use crate::os::interfaces::{self, question};
+use crate::os::kernel_numbers::{self as numbers, or_zero};
 use crate::os::unit;
-use crate::posix::last_errno;
 use purlin_term::release::{self, MORE_OF_SOCKETS};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, map};
 use std::mem::size_of;
@@ -18,33 +18,38 @@ lazy_atoms! {
     name_atom = "name";
 }
 
-/// Requests, by the kernel's numbers.
-pub(crate) const REQUESTS: &[(&str, i64)] = &[
-    ("gifname", libc::SIOCGIFNAME as i64),
-    ("gifindex", libc::SIOCGIFINDEX as i64),
-    ("gifflags", libc::SIOCGIFFLAGS as i64),
-    ("gifaddr", libc::SIOCGIFADDR as i64),
-    ("gifdstaddr", libc::SIOCGIFDSTADDR as i64),
-    ("gifbrdaddr", libc::SIOCGIFBRDADDR as i64),
-    ("gifnetmask", libc::SIOCGIFNETMASK as i64),
-    ("gifmtu", libc::SIOCGIFMTU as i64),
-    ("gifhwaddr", libc::SIOCGIFHWADDR as i64),
-    ("gifmap", libc::SIOCGIFMAP as i64),
-    ("giftxqlen", libc::SIOCGIFTXQLEN as i64),
-    ("gifconf", libc::SIOCGIFCONF as i64),
-    ("sifflags", libc::SIOCSIFFLAGS as i64),
-    ("sifaddr", libc::SIOCSIFADDR as i64),
-    ("sifdstaddr", libc::SIOCSIFDSTADDR as i64),
-    ("sifbrdaddr", libc::SIOCSIFBRDADDR as i64),
-    ("sifmtu", libc::SIOCSIFMTU as i64),
-    ("siftxqlen", libc::SIOCSIFTXQLEN as i64),
+/// Requests, by the kernel's numbers, if the system has them.
+const REQUESTS: &[(&str, Option<u64>)] = &[
+    ("gifname", numbers::SIOCGIFNAME),
+    ("gifindex", numbers::SIOCGIFINDEX),
+    ("gifflags", Some(libc::SIOCGIFFLAGS as u64)),
+    ("gifaddr", Some(libc::SIOCGIFADDR as u64)),
+    ("gifdstaddr", Some(libc::SIOCGIFDSTADDR as u64)),
+    ("gifbrdaddr", Some(libc::SIOCGIFBRDADDR as u64)),
+    ("gifnetmask", Some(libc::SIOCGIFNETMASK as u64)),
+    ("gifmtu", Some(libc::SIOCGIFMTU as u64)),
+    ("gifhwaddr", numbers::SIOCGIFHWADDR),
+    ("gifmap", numbers::SIOCGIFMAP),
+    ("giftxqlen", numbers::SIOCGIFTXQLEN),
+    ("gifconf", Some(libc::SIOCGIFCONF as u64)),
+    ("sifflags", Some(libc::SIOCSIFFLAGS as u64)),
+    ("sifaddr", Some(libc::SIOCSIFADDR as u64)),
+    ("sifdstaddr", Some(libc::SIOCSIFDSTADDR as u64)),
+    ("sifbrdaddr", Some(libc::SIOCSIFBRDADDR as u64)),
+    ("sifmtu", Some(libc::SIOCSIFMTU as u64)),
+    ("siftxqlen", numbers::SIOCSIFTXQLEN),
 ];
 
-/// `SIOCATMARK` of Linux.
-const AT_MARK: i64 = 0x8905;
+/// The requests that the system has.
+pub(crate) fn requests() -> impl Iterator<Item = (&'static str, i64)> {
+    REQUESTS.iter().filter_map(|r| Some((r.0, r.1? as i64)))
+}
 
 /// Requests about received data: whether the next byte is urgent, and the number of bytes.
-pub(crate) const COUNTS: &[(&str, i64)] = &[("atmark", AT_MARK), ("nread", libc::FIONREAD as i64)];
+pub(crate) const COUNTS: &[(&str, i64)] = &[
+    ("atmark", numbers::SIOCATMARK as i64),
+    ("nread", libc::FIONREAD as i64),
+];
 
 /// Flags of interfaces, in the order in which they are listed; 0 means not on this system.
 pub const FLAGS: &[(&str, i32)] = &[
@@ -59,23 +64,23 @@ pub const FLAGS: &[(&str, i32)] = &[
     ("noarp", libc::IFF_NOARP),
     ("promisc", libc::IFF_PROMISC),
     ("allmulti", libc::IFF_ALLMULTI),
-    ("master", libc::IFF_MASTER),
-    ("oactive", 0),
-    ("slave", libc::IFF_SLAVE),
-    ("simplex", 0),
+    ("master", or_zero(numbers::IFF_MASTER)),
+    ("oactive", or_zero(numbers::IFF_OACTIVE)),
+    ("slave", or_zero(numbers::IFF_SLAVE)),
+    ("simplex", or_zero(numbers::IFF_SIMPLEX)),
     ("multicast", libc::IFF_MULTICAST),
-    ("link0", 0),
-    ("link1", 0),
-    ("link2", 0),
-    ("portsel", libc::IFF_PORTSEL),
-    ("automedia", libc::IFF_AUTOMEDIA),
-    ("dynamic", libc::IFF_DYNAMIC),
+    ("link0", or_zero(numbers::IFF_LINK0)),
+    ("link1", or_zero(numbers::IFF_LINK1)),
+    ("link2", or_zero(numbers::IFF_LINK2)),
+    ("portsel", or_zero(numbers::IFF_PORTSEL)),
+    ("automedia", or_zero(numbers::IFF_AUTOMEDIA)),
+    ("dynamic", or_zero(numbers::IFF_DYNAMIC)),
     ("cantconfig", 0),
-    ("lower_up", 0x1_0000),
+    ("lower_up", or_zero(numbers::IFF_LOWER_UP)),
     ("ppromisc", 0),
-    ("dormant", 0x2_0000),
+    ("dormant", or_zero(numbers::IFF_DORMANT)),
     ("monitor", 0),
-    ("echo", 0x4_0000),
+    ("echo", or_zero(numbers::IFF_ECHO)),
     ("staticarp", 0),
     ("dying", 0),
     ("renaming", 0),
@@ -85,43 +90,15 @@ pub const FLAGS: &[(&str, i32)] = &[
 /// Further names in later releases.
 pub(crate) const LATER_FLAGS: &[(&str, i32)] = &[("dhcprunning", 0), ("private", 0)];
 
-/// A request about the interface of that name, which is cut to the available room.
-fn question(name: &[u8]) -> libc::ifreq {
-    // SAFETY: plain bytes, for which zeros are valid.
-    let mut q: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, &c) in q.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name) {
-        *to = c as libc::c_char;
-    }
-    q
-}
-
 fn ask(fd: i32, request: u64, q: &mut libc::ifreq) -> Result<(), i32> {
     // SAFETY: the structure that these requests take.
     unit(unsafe { libc::ioctl(fd, request as _, q as *mut libc::ifreq) })
 }
 
-fn name_term(cx: &mut Cx, q: &libc::ifreq) -> Term {
-    let name: Vec<u8> = q
-        .ifr_name
-        .iter()
-        .map(|&c| c as u8)
-        .take_while(|&c| c != 0)
-        .collect();
-    cx.byte_list(&name, NIL)
-}
-
-/// The address in a reply.
-fn address(cx: &mut Cx, q: &libc::ifreq) -> Term {
-    // SAFETY: the kernel has written an address there, of a family whose addresses fit.
-    let b = unsafe { bytes_of(&raw const q.ifr_ifru.ifru_addr) };
-    let room = size_of::<libc::ifreq>() - libc::IFNAMSIZ;
-    addr::encode(cx, &b[..b.len().min(room)])
-}
-
 fn supported(request: u64, name: &str) -> bool {
     REQUESTS
         .iter()
-        .any(|r| r.1 as u64 == request && r.0.starts_with(name))
+        .any(|r| r.1 == Some(request) && r.0.starts_with(name))
 }
 
 fn request_number(t: Term) -> Result<u64, Fail> {
@@ -153,35 +130,20 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     if request != libc::SIOCGIFCONF {
         return not_supported(cx);
     }
-    // Repeats the request with more room until some room is left.
-    let mut room = 64;
-    loop {
-        let mut all: Vec<libc::ifreq> = (0..room).map(|_| question(b"")).collect();
-        // SAFETY: the structure that the request takes, with room for the stated number of entries.
-        let got = unsafe {
-            let mut c: libc::ifconf = std::mem::zeroed();
-            c.ifc_len = (room * size_of::<libc::ifreq>()) as i32;
-            c.ifc_ifcu.ifcu_req = all.as_mut_ptr();
-            if libc::ioctl(s.fd, libc::SIOCGIFCONF as _, &mut c) < 0 {
-                return Ok(errno(cx, last_errno()));
-            }
-            c.ifc_len as usize / size_of::<libc::ifreq>()
-        };
-        if got >= room {
-            room *= 2;
-            continue;
-        }
-        let mut l = Vec::new();
-        for q in &all[..got] {
-            let pairs = [
-                (name_atom(), name_term(cx, q)),
-                (addr_atom(), address(cx, q)),
-            ];
-            l.push(map::from_pairs(cx, &pairs));
-        }
-        let l = cx.list(&l);
-        return Ok(cx.ok(l));
+    let all = match interfaces::configured(s.fd) {
+        Ok(all) => all,
+        Err(e) => return Ok(errno(cx, e)),
+    };
+    let mut l = Vec::new();
+    for (name, a) in all {
+        let pairs = [
+            (name_atom(), cx.byte_list(&name, NIL)),
+            (addr_atom(), a.to_map(cx)),
+        ];
+        l.push(map::from_pairs(cx, &pairs));
     }
+    let l = cx.list(&l);
+    Ok(cx.ok(l))
 }
 
 /// `nif_ioctl(Socket, Request, Argument)`: reads a property of an interface.
@@ -191,12 +153,14 @@ pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
     if !s.is_open() {
         return Ok(error_closed(cx));
     }
-    if request == libc::SIOCGIFNAME {
+    if numbers::SIOCGIFNAME == Some(request) {
         let mut q = question(b"");
-        q.ifr_ifru.ifru_ifindex = int(arg).ok_or(Fail::Badarg)?;
+        if !interfaces::set_index(&mut q, int(arg).ok_or(Fail::Badarg)?) {
+            return not_supported(cx);
+        }
         return Ok(match ask(s.fd, request, &mut q) {
             Ok(()) => {
-                let n = name_term(cx, &q);
+                let n = cx.byte_list(&interfaces::name(&q), NIL);
                 cx.ok(n)
             }
             Err(e) => errno(cx, e),
@@ -210,37 +174,33 @@ pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
         return Ok(errno(cx, e));
     }
     let number = |n: i32| Term::small(n.into());
-    // SAFETY: the part of the reply that the request is about.
-    let v = unsafe {
-        match REQUESTS
-            .iter()
-            .find(|r| r.1 as u64 == request)
-            .map_or("", |r| r.0)
-        {
-            "gifindex" => number(q.ifr_ifru.ifru_ifindex),
-            "gifmtu" => number(q.ifr_ifru.ifru_mtu),
-            // The queue length is in the field of other numbers.
-            "giftxqlen" => number(q.ifr_ifru.ifru_ifindex),
-            "gifflags" => message::flags_term(cx, FLAGS, q.ifr_ifru.ifru_flags.into()),
-            "gifhwaddr" => {
-                let a = q.ifr_ifru.ifru_hwaddr;
-                let rest: Vec<u8> = a.sa_data.iter().map(|&c| c as u8).collect();
-                hardware(cx, a.sa_family, &rest)
-            }
-            "gifmap" => {
-                let m = q.ifr_ifru.ifru_map;
-                let pairs = [
-                    (atom::intern("mem_start"), cx.uint(m.mem_start)),
-                    (atom::intern("mem_end"), cx.uint(m.mem_end)),
-                    (atom::intern("base_addr"), Term::small(m.base_addr.into())),
-                    (atom::intern("irq"), Term::small(m.irq.into())),
-                    (atom::intern("dma"), Term::small(m.dma.into())),
-                    (am::PORT, Term::small(m.port.into())),
-                ];
-                map::from_pairs(cx, &pairs)
-            }
-            _ => address(cx, &q),
+    let name = REQUESTS.iter().find(|r| r.1 == Some(request));
+    let v = match name.map_or("", |r| r.0) {
+        // The queue length is in the field of other numbers.
+        "gifindex" | "giftxqlen" => interfaces::index(&q).map(number),
+        // SAFETY: the part of the reply that the request is about.
+        "gifmtu" => Some(number(unsafe { q.ifr_ifru.ifru_mtu })),
+        "gifflags" => {
+            // SAFETY: as above.
+            let flags = unsafe { q.ifr_ifru.ifru_flags };
+            Some(message::flags_term(cx, FLAGS, flags.into()))
         }
+        "gifhwaddr" => interfaces::hardware(&q).map(|(family, rest)| hardware(cx, family, &rest)),
+        "gifmap" => interfaces::resources(&q).map(|r| {
+            let pairs = [
+                (atom::intern("mem_start"), cx.uint(r[0])),
+                (atom::intern("mem_end"), cx.uint(r[1])),
+                (atom::intern("base_addr"), cx.uint(r[2])),
+                (atom::intern("irq"), cx.uint(r[3])),
+                (atom::intern("dma"), cx.uint(r[4])),
+                (am::PORT, cx.uint(r[5])),
+            ];
+            map::from_pairs(cx, &pairs)
+        }),
+        _ => Some(interfaces::address(&q).to_map(cx)),
+    };
+    let Some(v) = v else {
+        return not_supported(cx);
     };
     Ok(cx.ok(v))
 }
@@ -274,7 +234,7 @@ pub(crate) fn ioctl_4(cx: &mut Cx, [me, request, name, value]: [Term; 4]) -> Bif
             }
         }
         q.ifr_ifru.ifru_flags = flags as libc::c_short;
-    } else if request == libc::SIOCSIFMTU || request == libc::SIOCSIFTXQLEN {
+    } else if request == libc::SIOCSIFMTU || numbers::SIOCSIFTXQLEN == Some(request) {
         match int(value) {
             Some(n) => q.ifr_ifru.ifru_mtu = n,
             None => {

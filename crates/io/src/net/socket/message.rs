@@ -9,7 +9,8 @@ use super::state::sock;
 use super::values::{tos_code, tos_term};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-use crate::os::sock as sys;
+use crate::os::kernel_numbers::{self as numbers, or_zero};
+use crate::os::sock::{self as sys, aligned};
 use crate::posix::errno_atom;
 use purlin_term::release::{self, SERVICES_AS_MAPS};
 use purlin_term::{Alloc, Term, am, arith, atom, map};
@@ -32,13 +33,13 @@ pub const NOTIFICATION: (&str, i32) = ("notification", 0x8000);
 
 /// Names of message flags, in the order in which they are listed.
 pub const FLAGS: &[(&str, i32)] = &[
-    ("cmsg_cloexec", libc::MSG_CMSG_CLOEXEC),
-    ("confirm", libc::MSG_CONFIRM),
+    ("cmsg_cloexec", or_zero(numbers::MSG_CMSG_CLOEXEC)),
+    ("confirm", or_zero(numbers::MSG_CONFIRM)),
     ("ctrunc", libc::MSG_CTRUNC),
     ("dontroute", libc::MSG_DONTROUTE),
     ("eor", libc::MSG_EOR),
-    ("errqueue", libc::MSG_ERRQUEUE),
-    ("more", libc::MSG_MORE),
+    ("errqueue", or_zero(numbers::MSG_ERRQUEUE)),
+    ("more", or_zero(numbers::MSG_MORE)),
     ("nosignal", libc::MSG_NOSIGNAL),
     ("oob", libc::MSG_OOB),
     ("peek", libc::MSG_PEEK),
@@ -82,99 +83,100 @@ enum Data {
     Failure,
 }
 
-/// A kind of control message: level, type, name, data, and whether programs may give it as a value.
-struct Kind(i32, i32, &'static str, Data, bool);
+/// A kind of control message: level, type if the system has one, name, data, and whether programs
+/// may give it as a value.
+struct Kind(i32, Option<i32>, &'static str, Data, bool);
 
 const KINDS: &[Kind] = &[
     Kind(
         libc::SOL_SOCKET,
-        libc::SCM_CREDENTIALS,
+        Some(numbers::SCM_CREDENTIALS),
         "credentials",
         Data::Raw,
         false,
     ),
     Kind(
         libc::SOL_SOCKET,
-        libc::SCM_RIGHTS,
+        Some(libc::SCM_RIGHTS),
         "rights",
         Data::Raw,
         false,
     ),
     Kind(
         libc::SOL_SOCKET,
-        libc::SCM_TIMESTAMP,
+        Some(libc::SCM_TIMESTAMP),
         "timestamp",
         Data::Time,
         true,
     ),
-    Kind(libc::IPPROTO_IP, libc::IP_TOS, "tos", Data::Tos, true),
-    Kind(libc::IPPROTO_IP, libc::IP_TTL, "ttl", Data::Int, true),
+    Kind(libc::IPPROTO_IP, Some(libc::IP_TOS), "tos", Data::Tos, true),
+    Kind(libc::IPPROTO_IP, Some(libc::IP_TTL), "ttl", Data::Int, true),
     Kind(
         libc::IPPROTO_IP,
-        libc::IP_RECVTTL,
+        Some(libc::IP_RECVTTL),
         "recvttl",
         Data::Byte,
         false,
     ),
     Kind(
         libc::IPPROTO_IP,
-        libc::IP_PKTINFO,
+        Some(libc::IP_PKTINFO),
         "pktinfo",
         Data::Packet4,
         false,
     ),
     Kind(
         libc::IPPROTO_IP,
-        libc::IP_ORIGDSTADDR,
+        numbers::IP_ORIGDSTADDR,
         "origdstaddr",
         Data::Address,
         false,
     ),
     Kind(
         libc::IPPROTO_IP,
-        libc::IP_RECVTOS,
+        Some(libc::IP_RECVTOS),
         "recvtos",
         Data::Tos,
         false,
     ),
     Kind(
         libc::IPPROTO_IP,
-        libc::IP_RECVERR,
+        numbers::IP_RECVERR,
         "recverr",
         Data::Failure,
         false,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_PKTINFO,
+        Some(libc::IPV6_PKTINFO),
         "pktinfo",
         Data::Packet6,
         false,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_HOPLIMIT,
+        Some(libc::IPV6_HOPLIMIT),
         "hoplimit",
         Data::Int,
         true,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_TCLASS,
+        Some(libc::IPV6_TCLASS),
         "tclass",
         Data::Int,
         true,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_RECVTCLASS,
+        Some(libc::IPV6_RECVTCLASS),
         "recvtclass",
         Data::Int,
         false,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_RECVERR,
+        numbers::IPV6_RECVERR,
         "recverr",
         Data::Failure,
         false,
@@ -185,14 +187,14 @@ const KINDS: &[Kind] = &[
 const LATER_KINDS: &[Kind] = &[
     Kind(
         libc::SOL_SOCKET,
-        libc::SCM_TIMESTAMPNS,
+        numbers::SCM_TIMESTAMPNS,
         "timestampns",
         Data::FineTime,
         true,
     ),
     Kind(
         libc::IPPROTO_IPV6,
-        libc::IPV6_FLOWINFO,
+        numbers::IPV6_FLOWINFO,
         "flowinfo",
         Data::Int,
         false,
@@ -210,15 +212,10 @@ fn kinds() -> impl Iterator<Item = &'static Kind> {
 
 fn kind_named(level: i32, name: Term) -> Option<&'static Kind> {
     let name = name.is_atom().then(|| atom::name(name))?;
-    kinds().find(|k| k.0 == level && k.2 == name)
+    kinds().find(|k| k.0 == level && k.1.is_some() && k.2 == name)
 }
 
 const HEAD: usize = size_of::<libc::cmsghdr>();
-
-/// Rounds up to the alignment of control messages. Data begin behind the aligned header.
-fn aligned(n: usize) -> usize {
-    n.next_multiple_of(size_of::<usize>())
-}
 
 /// Appends a control message to `buf`. None if the result would exceed `limit` bytes.
 fn push(buf: &mut Vec<u8>, limit: usize, level: i32, kind: i32, data: &[u8]) -> Option<()> {
@@ -278,13 +275,13 @@ pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
                     Data::Tos => tos_code(v)?.to_ne_bytes().to_vec(),
                     _ => int(v)?.to_ne_bytes().to_vec(),
                 };
-                push(&mut buf, limit, level, k.1, &data)?;
+                push(&mut buf, limit, level, k.1?, &data)?;
             }
             Some(_) if value.is_some() => return None,
             Some(d) => {
                 let kind = match int(kind) {
                     Some(n) => n,
-                    None => kind_named(level, kind)?.1,
+                    None => kind_named(level, kind)?.1?,
                 };
                 match (d.as_binary(), int(d), d.as_bool()) {
                     (Some(b), ..) => push(&mut buf, limit, level, kind, &b)?,
@@ -322,7 +319,7 @@ pub(crate) fn control_term(cx: &mut Cx, buf: &[u8]) -> Term {
 }
 
 fn control_message(cx: &mut Cx, level: i32, kind: i32, data: &[u8]) -> Term {
-    let row = kinds().find(|k| k.0 == level && k.1 == kind);
+    let row = kinds().find(|k| k.0 == level && k.1 == Some(kind));
     let name = match row {
         Some(k) => atom::intern(k.2),
         None => Term::small(kind.into()),
@@ -349,7 +346,12 @@ fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
         Data::Raw => None,
         Data::Time | Data::FineTime => {
             let part = |at: usize| Some(i64::from_ne_bytes(b.get(at..at + 8)?.try_into().ok()?));
-            let (s, fraction) = (cx.int(part(0)?), cx.int(part(8)?));
+            let fraction = match what {
+                // Microseconds are an `int` on some systems.
+                Data::Time if size_of::<libc::suseconds_t>() == 4 => i32_at(b, 8)?.into(),
+                _ => part(8)?,
+            };
+            let (s, fraction) = (cx.int(part(0)?), cx.int(fraction));
             let name = match what {
                 Data::Time => usec(),
                 _ => atom::intern("nsec"),

@@ -5,6 +5,7 @@ use super::message;
 use super::state::{self, State, sock};
 use super::values::{Get, Set, ask, encode};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::os::kernel_numbers as has;
 use crate::os::sock as sys;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, Feature, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_USER_TIMEOUT};
@@ -30,6 +31,19 @@ const fn absent(name: &'static str) -> Opt {
 const fn listed(name: &'static str, n: i32) -> Opt {
     Opt(name, n, Set::No, Get::No)
 }
+/// An option of those systems that have its number.
+const fn some(name: &'static str, n: Option<i32>, set: Set, get: Get) -> Opt {
+    match n {
+        Some(n) => Opt(name, n, set, get),
+        None => absent(name),
+    }
+}
+const fn some_flag(name: &'static str, n: Option<i32>) -> Opt {
+    some(name, n, Set::Bool, Get::Bool)
+}
+const fn some_number(name: &'static str, n: Option<i32>) -> Opt {
+    some(name, n, Set::Int, Get::Int)
+}
 const fn set_only(name: &'static str, n: i32, how: Set) -> Opt {
     Opt(name, n, how, Get::No)
 }
@@ -41,9 +55,9 @@ const ALGORITHM_BYTES: usize = 257;
 const SOCKET: &[Opt] = &[
     flag("acceptconn", libc::SO_ACCEPTCONN),
     absent("acceptfilter"),
-    Opt(
+    some(
         "bindtodevice",
-        libc::SO_BINDTODEVICE,
+        has::SO_BINDTODEVICE,
         Set::Str(INTERFACE_BYTES),
         Get::Str(INTERFACE_BYTES + 1, false),
     ),
@@ -51,7 +65,7 @@ const SOCKET: &[Opt] = &[
     absent("bsp_state"),
     absent("busy_poll"),
     number("debug", libc::SO_DEBUG),
-    Opt("domain", libc::SO_DOMAIN, Set::No, Get::Domain),
+    some("domain", has::SO_DOMAIN, Set::No, Get::Domain),
     flag("dontroute", libc::SO_DONTROUTE),
     absent("error"),
     absent("exclusiveaddruse"),
@@ -61,11 +75,11 @@ const SOCKET: &[Opt] = &[
     absent("max_msg_size"),
     absent("maxdg"),
     flag("oobinline", libc::SO_OOBINLINE),
-    flag("passcred", libc::SO_PASSCRED),
-    number("peek_off", libc::SO_PEEK_OFF),
+    some_flag("passcred", has::SO_PASSCRED),
+    some_number("peek_off", has::SO_PEEK_OFF),
     absent("peercred"),
-    number("priority", libc::SO_PRIORITY),
-    Opt("protocol", libc::SO_PROTOCOL, Set::No, Get::Protocol),
+    some_number("priority", has::SO_PRIORITY),
+    some("protocol", has::SO_PROTOCOL, Set::No, Get::Protocol),
     number("rcvbuf", libc::SO_RCVBUF),
     absent("rcvbufforce"),
     number("rcvlowat", libc::SO_RCVLOWAT),
@@ -79,7 +93,7 @@ const SOCKET: &[Opt] = &[
     number("sndlowat", libc::SO_SNDLOWAT),
     absent("sndtimeo"),
     flag("timestamp", libc::SO_TIMESTAMP),
-    flag("timestampns", libc::SO_TIMESTAMPNS),
+    some_flag("timestampns", has::SO_TIMESTAMPNS),
     Opt("type", libc::SO_TYPE, Set::No, Get::Type),
 ];
 const IP: &[Opt] = &[
@@ -101,18 +115,18 @@ const IP: &[Opt] = &[
         libc::IP_DROP_SOURCE_MEMBERSHIP,
         Set::Source4,
     ),
-    flag("freebind", libc::IP_FREEBIND),
+    some_flag("freebind", has::IP_FREEBIND),
     flag("hdrincl", libc::IP_HDRINCL),
-    number("minttl", libc::IP_MINTTL),
-    set_only("msfilter", 41, Set::Filter4),
-    Opt("mtu", libc::IP_MTU, Set::No, Get::Int),
-    Opt(
+    some_number("minttl", has::IP_MINTTL),
+    some("msfilter", has::IP_MSFILTER, Set::Filter4, Get::No),
+    some("mtu", has::IP_MTU, Set::No, Get::Int),
+    some(
         "mtu_discover",
-        libc::IP_MTU_DISCOVER,
+        has::IP_MTU_DISCOVER,
         Set::Discover,
         Get::Discover,
     ),
-    flag("multicast_all", libc::IP_MULTICAST_ALL),
+    some_flag("multicast_all", has::IP_MULTICAST_ALL),
     Opt(
         "multicast_if",
         libc::IP_MULTICAST_IF,
@@ -121,54 +135,46 @@ const IP: &[Opt] = &[
     ),
     flag("multicast_loop", libc::IP_MULTICAST_LOOP),
     number("multicast_ttl", libc::IP_MULTICAST_TTL),
-    flag("nodefrag", libc::IP_NODEFRAG),
+    some_flag("nodefrag", has::IP_NODEFRAG),
     absent("options"),
     flag("pktinfo", libc::IP_PKTINFO),
-    Opt("pktoptions", libc::IP_PKTOPTIONS, Set::No, Get::Control),
-    absent("recvdstaddr"),
-    flag("recverr", libc::IP_RECVERR),
-    absent("recvif"),
-    flag("recvopts", libc::IP_RECVOPTS),
-    flag("recvorigdstaddr", libc::IP_RECVORIGDSTADDR),
+    some("pktoptions", has::IP_PKTOPTIONS, Set::No, Get::Control),
+    some_flag("recvdstaddr", has::IP_RECVDSTADDR),
+    some_flag("recverr", has::IP_RECVERR),
+    some_flag("recvif", has::IP_RECVIF),
+    some_flag("recvopts", has::IP_RECVOPTS),
+    some_flag("recvorigdstaddr", has::IP_RECVORIGDSTADDR),
     flag("recvtos", libc::IP_RECVTOS),
     flag("recvttl", libc::IP_RECVTTL),
-    flag("retopts", libc::IP_RETOPTS),
-    number("router_alert", libc::IP_ROUTER_ALERT),
+    some_flag("retopts", has::IP_RETOPTS),
+    some_number("router_alert", has::IP_ROUTER_ALERT),
     absent("sendsrcaddr"),
     Opt("tos", libc::IP_TOS, Set::Tos, Get::Tos),
-    flag("transparent", libc::IP_TRANSPARENT),
+    some_flag("transparent", has::IP_TRANSPARENT),
     number("ttl", libc::IP_TTL),
     set_only("unblock_source", libc::IP_UNBLOCK_SOURCE, Set::Source4),
 ];
 const IPV6: &[Opt] = &[
-    set_only(
-        "add_membership",
-        libc::IPV6_ADD_MEMBERSHIP,
-        Set::Membership6,
-    ),
-    set_only("addrform", libc::IPV6_ADDRFORM, Set::Domain),
+    set_only("add_membership", has::IPV6_JOIN, Set::Membership6),
+    some("addrform", has::IPV6_ADDRFORM, Set::Domain, Get::No),
     absent("auth_level"),
-    flag("authhdr", libc::IPV6_AUTHHDR),
+    some_flag("authhdr", has::IPV6_AUTHHDR),
     absent("checksum"),
-    set_only(
-        "drop_membership",
-        libc::IPV6_DROP_MEMBERSHIP,
-        Set::Membership6,
-    ),
-    flag("dstopts", libc::IPV6_DSTOPTS),
+    set_only("drop_membership", has::IPV6_LEAVE, Set::Membership6),
+    some_flag("dstopts", has::IPV6_DSTOPTS),
     absent("esp_network_level"),
     absent("esp_trans_level"),
     absent("faith"),
-    flag("flowinfo", libc::IPV6_FLOWINFO),
+    some_flag("flowinfo", has::IPV6_FLOWINFO),
     flag("hoplimit", libc::IPV6_HOPLIMIT),
-    flag("hopopts", libc::IPV6_HOPOPTS),
+    some_flag("hopopts", has::IPV6_HOPOPTS),
     absent("ipcomp_level"),
     absent("join_group"),
     absent("leave_group"),
-    number("mtu", libc::IPV6_MTU),
-    Opt(
+    some_number("mtu", has::IPV6_MTU),
+    some(
         "mtu_discover",
-        libc::IPV6_MTU_DISCOVER,
+        has::IPV6_MTU_DISCOVER,
         Set::Discover,
         Get::Discover,
     ),
@@ -182,12 +188,12 @@ const IPV6: &[Opt] = &[
     flag("multicast_loop", libc::IPV6_MULTICAST_LOOP),
     absent("pktoptions"),
     absent("portrange"),
-    flag("recverr", libc::IPV6_RECVERR),
+    some_flag("recverr", has::IPV6_RECVERR),
     flag("recvhoplimit", libc::IPV6_RECVHOPLIMIT),
     flag("recvpktinfo", libc::IPV6_RECVPKTINFO),
     flag("recvtclass", libc::IPV6_RECVTCLASS),
-    number("router_alert", libc::IPV6_ROUTER_ALERT),
-    flag("rthdr", libc::IPV6_RTHDR),
+    some_number("router_alert", has::IPV6_ROUTER_ALERT),
+    some_flag("rthdr", has::IPV6_RTHDR),
     number("tclass", libc::IPV6_TCLASS),
     Opt("unicast_hops", libc::IPV6_UNICAST_HOPS, Set::Hops, Get::Int),
     absent("use_min_mtu"),
@@ -231,16 +237,16 @@ const SCTP: &[Opt] = &[
     absent("use_ext_recvinfo"),
 ];
 const TCP: &[Opt] = &[
-    Opt(
+    some(
         "congestion",
-        libc::TCP_CONGESTION,
+        has::TCP_CONGESTION,
         Set::Str(ALGORITHM_BYTES),
         Get::Str(ALGORITHM_BYTES, true),
     ),
-    flag("cork", libc::TCP_CORK),
+    some_flag("cork", has::TCP_CORK),
     absent("info"),
     number("keepcnt", libc::TCP_KEEPCNT),
-    number("keepidle", libc::TCP_KEEPIDLE),
+    number("keepidle", has::TCP_IDLE),
     number("keepintvl", libc::TCP_KEEPINTVL),
     number("maxseg", libc::TCP_MAXSEG),
     absent("md5sig"),
@@ -248,12 +254,11 @@ const TCP: &[Opt] = &[
     absent("noopt"),
     absent("nopush"),
     absent("syncnt"),
-    number("user_timeout", libc::TCP_USER_TIMEOUT),
+    some("user_timeout", has::TCP_USER_TIMEOUT, Set::Uint, Get::Int),
 ];
-const UDP: &[Opt] = &[flag("cork", 1)];
+const UDP: &[Opt] = &[some_flag("cork", has::UDP_CORK)];
 
-/// All levels.
-pub(crate) const LEVELS: &[Level] = &[
+const LEVELS: &[Level] = &[
     Level(libc::SOL_SOCKET, SOCKET),
     Level(libc::IPPROTO_IP, IP),
     Level(libc::IPPROTO_IPV6, IPV6),
@@ -261,6 +266,13 @@ pub(crate) const LEVELS: &[Level] = &[
     Level(libc::IPPROTO_UDP, UDP),
     Level(libc::IPPROTO_TCP, TCP),
 ];
+
+/// All levels that stock has on this system.
+pub(crate) fn levels() -> impl Iterator<Item = &'static Level> {
+    LEVELS
+        .iter()
+        .filter(|l| has::HAS_SCTP || l.0 != libc::IPPROTO_SCTP)
+}
 
 /// Options that not every release supports. Releases have their names nevertheless, except for the
 /// names below.
@@ -313,7 +325,7 @@ impl Opt {
 /// The option of that number. Number 0 marks options that the system lacks, so an option whose
 /// number really is 0 is not found, as in stock.
 fn find(level: i32, option: i32) -> Option<&'static Opt> {
-    let l = LEVELS.iter().find(|l| l.0 == level)?;
+    let l = levels().find(|l| l.0 == level)?;
     l.1.iter()
         .find(|o| option != 0 && o.1 == option && o.is_supported())
 }
@@ -572,6 +584,7 @@ pub(crate) fn getopt_4(cx: &mut Cx, [me, level, option, spec]: [Term; 4]) -> Bif
             return done(cx, r);
         }
         (None, Some(Ok(n))) => vec![0; n.min(message::MOST_CONTROL_BYTES)],
+        (None, Some(Err(_))) => return Ok(errno(cx, libc::EINVAL)),
         _ => return Ok(invalid(cx, am::VALUE)),
     };
     Ok(match sys::get_option(s.fd, l, opt, &mut b) {

@@ -6,6 +6,7 @@ use super::state::{self, BOUND, CONNECTED, Sock, sock};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::os::sock as sys;
+use crate::os::sockaddr::split_family;
 use purlin_term::{Alloc, Term, am};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -132,10 +133,7 @@ fn names(cx: &mut Cx, me: Term, id: Term, option: i32) -> BifResult {
     let mut rest = answer.get(2 * size_of::<i32>()..len).unwrap_or_default();
     let mut list = Vec::new();
     for _ in 0..count {
-        let family = rest
-            .first_chunk()
-            .map(|f| libc::sa_family_t::from_ne_bytes(*f));
-        let size = match family.map(i32::from) {
+        let size = match split_family(rest).map(|s| s.0) {
             Some(libc::AF_INET) => size_of::<libc::sockaddr_in>(),
             Some(libc::AF_INET6) => size_of::<libc::sockaddr_in6>(),
             _ => break,

@@ -450,6 +450,8 @@ pub fn publish(cx: &mut Cx, sock: Arc<Sock>) -> Term {
     if s.use_registry {
         s.register(r);
     }
+    drop(s);
+    signal::own::note_socket(cx, r);
     r
 }
 

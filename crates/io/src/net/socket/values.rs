@@ -6,6 +6,7 @@ use super::base::*;
 use super::{message, state};
 use crate::cx::Cx;
 use crate::lazy_atoms;
+use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS};
 use purlin_term::{Alloc, Term, am, atom, map};
@@ -27,11 +28,12 @@ lazy_atoms! {
     want = "want";
 }
 
+/// Bits of a type of service, as in RFC 1349.
 const TOS: [(fn() -> Term, i32); 4] = [
-    (lowdelay, libc::IPTOS_LOWDELAY as i32),
-    (throughput, libc::IPTOS_THROUGHPUT as i32),
-    (reliability, libc::IPTOS_RELIABILITY as i32),
-    (mincost, libc::IPTOS_MINCOST as i32),
+    (lowdelay, 0x10),
+    (throughput, 0x08),
+    (reliability, 0x04),
+    (mincost, 0x02),
 ];
 /// The bits of a type of service that the names are about.
 const TOS_BITS: i32 = 0x1E;
@@ -149,11 +151,11 @@ fn tos_name(n: i32) -> Term {
     }
 }
 
-const DISCOVER: [(fn() -> Term, i32); 4] = [
-    (want, libc::IP_PMTUDISC_WANT),
-    (dont, libc::IP_PMTUDISC_DONT),
-    (do_atom, libc::IP_PMTUDISC_DO),
-    (probe, libc::IP_PMTUDISC_PROBE),
+const DISCOVER: [(fn() -> Term, Option<i32>); 4] = [
+    (want, numbers::IP_PMTUDISC_WANT),
+    (dont, numbers::IP_PMTUDISC_DONT),
+    (do_atom, numbers::IP_PMTUDISC_DO),
+    (probe, numbers::IP_PMTUDISC_PROBE),
 ];
 
 /// How an option is set.
@@ -162,6 +164,8 @@ pub(crate) enum Set {
     No,
     Bool,
     Int,
+    /// A number of 32 bits without a sign.
+    Uint,
     /// A string of fewer than that many bytes.
     Str(usize),
     Linger,
@@ -266,6 +270,7 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
         Set::No => return None,
         Set::Bool => int_bytes(v.as_bool()?.into()),
         Set::Int => int_bytes(int(v)?),
+        Set::Uint => uint(v)?.to_ne_bytes().to_vec(),
         Set::Str(room) => match v.as_binary().filter(|_| release::has(MORE_OF_SOCKETS)) {
             // As many bytes as fit, and a zero behind them.
             Some(b) => {
@@ -286,7 +291,7 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
             [i32::from(on).to_ne_bytes(), seconds.to_ne_bytes()].concat()
         }
         Set::Discover => int_bytes(match DISCOVER.iter().find(|r| (r.0)() == v) {
-            Some(r) => r.1,
+            Some(r) => r.1?,
             None => int(v)?,
         }),
         Set::Interface4 => in_addr(v)?.to_vec(),
@@ -375,7 +380,7 @@ pub fn ask(
         }
         Get::Discover => {
             let n = number()?;
-            match DISCOVER.iter().find(|r| r.1 == n) {
+            match DISCOVER.iter().find(|r| r.1 == Some(n)) {
                 Some(r) => (r.0)(),
                 None => Term::small(n.into()),
             }

@@ -206,10 +206,9 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
                 at += 2;
             }
             b'{' => {
-                let digits = s[at..].iter().take_while(|d| d.is_ascii_digit());
-                let add = |n: i64, d: &u8| n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
-                at += digits.clone().count() + 1;
-                stack.push(digits.fold(0, add));
+                let (n, digits) = number(&s[at..]);
+                at += digits + 1;
+                stack.push(n);
             }
             // The length of a string: no parameter is a string.
             b'l' => {
@@ -252,6 +251,13 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// The number that the text begins with, and how many digits it has.
+fn number(s: &[u8]) -> (i64, usize) {
+    let digits = s.iter().take_while(|d| d.is_ascii_digit());
+    let add = |n: i64, d: &u8| n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
+    (digits.clone().fold(0, add), digits.count())
 }
 
 /// The value of a binary operation.

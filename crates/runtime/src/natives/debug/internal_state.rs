@@ -348,7 +348,9 @@ fn set_system_state(cx: &mut Cx, item: Term, value: Term) -> BifResult {
             let held = crate::poll::hold();
             std::thread::sleep(Duration::from_millis(ms));
             drop((held, turn));
-            multi_scheduling::block(before);
+            if !before {
+                multi_scheduling::unblock();
+            }
             Ok(am::TRUE)
         }
         // Milliseconds for which an unused node entry is kept; below 0, the value of the command

@@ -255,8 +255,8 @@ fn remote_links(me: Term, r: &Remote, node: Option<Term>, out: &mut Vec<OwnedTer
 }
 
 fn remote_monitors(me: Term, r: &Remote, node: Option<Term>, out: &mut Vec<OwnedTerm>) {
-    for (k, w) in &r.watchers {
-        if node.is_some_and(|n| n != k.node().name) {
+    for (k, w) in r.watchers.iter() {
+        if node.is_some_and(|n| n != w.by.node.name) {
             continue;
         }
         out.push(row(|f| {

@@ -155,8 +155,8 @@ fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
         }
         if let Some(r) = e.rare().and_then(|r| r.remote.as_deref()) {
             r.links.keys().for_each(|k| add(&k.node, 1));
-            for (k, w) in &r.watchers {
-                add(k.node(), 2);
+            for (k, w) in r.watchers.iter() {
+                k.node().into_iter().for_each(|n| add(n, 2));
                 add(&w.by.node, 2);
             }
         }

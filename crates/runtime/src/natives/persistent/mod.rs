@@ -175,6 +175,10 @@ impl Entry {
         let t = unsafe { Term::from_raw(self.value.load(Ordering::Acquire)) };
         (t != Term::NON_VALUE).then_some(t)
     }
+    /// Reductions for a copy of key and value, or a comparison.
+    fn reductions(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed) / 128
+    }
     fn shard(&self) -> MutexGuard<'static, ()> {
         static SHARDS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
         SHARDS[self.hash as usize % 16].lock()
@@ -352,7 +356,10 @@ fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
     let other = t.find(key);
-    if other.is_some_and(|(_, old)| compare::eq_exact(old, value)) {
+    if let Some((e, old)) = other
+        && compare::eq_exact(old, value)
+    {
+        cx.bump(e.reductions());
         return Ok(am::OK);
     }
     put(cx, &mut w, key, value);
@@ -372,8 +379,13 @@ fn put_new_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
     match t.find(key) {
-        Some((_, old)) if compare::eq_exact(old, value) => Ok(am::OK),
-        Some(_) => Err(Fail::Badarg),
+        Some((e, old)) => {
+            cx.bump(e.reductions());
+            match compare::eq_exact(old, value) {
+                true => Ok(am::OK),
+                false => Err(Fail::Badarg),
+            }
+        }
         None => {
             put(cx, &mut w, key, value);
             Ok(am::OK)
@@ -408,6 +420,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
         e.from.store(v.from, Ordering::Relaxed);
         e.to.store(v.from + v.bytes, Ordering::Relaxed);
         e.set(v.term);
+        cx.bump(e.reductions());
         return;
     }
     let size = t.entries.slots().len();
@@ -428,6 +441,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
         to: AtomicUsize::new(v.from + v.bytes),
     }));
     t.entries.insert(e);
+    cx.bump(e.reductions());
     w.filled += 1;
     w.live += 1;
 }
@@ -464,6 +478,7 @@ fn get_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
     let w = t.lock();
+    cx.bump(w.filled / 16);
     let mut bytes = t.entries.slots().len() * size_of::<*const Entry>();
     for (e, _) in t.live(&w) {
         bytes += size_of::<Entry>() + e.bytes.load(Ordering::Relaxed);
@@ -475,12 +490,14 @@ fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(map::from_pairs(cx, &pairs))
 }
 
-fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
+fn erase_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     let t = table();
     let mut w = t.lock();
     let Some((e, _)) = t.find(key) else {
         return Ok(am::FALSE);
     };
+    // The last holder frees the memory.
+    cx.bump(e.reductions());
     e.retire();
     e.set(Term::NON_VALUE);
     w.live -= 1;
@@ -493,9 +510,10 @@ fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     }
     Ok(am::TRUE)
 }
-fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
+fn erase_persistent_terms_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
     let mut w = t.lock();
+    cx.bump(w.live);
     for (e, _) in t.live(&w) {
         e.retire();
         e.set(Term::NON_VALUE);

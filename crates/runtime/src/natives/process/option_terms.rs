@@ -80,9 +80,15 @@ pub(super) fn asked_heap(words: usize) -> Option<u32> {
 }
 
 /// The virtual binary heap size for `words` requested words: never below the default.
-pub(super) fn asked_vheap(words: usize) -> u32 {
+pub(super) fn asked_vheap(words: usize) -> usize {
     let least = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
-    least.max(purlin_term::gc::heap_size_for(words) as u32)
+    least.max(purlin_term::gc::heap_size_for(words))
+}
+
+/// The minor collections before a full sweep for a requested number; `None` if it is negative.
+/// Stock keeps the lower 16 bits.
+pub(super) fn asked_collections(n: i64) -> Option<u32> {
+    (n >= 0).then_some((n & 0xFFFF) as u32)
 }
 
 /// The term of a `max_heap_size`.

@@ -1,7 +1,8 @@
 //! Natives that set flags of processes. Each returns the old value.
 
 use super::option_terms::{
-    asked_heap, asked_vheap, erl_flag, max_heap, max_heap_term, priority_atom, priority_of,
+    asked_collections, asked_heap, asked_vheap, erl_flag, max_heap, max_heap_term, priority_atom,
+    priority_of,
 };
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
@@ -10,6 +11,7 @@ use crate::process::{self, OFF_HEAP_QUEUE, SENSITIVE, TRAP_EXIT, table};
 use crate::signal::send;
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
+use purlin_term::release::{self, ASYNC_DIST_TOLD};
 use purlin_term::{NIL, Term, am, copy};
 
 lazy_atoms! {
@@ -32,14 +34,9 @@ fn heap_flag(cx: &mut Cx, flag: Term, value: Term) -> Option<BifResult> {
     })
 }
 
-/// A minimum size, in words.
-fn min_words(value: Term) -> Result<usize, Fail> {
-    let n = value.as_small().filter(|&n| (0..1 << 31).contains(&n));
-    n.map(|n| n as usize).ok_or(Fail::Badarg)
-}
-
 fn set_min_heap(cx: &mut Cx, value: Term) -> BifResult {
-    let n = min_words(value)?;
+    let n = value.as_small().filter(|n| (0..1 << 31).contains(n));
+    let n = n.ok_or(Fail::Badarg)? as usize;
     let old = process::reported_min_heap(cx.process());
     let asked = asked_heap(n);
     cx.process().ext_mut().settings.min_heap_words = asked;
@@ -48,17 +45,18 @@ fn set_min_heap(cx: &mut Cx, value: Term) -> BifResult {
 }
 
 fn set_min_vheap(cx: &mut Cx, value: Term) -> BifResult {
-    let n = asked_vheap(min_words(value)?);
+    let n = value.as_small().and_then(|n| usize::try_from(n).ok());
+    let n = asked_vheap(n.ok_or(Fail::Badarg)?);
     let old = cx.heap.min_vheap_words;
     cx.process().ext_mut().settings.min_vheap_words = Some(n);
-    cx.heap.min_vheap_words = n as usize;
+    cx.heap.min_vheap_words = n;
     Ok(Term::small(old as i64))
 }
 
 fn set_fullsweep_after(cx: &mut Cx, value: Term) -> BifResult {
-    let n = value.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
+    let n = value.as_small().and_then(asked_collections);
+    let n = n.ok_or(Fail::Badarg)?;
     let old = cx.heap.fullsweep_after;
-    let n = n.min(65535) as u32;
     cx.process().ext_mut().settings.fullsweep_after = Some(n);
     cx.heap.fullsweep_after = n;
     Ok(Term::small(i64::from(old)))
@@ -120,7 +118,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         cx.end_slice();
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
-    if flag == a_async_dist() {
+    if flag == a_async_dist() && release::has(ASYNC_DIST_TOLD) {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().is_async_dist();
         cx.process().ext_mut().async_dist = Some(on);

@@ -29,6 +29,7 @@ use purlin_term::release::{
 };
 use purlin_term::small_blocks::block_bytes;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unassigned_ids};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -68,9 +69,9 @@ fn awaited_native(cx: &Cx) -> Option<Name> {
     if !matches!(row.kind, Kind::DirtyCpu | Kind::DirtyIo) {
         return None;
     }
-    match (row.module, row.name) {
-        ("purlin", "long") => reschedule::called(cx.x[0]),
-        ("purlin", "re_long") => Some(re::called(cx.x[2], cx.x[3])),
+    match row {
+        row if reschedule::is_long(row) => reschedule::called(cx.x[0]),
+        row if re::is_long(row) => Some(re::called(cx.x[2], cx.x[3])),
         _ => Some((x.module, x.function, x.arity as usize)),
     }
 }
@@ -340,8 +341,12 @@ items! {
         };
     "monitors" [works] "Those it watches." => |cx, to| {
             let mut v: Vec<(Target, Term)> = Vec::new();
+            let mut gone = HashSet::new();
             if let Some(e) = cx.process().ext() {
-                for (_, m) in e.monitors.iter() {
+                for (k, m) in e.monitors.iter() {
+                    if m.target() == Target::Gone {
+                        gone.insert(*k);
+                    }
                     let object = m.watched().map(|w| copy::copy(w.object.term(), to));
                     v.push((m.target(), object.unwrap_or(NIL)));
                 }
@@ -365,6 +370,14 @@ items! {
                     Target::Gone => continue,
                 });
             }
+            if !gone.is_empty() {
+                crate::signal::own::each_of_nothing(cx.process(), |k, kind, object| {
+                    if gone.contains(&k) {
+                        let object = copy::copy(object, to);
+                        out.push(to.tuple(&[kind, object]));
+                    }
+                });
+            }
             to.list(&out)
         };
     "monitored_by" [works] "Those that watch it." => |cx, to| {
@@ -378,9 +391,10 @@ items! {
             };
             let mut v = v;
             if let Some(r) = cx.process().ext().and_then(|e| e.remote.as_ref()) {
-                v.extend(r.watchers.values().map(|w| w.by.term(to)));
+                v.extend(r.watchers.iter().map(|(_, w)| w.by.term(to)));
             }
             outside().watching(cx.self_pid(), to, &mut v);
+            crate::signal::own::without_noted(cx.process(), &mut v);
             to.list(&v)
         };
     "label" [private] since PROCESS_LABELS "The label that the program gave it." => |cx, to| {
@@ -647,8 +661,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        // Handles signals that have arrived, as happens when another process asks.
-        crate::signal::handle::fetch(cx);
+        crate::signal::own::fetch(cx);
         let t = answer(cx, &w);
         return Ok(cx.heap.take_over(t));
     }

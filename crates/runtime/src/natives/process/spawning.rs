@@ -6,7 +6,9 @@
 //! * Arguments may be moved to a region while they are passed on, so terms that are needed
 //!   afterwards are copied before.
 
-use super::option_terms::{asked_heap, asked_vheap, erl_flag, max_heap, priority_of};
+use super::option_terms::{
+    asked_collections, asked_heap, asked_vheap, erl_flag, max_heap, priority_of,
+};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -19,7 +21,7 @@ use crate::{bifs, ids};
 use purlin_dist::input;
 use purlin_kernel::budgets;
 use purlin_term::frag::OwnedTerm;
-use purlin_term::release::{self, PRIORITY_MESSAGES};
+use purlin_term::release::{self, ASYNC_DIST_TOLD, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 
 lazy_atoms! {
@@ -116,6 +118,15 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
     p.o.off_heap_queue = process::default_off_heap_queue();
     p.o.max_heap = process::default_max_heap();
     let mut set = Settings::default();
+    // As on stock, the size of the virtual heap counts only beside one of these.
+    let mut sized = false;
+    let with_size = [
+        am::PRIORITY,
+        am::FULLSWEEP_AFTER,
+        am::MIN_HEAP_SIZE,
+        am::MAX_HEAP_SIZE,
+        a_scheduler(),
+    ];
     let mut it = l.list_iter();
     for o in it.by_ref() {
         if o == am::LINK {
@@ -124,6 +135,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
             p.monitor = Some((AliasMode::None, None));
         } else if let Some(&[k, v]) = o.as_tuple() {
             let n = v.as_small();
+            sized |= with_size.contains(&k);
             if k == am::MONITOR {
                 let o = monitors::monitor_options(v)?;
                 p.urgent.1 |= o.urgent;
@@ -134,13 +146,13 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
             } else if k == am::PRIORITY {
                 p.o.priority = Some(priority_of(v)?);
             } else if k == am::FULLSWEEP_AFTER {
-                set.fullsweep_after = Some(n.filter(|&n| n >= 0)?.min(65535) as u32);
+                set.fullsweep_after = Some(asked_collections(n?)?);
             } else if k == am::MIN_HEAP_SIZE {
                 let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
                 set.min_heap_words = asked_heap(n as usize);
             } else if k == am::MIN_BIN_VHEAP_SIZE {
-                let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
-                set.min_vheap_words = Some(asked_vheap(n as usize));
+                let n = usize::try_from(n?).ok()?;
+                set.min_vheap_words = Some(asked_vheap(n));
             } else if k == am::MAX_HEAP_SIZE {
                 p.o.max_heap = Some(max_heap(v, p.o.max_heap)?);
             } else if k == am::MESSAGE_QUEUE_DATA {
@@ -161,7 +173,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
                     return None;
                 }
                 p.o.own_thread = true;
-            } else if k == a_async_dist() {
+            } else if k == a_async_dist() && release::has(ASYNC_DIST_TOLD) {
                 p.o.async_dist = Some(erl_flag(v)?);
             } else if request && k == a_reply_tag() {
                 p.reply_tag = v;
@@ -179,6 +191,9 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
     }
     let least = process::least_heap(set.min_heap_words).max(process::least_heap(None));
     let most = p.o.max_heap.as_ref().map_or(0, |m| m.words);
+    if !sized {
+        set.min_vheap_words = None;
+    }
     p.o.settings = set;
     (it.tail().is_nil() && (most == 0 || most >= least)).then_some(p)
 }

@@ -9,7 +9,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::ext::Peer;
 use crate::process::state::Priority;
-use crate::process::table;
+use crate::process::{SAVES, saved, table};
 use crate::signal::send;
 use crate::signal::suspend;
 use crate::{bifs, ids};
@@ -77,6 +77,14 @@ fn when_reached(cx: &mut Cx, pid: Term) -> Term {
     r
 }
 
+/// Whether a thread runs the process at this moment.
+fn runs(pid: Term) -> bool {
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    table()
+        .find(pid)
+        .is_some_and(|p| unsafe { (*p).state.load() }.is_running())
+}
+
 fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     // As in stock, the process is checked before the options.
     if !pid.is_local_pid() || pid == cx.self_pid() {
@@ -131,6 +139,10 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     let r = if asynchronous {
         None
     } else {
+        // Stock suspends a process that does not run at once, and returns no reference.
+        if cx.process().has(SAVES) && !runs(pid) {
+            saved::returns_result(cx.process());
+        }
         let r = ids::make_ref(cx);
         Some((r, OwnedTerm::copy_of(r)))
     };

@@ -2,6 +2,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{AliasMode, RefKey};
+use crate::process::{SAVES, saved};
 use crate::signal::handle::ref_key;
 use crate::{bifs, ids, lazy_atoms};
 use purlin_term::etf::aliases;
@@ -25,6 +26,11 @@ fn alias_with(cx: &mut Cx, once: bool, urgent: bool) -> BifResult {
 }
 
 fn alias_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    if cx.process().has(SAVES) {
+        // Stock has it in Erlang.
+        let call = saved::Call::Function(am::ERLANG, am::ALIAS, 1);
+        saved::note(cx.process(), call);
+    }
     alias_with(cx, false, false)
 }
 

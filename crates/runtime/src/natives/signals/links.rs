@@ -60,7 +60,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     if !to.is_local_pid() && remote::node_of(to) != Some(node::this_name()) {
         return remote::link(cx, to, urgent);
     }
-    // Traced whether or not the link comes to exist.
+    // Traced whether or not the link is made.
     crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     if to == me {
         return Ok(am::TRUE);

@@ -319,6 +319,10 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
         purlin_term::atom::intern("flush_monitor_messages"),
         3,
     );
+    if cx.process().has(process::SAVES) {
+        let call = process::saved::Call::Function(x.module, x.function, 3);
+        process::saved::note(cx.process(), call);
+    }
     Err(cx.trap(x, &[r, Term::bool(clock), value]))
 }
 

@@ -13,6 +13,7 @@ use crate::lazy_atoms;
 use crate::options::{BudgetFlag, OverMessages};
 use crate::signal::send;
 use purlin_kernel::budgets::{self, Counted, Held, Limits, NO_LIMIT, Over, ROOT, Whose};
+use purlin_kernel::system::memory;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, Term, am, atom, copy, map};
 use std::sync::atomic::Ordering;
@@ -20,6 +21,8 @@ use std::sync::atomic::Ordering;
 lazy_atoms! {
     name = "name";
     cpu = "cpu";
+    cpu_weight = "cpu_weight";
+    notify = "notify";
     messages = "messages";
     over_messages = "over_messages";
     wait = "wait";
@@ -39,6 +42,9 @@ lazy_atoms! {
 
 /// Maximum percentage of a limit of processor time: that of a thousand processors.
 const MOST_PERCENT: i64 = 100_000;
+
+/// Maximum weight, as that of a control group.
+const MOST_WEIGHT: i64 = 10_000;
 
 /// The words of `over_messages`.
 fn over_of(t: Term) -> Option<Over> {
@@ -90,8 +96,16 @@ fn read_limits(t: Term) -> Option<(Limits, Option<Term>)> {
         } else if k == cpu() {
             l.cpu =
                 Some(limit_of(v).filter(|&n| (1..=MOST_PERCENT).contains(&n) || n == NO_LIMIT)?);
+        } else if k == cpu_weight() {
+            let weight = v.as_small().filter(|n| (1..=MOST_WEIGHT).contains(n))?;
+            l.weight = Some(weight);
         } else if k == over_messages() {
             l.over = Some(over_of(v)?);
+        } else if k == notify() {
+            if !v.is_local_pid() && v != am::UNDEFINED {
+                return None;
+            }
+            l.notify = Some(v);
         } else {
             let text = k.is_atom().then(|| atom::name(k))?;
             let (what, _) = Counted::ALL.iter().find(|c| c.1 == text)?;
@@ -124,10 +138,20 @@ fn reference(cx: &mut Cx, index: u32) -> Term {
     }
 }
 
+/// Prepares the C library for limits that a budget gets. What is freed must go back to the system:
+/// the next block of one that grows does not fit where the last one was.
+fn prepare(l: &Limits) {
+    let memory = l.counted[Counted::Memory as usize];
+    if memory.is_some_and(|n| n != NO_LIMIT) {
+        memory::give_back_at_once();
+    }
+}
+
 fn budget_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let (limits, called) = read_limits(what).ok_or(Fail::Badarg)?;
     let mine = budgets::of(cx.proc);
     let called = OwnedTerm::copy_of(called.unwrap_or(am::UNDEFINED));
+    prepare(&limits);
     let (_, key) = budgets::make(mine, called, &limits).map_err(|_| Fail::SystemLimit)?;
     let r = cx.local_ref(key.numbers());
     Ok(cx.tuple(&[am::OK, r]))
@@ -167,6 +191,7 @@ fn budget_info_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let [mut limits_, mut used, peaks, mut reached_] = columns;
     let (percent, nanoseconds, throttled) = b.cpu();
     limits_.push((cpu(), limit_term(cx, percent)));
+    limits_.push((cpu_weight(), cx.int(b.weight())));
     used.push((cpu_ms(), cx.int(nanoseconds / 1_000_000)));
     reached_.push((cpu(), cx.uint(throttled)));
     let (most, over) = b.messages();
@@ -193,6 +218,7 @@ fn budget_info_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
         (reached(), map_of(cx, &reached_)),
         (name(), called),
         (parent(), above),
+        (notify(), b.notify().unwrap_or(am::UNDEFINED)),
         (ended(), Term::bool(b.has_ended())),
     ];
     Ok(map_of(cx, &parts))
@@ -219,6 +245,7 @@ fn set_budget_2(cx: &mut Cx, [which, what]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let b = budgets::get(b.index()).ok_or(Fail::Badarg)?;
+    prepare(&limits);
     b.set(&limits);
     Ok(am::OK)
 }
@@ -232,6 +259,7 @@ fn end_budget_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     for pid in members {
         send::exit_signal(me, pid, am::KILL);
     }
+    crate::port::end_of_budget(b.index());
     budgets::release_ended(&ended);
     Ok(am::OK)
 }
@@ -245,6 +273,8 @@ pub fn begin(flags: &[BudgetFlag]) {
             counted: [Some(NO_LIMIT); Counted::ALL.len()],
             messages: n(f.messages),
             cpu: n(f.cpu),
+            weight: f.cpu_weight.map(|w| w as i64),
+            notify: None,
             over: Some(match f.over_messages {
                 OverMessages::Wait => Over::Wait,
                 OverMessages::Drop => Over::Drop,
@@ -260,6 +290,7 @@ pub fn begin(flags: &[BudgetFlag]) {
         ] {
             l.counted[what as usize] = n(limit);
         }
+        prepare(&l);
         let called = atom::intern(&f.name);
         let whose = match f.application {
             true => Whose::Application,

@@ -262,9 +262,9 @@ flags! {
             Ok(Term::small(before))
         };
     "min_bin_vheap_size": "Default of the virtual heap of binaries." => |_, value| {
-            let n = heap_size(natural(value)?);
+            let n = gc::heap_size_for(natural(value)? as usize);
             let before = process::DEFAULTS.min_vheap_words.swap(n, TableOrdering::Relaxed);
-            Ok(Term::small(before.into()))
+            Ok(Term::small(before as i64))
         };
     "max_heap_size": "Default of the limit of heaps." => |cx, value| {
             let before = Some(process::max_heap_flags());

@@ -443,7 +443,7 @@ items! {
                 ("max_heap_size", count(size)),
                 (
                     "min_bin_vheap_size",
-                    Term::small(d.min_vheap_words.load(Ordering::Relaxed).into()),
+                    count(d.min_vheap_words.load(Ordering::Relaxed)),
                 ),
                 ("min_heap_size", Term::small(system_flag::min_heap_size())),
                 (
@@ -463,7 +463,7 @@ items! {
         };
     "min_bin_vheap_size": "Default of the virtual heap of binaries." => |cx, _| {
             let n = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
-            cx.tuple(&[am::MIN_BIN_VHEAP_SIZE, Term::small(n.into())])
+            cx.tuple(&[am::MIN_BIN_VHEAP_SIZE, count(n)])
         };
     "max_heap_size": "Default of the limit of heaps." => |cx, _| system_flag::max_heap(cx, Some(process::max_heap_flags()));
     "memory_limit": "Bytes that the node may use, by its control groups or `+Mlimit`." => |_, _| {

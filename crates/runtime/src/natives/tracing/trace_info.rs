@@ -11,6 +11,7 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{
     self, CALL_MEMORY, MONITORS_OF_SESSIONS, NO_META_TRACER_FALSE, TRACE_ITEMS_FIRST,
 };
+use purlin_term::unassigned_ids::is_unassigned_id;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 
 lazy_atoms! {
@@ -256,7 +257,7 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
         let arity = u32::try_from(arity).unwrap_or(u32::MAX);
         return Ok(match calls::who_wants(m, f, arity) {
             Some(numbers) => sessions_told(cx, &numbers),
-            None => am::UNDEFINED,
+            None => cx.tuple(&[session(), am::UNDEFINED]),
         });
     }
     if what.is_local_pid() {
@@ -279,6 +280,9 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
         }
         let numbers: Vec<i64> = answer.list_iter().filter_map(|t| t.as_small()).collect();
         return Ok(sessions_told(cx, &numbers));
+    }
+    if is_unassigned_id(what) {
+        return Ok(am::UNDEFINED);
     }
     if what.is_local_port() {
         if port::traced::state(what, None).is_none() {
@@ -329,12 +333,15 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
             _ => Err(Fail::Badarg),
         };
     }
+    let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
+    if known && is_unassigned_id(what) {
+        return Ok(am::UNDEFINED);
+    }
     if what.is_local_pid() {
         if what == cx.self_pid() {
             let s = trace::live_state(cx.process(), which);
             return tracing_info(cx, item, s);
         }
-        let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
         if !known {
             return Err(Fail::Badarg);
         }

@@ -13,9 +13,10 @@ use crate::code::entries::entries;
 use crate::code::{self, Module, breakpoint};
 use crate::process::session::Session;
 use crate::trace::frames::{Which, number_of};
+use purlin_native::hashing::Hashing;
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Term, am};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -41,8 +42,8 @@ pub(crate) struct Breakpoint {
 #[derive(Default)]
 struct Table {
     /// By entry address, and by the address of the word that an export points to.
-    pub(crate) at: HashMap<usize, Arc<Breakpoint>>,
-    by_name: HashMap<(u32, u32, u32), Arc<Breakpoint>>,
+    pub(crate) at: HashMap<usize, Arc<Breakpoint>, Hashing>,
+    by_name: HashMap<(u32, u32, u32), Arc<Breakpoint>, Hashing>,
 }
 
 fn table() -> &'static RwLock<Table> {
@@ -108,14 +109,17 @@ pub(crate) fn change(
         // and would be pointed back.
         code::with_versions(name, |v| {
             let Some(module) = &v.current else { return };
+            let exports: HashSet<(Term, u32), Hashing> = match exported {
+                true => module.exports.iter().map(|e| (e.0, e.1)).collect(),
+                false => HashSet::default(),
+            };
             for at in &module.functions {
                 // SAFETY: the word of an atom.
                 let function = unsafe { Term::from_raw(at.name) };
                 if (f != am::UNDERSCORE && f != function) || arity.is_some_and(|a| a != at.arity) {
                     continue;
                 }
-                let called = |e: &(Term, u32, u32)| e.0 == function && e.1 == at.arity;
-                if exported && !module.exports.iter().any(called) {
+                if exported && !exports.contains(&(function, at.arity)) {
                     continue;
                 }
                 n += 1;

@@ -65,7 +65,8 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
 #[inline(always)]
 unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let data = to.pid_data();
-    // SAFETY: cells are never unmapped. Only the atomics of this one are read, whoever owns it.
+    // SAFETY: cells are never unmapped. Only the atomics of this one are read, which needs no
+    // ownership.
     let (id, in_transit, state) = unsafe { (&(*p).id, &(*p).in_transit, &(*p).state) };
     // SAFETY: the signal is the caller's.
     let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };

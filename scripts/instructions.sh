@@ -1,0 +1,64 @@
+#!/bin/sh
+# Counts the instructions that loops of benches/instructions/kinds.erl execute on aarch64 under
+# qemu-user, on stock OTP of the root `aarch64` (scripts/roots.sh) and on Purlin. The counter is
+# benches/instructions/count.c. A row has instructions of machine code and of everything, per
+# call, element or round, and Purlin's by stock's: the difference between one and two times the
+# rounds, so starts and warm code are left out. The last line is the geometric mean. Counts see no
+# misses and no latencies. Of loops that wait (messages) they vary by some per cent, of others by
+# less than one.
+#
+#   scripts/instructions.sh [NAME...]     NAMEs choose loops; PURLIN is an executable for aarch64, QEMU an emulator that takes
+#                                         plugins
+set -eu
+cd "$(dirname "$0")/.."
+here=$PWD
+PATH="$HOME/.cargo/bin:$PATH"
+qemu=${QEMU:-$(command -v qemu-aarch64 || :)}
+[ -n "$qemu" ] || { echo "qemu-aarch64 is needed, as a program that loads plugins (qemu-user, not qemu-user-static)" >&2; exit 2; }
+sh scripts/roots.sh aarch64 >/dev/null
+root=$(cd "${ROOTS:-target/roots}/aarch64" && pwd)
+purlin=$(realpath "${PURLIN:-target/aarch64-unknown-linux-gnu/release/purlin}")
+work=target/instructions
+mkdir -p "$work"
+work=$here/$work
+cc -O2 -Wall -shared -fPIC -o "$work/count.so" benches/instructions/count.c
+erlc -o "$work" benches/instructions/kinds.erl
+lib=$root/usr/lib/erlang
+erts=$(ls -d "$lib"/erts-*/bin)
+if [ $# = 0 ]; then
+  # shellcheck disable=SC2046
+  set -- $(erl -noshell -pa "$work" -eval '[io:format("~s ", [N]) || N <- kinds:names()], halt(0).')
+fi
+
+# counts FILE COMMAND...: code and all per round, from the four marks.
+counts() {
+  file=$1
+  shift
+  rounds=$(QEMU_LD_PREFIX=$root ROOTDIR=$lib BINDIR=$erts EMU=beam PROGNAME=erl PURLIN_OTP_ROOT=$lib PURLIN_FENCE_BITS=38 \
+    timeout -k 1 "${COUNT_SECONDS:-900}" "$qemu" -plugin "$work/count.so,out=$file,mark=17" "$@" </dev/null) || return 1
+  tail -4 "$file" | awk -v n="$rounds" '{ c[NR] = $1; t[NR] = $2 }
+    END { printf "%.1f %.1f", ((c[3] - c[2]) - (c[2] - c[1])) / n, ((t[3] - t[2]) - (t[2] - t[1])) / n }'
+}
+all() {
+  printf '| loop | stock, code / all | Purlin, code / all | all, by stock |\n| --- | --- | --- | --- |\n'
+  for name; do
+    # Its compiler maps code once if it gets no large file. The emulator misses what a second
+    # mapping changes, and OTP 25 has no flag for that.
+    stock=$(trap '' XFSZ && ulimit -f 2000 && counts "$work/stock.$name" "$erts/beam.smp" -S 1 -- -root "$lib" -bindir "$erts" -progname erl -- -home /tmp -- \
+      -noshell -pa "$work" -run kinds main "$name") || stock="0 0"
+    own=$(counts "$work/purlin.$name" "$purlin" erl +S 1 -noshell -pa "$work" -run kinds main "$name") || own="0 0"
+    echo "$name $stock $own" | awk '{ printf "| %s | %s / %s | %s / %s | %s |\n", $1, $2, $3, $4, $5, $3 > 0 && $5 > 0 ? sprintf("%.2f", $5 / $3) : "-" }'
+  done
+}
+export QEMU_LD_PREFIX="$root"
+# The kernel starts what the two start by itself.
+if ! "$purlin" version >/dev/null 2>&1; then
+  if [ -z "${INSTRUCTIONS_INSIDE:-}" ]; then
+    INSTRUCTIONS_INSIDE=1 exec unshare --map-root-user --mount sh "$here/scripts/instructions.sh" "$@"
+  fi
+  mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
+  sed 's/:OP$/:OPF/' /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register
+  "$purlin" version >/dev/null || { echo "the kernel starts no program of aarch64" >&2; exit 2; }
+fi
+all "$@" | tee "$work/table"
+awk -F'|' '$5 + 0 > 0 { s += log($5); n++ } END { if (n) printf "geometric mean of %d: %.2f\n", n, exp(s / n) }' "$work/table"
