@@ -4,6 +4,10 @@
 # counts as one test more. TEST_SECONDS bounds the whole (default 3300) and BINARY_SECONDS each test
 # program (default 1800): what hangs is a failure, what is left still runs, and the count is printed
 # all the same.
+#
+# Tests that failed beside others run once more, alone. One that passes then is counted as passed
+# and named as `flaky`: it depends on the load of the machine, which is a fault of its own. A panic
+# of the runtime or a signal is never run again.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
@@ -42,6 +46,26 @@ run() { # seconds, directory, command...
   (cd "$dir" && timeout -k 10 "$seconds" "$@" </dev/null 2>&1)
   echo "exit status $?"
 }
+# Runs a test program, and those of its tests that failed a second time.
+run_twice() { # directory, program
+  run "$each" "$1" "$2" >"$work/first"
+  cat "$work/first"
+  grep -q '^test result: FAILED' "$work/first" || return 0
+  ! grep -qE "panicked at (/[^ ]*/)?crates/[^: ]*/src/|signal: |SIGSEGV|SIGABRT" "$work/first" || return 0
+  # The programs are selected by name; a name may be followed by +MODE.
+  failed=$(sed -n 's/^test \([^ +]*\).* \.\.\. FAILED$/\1/p' "$work/first" | sort -u)
+  [ -n "$failed" ] || return 0
+  echo "run again: $(grep -c '^test .* \.\.\. FAILED$' "$work/first")"
+  case $2 in
+    */programs-*) exact= ;;
+    *) exact='--exact --test-threads=1' ;;
+  esac
+  # shellcheck disable=SC2086
+  run "$each" "$1" "$2" $exact $failed >"$work/second"
+  cat "$work/second"
+  ! grep -q '^test result: ok' "$work/second" || echo "flaky: $failed" | tr '\n' ' '
+  echo
+}
 browser() {
   for p in chromium chromium-headless-shell chromium-browser google-chrome; do
     ! command -v "$p" >/dev/null 2>&1 || return 0
@@ -60,7 +84,7 @@ browser() {
         }
         ;;
     esac
-    run "$each" "$dir" "$program"
+    run_twice "$dir" "$program"
   done <"$work/programs"
   run "$each" . cargo test --workspace --doc --no-fail-fast
   # Machine code of the other processor, where there is an emulator.
@@ -84,8 +108,12 @@ browser() {
 
 # Counted from the summary of each program; one that died before its summary counts as one failure
 # more.
-awk -v checked="${CHECKED:-}" '/^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) { f += $i; own += $i }; if ($(i+1) ~ /^ignored/) s += $i } }
-     /^exit status / { if ($3 && !own) f++; own = 0 }
+awk -v checked="${CHECKED:-}" '/^test result:/ && again { for (i = 1; i < NF; i++) if ($(i+1) ~ /^failed/) { f += $i; own += $i; p += $i < again ? again - $i : 0 }
+       again = 0; next }
+     /^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) { f += $i; own += $i }; if ($(i+1) ~ /^ignored/) s += $i } }
+     /^run again: / { again = $3; f -= again }
+     /^exit status / { if (again) { f += again; own = 1; again = 0 } if ($3 && !own) f++; own = 0 }
+     /^flaky: / { flaky = flaky $0 "\n" }
      END { if (!p && !f) f = 1
            p += checked == "passed"; f += checked == "failed"; s += checked == "skipped"
-           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit (f > 0) }' "$work/log"
+           printf "%s%d passed, %d failed, %d skipped\n", flaky, p, f, s; exit (f > 0) }' "$work/log"
