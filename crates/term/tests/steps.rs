@@ -219,6 +219,52 @@ fn what_is_written_to_an_old_tuple_holds_its_region() {
     panic!("the sweep doesn't end");
 }
 
+/// Elements of an old tuple are written at any step of a sweep, when some of them are met and not
+/// yet visited. What is written leads out of the generation, or nowhere.
+#[test]
+fn an_old_tuple_may_be_written_to_at_any_step() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    for before in 0..400 {
+        let mut h = Heap::empty();
+        let mut roots = old_lists(&mut h);
+        let elements: Vec<Term> = (0..60).map(|i| h.list(&[Term::small(i)])).collect();
+        roots[1] = h.tuple(&elements);
+        promote(&mut h, &mut roots);
+        let l = list(&mut h, 7);
+        let (s, r) = in_region(l);
+        begin(&mut h, &mut roots);
+        for _ in 0..before {
+            step(&mut h);
+        }
+        let late = !h.is_swept_in_steps();
+        let written = [s, Term::small(-1), NIL, Term::small(7), roots[2]];
+        for i in 0..60 {
+            // SAFETY: nobody else knows the tuple, and the new terms are not younger than it.
+            unsafe { h.write_to(roots[1].ptr().add(1 + i), written[i % 5]) };
+        }
+        finish(&mut h, &roots);
+        minor(&mut h, &mut roots);
+        let now = roots[1].as_tuple().unwrap();
+        assert!(is_list(now[0], 7) && now[59] == roots[2], "{before}");
+        assert!(
+            is_list(roots[2], 2) && now[58] == Term::small(7),
+            "{before}"
+        );
+        // SAFETY: nothing of it is used any more; ours is the last count.
+        unsafe {
+            gc::destroy(&mut h);
+            r.release();
+        }
+        if late {
+            return;
+        }
+    }
+    panic!("the sweep doesn't end");
+}
+
 /// The verifier finds a word of an old object that leads to a region which its generation does not
 /// hold, whoever else does.
 #[test]

@@ -298,6 +298,8 @@ impl<'a> Marker<'a> {
     /// The pending slots are initialised and have not moved; the objects of the generation are
     /// whole, and those whose bit is set were marked by this marker.
     pub(super) unsafe fn advance(&mut self, slots: usize) -> bool {
+        // SAFETY: by the contract.
+        unsafe { self.meet_pending_again() };
         let mut seen = 0;
         loop {
             // SAFETY: by the contract. Areas to do are slots of marked objects, and a slot is
@@ -374,10 +376,25 @@ impl<'a> Marker<'a> {
             self.put += 1;
         }
     }
+    /// Meets the pending slots anew. Between two steps the process runs, and may have written to
+    /// one of them ([`Heap::write_to`]): it need not lead into the generation any more.
+    ///
+    /// # Safety
+    /// As for [`Marker::advance`].
+    #[inline]
+    unsafe fn meet_pending_again(&mut self) {
+        let before = self.ahead;
+        let pending = std::mem::take(&mut self.taken)..std::mem::take(&mut self.put);
+        for k in pending {
+            // SAFETY: by the contract; the ring had room for all of them.
+            unsafe { self.meet(before[k % AHEAD]) };
+        }
+    }
     /// Visits the oldest pending slot.
     ///
     /// # Safety
-    /// A slot is pending; otherwise as for [`Marker::advance`].
+    /// A slot is pending, and was not written to since this step began; otherwise as for
+    /// [`Marker::advance`].
     #[inline(always)]
     unsafe fn visit_next(&mut self) {
         let slot = self.ahead[self.taken % AHEAD];
