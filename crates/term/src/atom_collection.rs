@@ -74,7 +74,10 @@
 //! The program stops for as long as it takes to copy the tables of pages. A word that only looks
 //! like an atom keeps it for a cycle. Stale words in free memory do the same until they are
 //! overwritten. While more than half of the table is in use, heaps are overwritten when they are
-//! freed. So the atoms of processes that have ended, and of heaps that were copied, never fill it.
+//! freed, and a cycle first returns the allocators' free pages to the system. So the atoms of
+//! processes that have ended, and of heaps that were copied, never fill it. What natives have
+//! gathered may stay at the end of an arena of the C library, which does not return it, until it is
+//! overwritten. (In stress mode the lists of [`crate::verify`] lie there.)
 
 pub use crate::atom_room::{Figures, collect_now, figures};
 
@@ -264,6 +267,9 @@ impl Collector {
         }
     }
     fn cycle(&mut self) -> Result<Cycle, String> {
+        if room::is_half_full() {
+            crate::sys::return_free_memory();
+        }
         let cycle = room::begin_cycle();
         let (pages, top) = atom::mortal_pages();
         for (slot, &p) in (0..).zip(&pages) {

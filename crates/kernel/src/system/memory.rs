@@ -513,12 +513,7 @@ fn give_back() {
         purlin_term::binary_blocks::release_unused();
     }
     crate::message::blocks::clear();
-    purlin_term::small_blocks::trim();
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    purlin_term::sys::return_free_memory();
 }
 
 /// Whether the node cannot go on without the process in the context. If a process that `init` has

@@ -195,12 +195,7 @@ fn give_back(seen: &mut Seen, quiet: bool) -> bool {
 
 fn trim() {
     crate::message::blocks::clear();
-    purlin_term::small_blocks::trim();
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    purlin_term::sys::return_free_memory();
 }
 
 fn follow_processors(seen: &mut Seen) {
