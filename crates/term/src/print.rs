@@ -391,8 +391,9 @@ fn format(t: Term, style: Style, limit: usize, latin1: &mut Vec<usize>) -> Strin
     s
 }
 
-fn channel(name: Term, creation: u32) -> u32 {
-    if (name, creation) == node::this_node() {
+/// The first number of an identifier: 0 for this node's name, whichever its creation.
+fn channel(name: Term) -> u32 {
+    if name == node::this_node().0 {
         0
     } else {
         name.atom_index()
@@ -532,12 +533,12 @@ fn term(
             let name = atom::name(e.module);
             let _ = write!(s, "#Fun<{name}.{}.{}>", e.old_index, e.old_uniq);
         }
-    } else if let Some((num, serial, name, creation)) = pid_parts(t) {
-        let _ = write!(s, "<{}.{num}.{serial}>", channel(name, creation));
-    } else if let Some((num, name, creation)) = port_parts(t) {
-        let _ = write!(s, "#Port<{}.{num}>", channel(name, creation));
-    } else if let Some((nums, name, creation)) = ref_parts(t) {
-        let _ = write!(s, "#Ref<{}", channel(name, creation));
+    } else if let Some((num, serial, name, _)) = pid_parts(t) {
+        let _ = write!(s, "<{}.{num}.{serial}>", channel(name));
+    } else if let Some((num, name, _)) = port_parts(t) {
+        let _ = write!(s, "#Port<{}.{num}>", channel(name));
+    } else if let Some((nums, name, _)) = ref_parts(t) {
+        let _ = write!(s, "#Ref<{}", channel(name));
         for n in nums.iter().rev() {
             let _ = write!(s, ".{n}");
         }
