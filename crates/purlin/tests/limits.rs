@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -42,8 +42,6 @@ impl Ended {
         }
         match status.success() {
             true => assert_eq!(self.output, OUTPUT, "{told}"),
-            // The system kills a program that writes too large a file, as on stock.
-            false if status.signal() == Some(libc::SIGXFSZ) => {}
             false => assert!(!self.words.trim().is_empty(), "{told}"),
         }
     }
@@ -179,8 +177,9 @@ fn stacks_and_files() {
         ];
         assert!(sweep("RLIMIT_STACK", libc::RLIMIT_STACK, &values).is_some());
         let values = [0, 1000, 100_000, 10 * MB, 100 * MB];
+        // The program writes to a pipe, so the system need not kill it.
         let least = sweep("RLIMIT_FSIZE", libc::RLIMIT_FSIZE, &values);
-        assert!(least.is_some_and(|n| n <= 10 * MB), "{least:?}");
+        assert_eq!(least, Some(0));
     }
 }
 

@@ -89,6 +89,10 @@ pub fn start(options: &EmulatorOptions) {
         report(&last);
     }
     let blocks = u64::from(flag.mib.unwrap_or(MIB)) * (1 << 20) / BLOCK as u64 - 1;
+    // The system would end the process, unless the program handles the signal.
+    if (1 + blocks) * BLOCK as u64 > run_files::largest() {
+        return refused("files are limited to less than its size (ulimit -f)");
+    }
     let made = run_files::create(&folder).and_then(|(file, name)| {
         let file = Arc::new(file);
         let writer = Writer::new(file.clone(), &head(options, &key, blocks), blocks);

@@ -117,6 +117,19 @@ fn is_held(file: &File) -> bool {
     asked != 0 || l.l_type != libc::F_UNLCK as libc::c_short
 }
 
+/// Maximum size of a file that this process may write.
+pub fn largest() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: writes the limit to the variable.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } {
+        0 => limit.rlim_cur,
+        _ => u64::MAX,
+    }
+}
+
 /// Makes the file of this run, and takes its lock.
 pub fn create(folder: &Private) -> io::Result<(File, String)> {
     let pid = std::process::id();
