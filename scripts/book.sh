@@ -39,6 +39,8 @@ status=0
 cd target/book
 for page in *.html; do
   for link in $(grep -o 'href="[^"#:]*[".#]' "$page" | sed 's/^href="//; s/["#]$//' | sort -u); do
+    # Debian's mdbook leaves the fonts out.
+    case $link in fonts/*) continue ;; esac
     [ -z "$link" ] || [ -e "$link" ] || { echo "$page: $link doesn't exist"; status=1; }
   done
 done

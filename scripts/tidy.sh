@@ -53,6 +53,11 @@ done
     echo "CONTRIBUTING.md has no row for $name" >>"$work/wrong"
 done
 
+# The figures that `make figures` compares are where docs/figures.txt says.
+grep -v '^#' docs/figures.txt | while read -r _ name file _ pattern; do
+  grep -q -e "$pattern" "$file" || echo "docs/figures.txt: $file has no figure $name"
+done >>"$work/wrong"
+
 # Rows of the table: the names in the first column.
 sed -n '/^## Dependencies/,$p' ARCHITECTURE.md | grep '^| `' | cut -d'|' -f2 | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/told"
 for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do

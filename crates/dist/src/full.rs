@@ -44,7 +44,7 @@ impl Full {
     pub fn note(&self, to: Term) {
         let take = |n: u32| n.checked_sub(1);
         let order = Ordering::Relaxed;
-        if self.pass.fetch_update(order, order, take).is_err() {
+        if self.pass.try_update(order, order, take).is_err() {
             let before = self.receiver.swap(to.pid_data(), Ordering::Relaxed);
             if before == NONE {
                 bounds::count_wait(to);

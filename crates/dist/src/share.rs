@@ -69,7 +69,7 @@ impl Share {
         let taken = self
             .account
             .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
                 let all = before.saturating_add(bytes);
                 let fits = own <= most && (all <= most_waiting() || own < LITTLE_BYTES);
                 fits.then_some(all)

@@ -1,7 +1,7 @@
-//! Codes of the messages by which Purlin's own commands refuse, fail or warn: `PURLIN-0012`.
+//! Codes of the messages by which Purlin's own commands refuse, fail or warn: `PURLIN-0003`.
 //!
 //! [`TABLE`] has a row for each code, with what it means, its cause and its cure. `purlin help
-//! PURLIN-0012` prints a row, `docs/messages.md` has all of them ([`page`]). A message gets its
+//! PURLIN-0003` prints a row, `docs/messages.md` has all of them ([`page`]). A message gets its
 //! code from [`Code::line`], in one place.
 //!
 //! Invariants: a code has one meaning for good. A number that is no longer used stays unused. The
@@ -48,7 +48,7 @@ impl Code {
         format!("{first} [{self}]{rest}")
     }
 
-    /// Returns the code that a word names: `PURLIN-0012`, in any case of letters, or its number.
+    /// Returns the code that a word names: `PURLIN-0003`, in any case of letters, or its number.
     pub fn of_word(word: &str) -> Option<Code> {
         let digits = match word.split_at_checked(7) {
             Some((start, digits)) if start.eq_ignore_ascii_case("purlin-") => digits,

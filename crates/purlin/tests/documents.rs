@@ -124,6 +124,113 @@ fn commands_of_documents_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn codes_of_documents_exist() {
+    let page = fs::read_to_string(root().join("docs/messages.md")).expect("a page");
+    let mut texts = documents();
+    for name in [
+        "CHANGELOG.md",
+        "COMPATIBILITY.md",
+        "CONTRIBUTING.md",
+        "llms.txt",
+    ] {
+        let text = fs::read_to_string(root().join(name)).expect("a document");
+        texts.push((name.into(), text));
+    }
+    texts.push(("purlin help".into(), out("purlin help")));
+    for (name, text) in texts {
+        for code in text.split("PURLIN-").skip(1) {
+            let digits: String = code.chars().take_while(char::is_ascii_digit).collect();
+            if digits.is_empty() {
+                continue;
+            }
+            let row = format!("PURLIN-{digits}");
+            assert!(page.contains(&row), "{name}: there is no code {row}");
+            let help = shell(&format!("purlin help {row}"));
+            assert!(help.status.success(), "{name}: no help on {row}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_complete() {
+    let page = fs::read_to_string(root().join("docs/reference.md")).expect("a page");
+    // What is in backquotes, and its parts.
+    let named: Vec<&str> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|t| t.split([' ', ',', '[', '\\', '\n']))
+        .collect();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let mut check = |kind: &str, name: &str| {
+        count += 1;
+        if !named.contains(&name) {
+            wrong.push(format!("the reference lacks the {kind} {name}"));
+        }
+    };
+    for line in out("purlin help").lines().skip_while(|l| *l != "Commands:") {
+        match line.strip_prefix("  ") {
+            Some(l) => check("command", l.split(' ').next().unwrap_or_default()),
+            None if line.is_empty() => break,
+            None => {}
+        }
+    }
+    for line in out("purlin help erl").lines() {
+        if let Some(l) = line.strip_prefix("  +F") {
+            let name = l.split(' ').next().unwrap_or_default();
+            check(
+                "flag",
+                &format!("+F{}", name.split('[').next().unwrap_or_default()),
+            );
+        }
+    }
+    // Rows of natives whose names others than the runtime itself call.
+    let own = [
+        "begin_output",
+        "code_left",
+        "continue_output",
+        "dirty_cpu",
+        "dirty_io",
+        "ets_continue",
+        "length",
+        "long",
+        "measure_output",
+        "normal",
+        "re_long",
+    ];
+    let mut sources = vec![root().join("crates")];
+    while let Some(path) = sources.pop() {
+        if path.is_dir() {
+            let inside = fs::read_dir(&path).expect("a folder");
+            sources.extend(inside.map(|e| e.expect("an entry").path()));
+            continue;
+        }
+        if path.extension().is_none_or(|e| e != "rs") || !path.to_string_lossy().contains("/src/") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source");
+        for row in text.split(" \"purlin\":\"").skip(1) {
+            let mut parts = row.split(['"', '/', ' ']);
+            let (name, arity) = (parts.next(), parts.nth(1));
+            if let (Some(name), Some(arity)) = (name, arity) {
+                if !own.contains(&name) {
+                    check("function", &format!("{name}/{arity}"));
+                }
+            }
+        }
+        for schema in text.split("\"purlin-").skip(1) {
+            let name = schema.split('"').next().unwrap_or_default();
+            if name.ends_with("/1") {
+                check("schema", &format!("purlin-{name}"));
+            }
+        }
+    }
+    assert!(count > 45, "only {count} names were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A block of code of a document.
 struct Block {
     place: String,

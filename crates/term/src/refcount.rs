@@ -1,8 +1,9 @@
 //! The count of the holders of something shared, which is freed with the last of them.
 //!
-//! A thread that releases a hold has read the shared value before; the one that releases the last
-//! frees it afterwards. So the decrement releases, and the last one acquires. A thread that adds a
-//! hold already has one (or the lock of a place that has one), so adding orders nothing.
+//! # Orderings
+//! All reads of the shared value must come before it is freed. So each decrement has `Release`, and
+//! the last one is followed by an `Acquire` fence. A thread that adds a holder is one already, or
+//! has the lock of a place that is one, so the increment needs no ordering.
 //! `crates/models/tests/refcount.rs` checks all interleavings.
 
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -15,12 +16,12 @@ impl RefCount {
     pub fn one() -> RefCount {
         RefCount(AtomicU64::new(1))
     }
-    /// Counts one more; the caller ensures that there is one at this moment.
+    /// Adds a holder. There must be one already while this runs.
     #[inline]
     pub fn retain(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-    /// Counts one less. Returns true for the last one, after everything that the others did.
+    /// Removes a holder. Returns true for the last one, which then sees all that the others did.
     #[inline]
     pub fn release(&self) -> bool {
         if self.0.fetch_sub(1, Ordering::Release) != 1 {

@@ -365,7 +365,7 @@ fn map_apart(bytes: usize) -> Option<usize> {
         };
         let lower = |lowest| place(lowest).or_else(|| place(0));
         let before = LOWEST
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower)
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, lower)
             .ok()?;
         let at = lower(before)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;

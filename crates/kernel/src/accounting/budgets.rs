@@ -184,7 +184,7 @@ impl Share {
         let less = |n: i64| Some((n - paid).max(0));
         let before = self
             .owed
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, less);
         let (Ok(before) | Err(before)) = before;
         Some(((before - paid).max(0), percent))
     }
@@ -542,7 +542,7 @@ fn hold(index: u32) -> bool {
     let more = |n: u32| n.checked_sub(1).map(|_| n + 1);
     get(index).is_some_and(|b| {
         let held = &b.holders;
-        held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+        held.try_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok()
     })
 }

@@ -99,8 +99,6 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Marks for a module with this many functions that is being loaded.
-    // Later releases of Rust than the oldest supported one call `fetch_update` `try_update`.
-    #[allow(deprecated)]
     pub(super) fn new(functions: usize) -> Marks {
         if !on() {
             return Marks { start: 0 };
@@ -110,7 +108,7 @@ impl Marks {
             let end = next.checked_add(bytes)?;
             (end <= END.load(Ordering::Relaxed)).then_some(end)
         };
-        let start = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        let start = NEXT.try_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         Marks {
             start: start.unwrap_or(0),
         }

@@ -1,8 +1,8 @@
-//! Modules that the program loads, prepared once for all of its runs: preparing them takes most of
-//! the time of a short run.
+//! Modules of the program, prepared once for all of its runs: preparing them takes most of the time
+//! of a short run.
 //!
-//! A first run writes down the bytes of each module that it loads. The root prepares these in the
-//! same order, and each run that it forks finds them.
+//! The first run writes the bytes of each module that it loads to a file. The root process prepares
+//! these modules in the same order, and each run is a fork of the root, which has them.
 //!
 //! # Invariant
 //! A program sees no difference between a module prepared here and one prepared when it is loaded.
@@ -37,7 +37,8 @@ pub(crate) fn take(bytes: &[u8]) -> Option<Prepared> {
         return None;
     }
     let mut made = MADE.lock().unwrap_or_else(|e| e.into_inner());
-    // A module that replaces another has counted literals, which was not known then.
+    // The literals of a module that replaces another are counted. This one was prepared as if it
+    // replaced none.
     let p = made.as_mut()?.remove(bytes)?;
     (!was_loaded(p.name())).then_some(p)
 }

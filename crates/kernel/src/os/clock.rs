@@ -183,13 +183,11 @@ pub fn thread_time() -> i64 {
 }
 
 /// Erlang system time in microseconds, greater than at any call before (`erlang:now/0`).
-// Later releases of Rust than the oldest supported one call `fetch_update` `try_update`.
-#[allow(deprecated)]
 pub fn now_micros() -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = system().div_euclid(1000);
     let last = LAST
-        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| {
+        .try_update(Ordering::SeqCst, Ordering::SeqCst, |last| {
             Some(now.max(last + 1))
         })
         .unwrap_or_else(|last| last);

@@ -360,7 +360,7 @@ pub(crate) fn fetched(p: &mut Process, messages: usize) {
     let fewer = |n: i32| Some((n - messages as i32).max(0));
     let _ = s
         .transit
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        .try_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
     s.queued
         .store(p.queued_messages() as u32, Ordering::Relaxed);
     if budgets::bound(s.budget()).is_some() {

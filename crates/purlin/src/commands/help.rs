@@ -26,7 +26,7 @@ pub static TOPICS: &[(&str, &str, fn() -> String)] = &[
     ),
     (
         "messages",
-        "the codes of messages; purlin help PURLIN-0012 explains one",
+        "the codes of messages; purlin help PURLIN-0003 explains one",
         codes,
     ),
     (

@@ -27,12 +27,13 @@ pub(super) const TRAP: u8 = if cfg!(target_arch = "aarch64") {
     0xCC
 };
 
-/// One in `CHECKED` exits is checked; of functions with more words than `LARGE`, only one in this
-/// many of those. What is known of a function is computed anew each time.
+/// One in this many exits is checked. A check decodes the whole function.
 const CHECKED: u64 = 4;
+/// Functions of more words are checked more rarely.
 const LARGE: u32 = 400;
-/// Number of frames to check, from the top: at most, and usually.
+/// Number of frames that a thorough check looks at, from the top.
 const FRAMES: usize = 24;
+/// Number of frames that the other checks look at.
 const FEW: usize = 3;
 /// The lowest address that may be mapped.
 const LOWEST: u64 = 4096;
@@ -41,7 +42,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 static ENTER: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether `mode` is this one; takes its seed.
+/// Turns the mode on if `mode` names it, with the seed in it. Returns whether it does.
 pub(super) fn begin(mode: &str) -> bool {
     let Some(seed) = mode.strip_prefix("chaos") else {
         return false;
@@ -77,7 +78,7 @@ pub(super) fn enter_by(stub: u64) -> u64 {
 unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
     // SAFETY: called like the stub, whose address this is.
     let (next, pc) = unsafe {
-        // Mostly soon, seldom late, so that long runs are covered too.
+        // The next exit mostly comes soon, and seldom late: long stretches are covered, too.
         (*cx).chaos = 1 + below(2 << below(12)) as i64;
         let stub: extern "C" fn(*mut Cx, u64) -> u64 =
             std::mem::transmute(ENTER.load(Ordering::Relaxed));
@@ -177,7 +178,7 @@ impl Fault<'_> {
         // SAFETY: the word of an atom.
         let name = unsafe { Term::from_raw(self.f.name) };
         purlin_term::say!(
-            "machine code left a fault (PURLIN_JIT=chaos:{}): {}:{}/{} at word {}: {what}",
+            "chaos mode found a fault (PURLIN_JIT=chaos:{}): {}:{}/{} at word {}: {what}",
             SEED.load(Ordering::Relaxed),
             atom::name(self.m.name),
             atom::name(name),
@@ -188,7 +189,7 @@ impl Fault<'_> {
     }
 }
 
-/// Whether a word is a term, and its first word is that of such an object.
+/// Whether a word is a term: an immediate, or a pointer to an object of its kind.
 ///
 /// # Safety
 /// It must be a term of the running process.
@@ -258,7 +259,7 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                 }
                 return Some(size);
             }
-            // A frame that is dropped at once may keep the address: nothing looks at it in between.
+            // A frame that is dropped at once may keep the return address: slot 0 is not read first.
             let drops = matches!(
                 op.instruction.op,
                 Op::Deallocate

@@ -65,7 +65,8 @@ pub(super) const SMALL_WORDS: usize = 400;
 /// is copied no more.
 pub(crate) const SMALL_SWEEPS: u16 = 16;
 
-/// Heaps of more words shrink as soon as they are largely empty.
+/// A heap of at most this many words shrinks only when two full sweeps in a row find it largely
+/// empty.
 pub(super) const LARGE_WORDS: usize = 8000;
 
 /// A heap starts with no more than it needs. One that is swept often gets this many words, stock's
