@@ -16,7 +16,7 @@ help: ## lists the targets
 # before that.
 PREFIX ?= /usr/local
 install: ## installs the program, its manual page and completions below PREFIX
-	@[ -x target/dist/purlin ] || sh scripts/dist.sh
+	@[ -x target/dist/purlin ] || { sh scripts/setup.sh && sh scripts/dist.sh; }
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh
 uninstall: ## removes what install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh --uninstall

@@ -259,7 +259,7 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                 }
                 return Some(size);
             }
-            // A frame that is dropped at once may keep the return address: slot 0 is not read first.
+            // A frame that is dropped at once may keep the return address: slot 0 is not read.
             let drops = matches!(
                 op.instruction.op,
                 Op::Deallocate
