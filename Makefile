@@ -1,6 +1,6 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test`
 # and `sh bench` need no make. A line with `##` is what `make help` shows of a target.
-.PHONY: all dist install uninstall deb image releases figures help demo book test test-modes test-release test-aarch64 models world check tidy coverage bench conformance generated fuzz soak hunt storms sweep selfbuild setup test-musl instructions release reproducible packaging \
+.PHONY: all dist install uninstall deb image releases figures help demo book test test-modes test-release test-aarch64 models world check tidy coverage bench conformance generated fuzz soak hunt storms sweep selfbuild setup test-musl instructions release reproducible packaging newcomer \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications \
   costs containers bombs
 all: ## builds a release without a profile
@@ -47,6 +47,10 @@ reproducible: ## builds the commit twice, from nothing, and compares the executa
 
 packaging: ## tries the files of packaging for asdf, mise, Homebrew and Nix
 	@sh scripts/packaging.sh
+
+# SUITES names roots, PURLIN the executable: SUITES=trixie make newcomer
+newcomer: ## does what README and tutorials say, in bare roots of Debian
+	@sh scripts/newcomer.sh
 
 # Each step of their scripts, on several OTPs: make releases RELEASES="machine otp27 otp29"
 releases: setup ## makes and runs releases of mix and relx
