@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes a book of the pages in docs, in target/book. mdbook is installed in target/tools if the
-# machine has none. Pages of the root, and tables of results that pages refer to, become pages of
-# the book. A link that leads nowhere is an error.
+# Makes a book of the pages in docs, in target/book. If the machine has no mdbook, it is built in
+# target/tools, which takes minutes; from Debian 13 on it is a package. Pages of the root, and
+# tables of results that pages refer to, become pages of the book. A link that leads nowhere is an
+# error.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/target/tools/bin:$HOME/.cargo/bin:$PATH"
