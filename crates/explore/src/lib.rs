@@ -9,7 +9,8 @@
 //! which [`strategy`] and [`plan`] make schedules, [`shrink`] reduces one. [`explorer`] steers one
 //! run; `branch` and `run` fork runs; `search` drives them all, and `sweeping` those in which a
 //! system call fails ([`failing`]). [`story`], `report` and [`file`] are what is left for people
-//! and for replays, with [`log`] and [`recording`] for what came from outside.
+//! and for replays, with [`log`] and [`recording`] for what came from outside. [`cluster`] is the
+//! same for several emulators in one world.
 //!
 //! # Invariants
 //! * No unsafe code: what needs the operating system's calls is behind [`kernel::System`].
@@ -21,6 +22,7 @@ pub mod account;
 pub mod base;
 mod branch;
 mod checksum;
+pub mod cluster;
 pub mod deviation;
 pub mod explorer;
 pub mod failing;

@@ -300,6 +300,12 @@ messages! {
     150 RUN_CANNOT_POLL "a run of a search cannot watch its descriptors":
         "The system gives no more descriptors to the process of the run.",
         "Lower `--jobs`, or raise the limit (`ulimit -n`).";
+    151 WORLD_REFUSES "the emulator cannot join the world of its cluster":
+        "The search that has started it has ended, or is of another build of Purlin.",
+        "Start it by `purlin schedules --nodes`, with one build of Purlin.";
+    152 WORLD_LOST "a cluster cannot be run":
+        "A node did not begin, or the system refuses what the run of a cluster needs.",
+        "Run the command without `--nodes` first, and see what it says.";
 
     160 BAD_FLAG_VALUE "the value of one of Purlin's own flags is wrong":
         "A flag `+F…` has a value that it does not take.",

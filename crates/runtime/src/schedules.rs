@@ -3,6 +3,7 @@
 
 use crate::options::EmulatorOptions;
 use purlin_explore::Search;
+pub use purlin_explore::cluster;
 use purlin_explore::deviation::Deviation;
 use purlin_explore::failing::Call;
 use purlin_explore::file::Replay;
@@ -15,6 +16,9 @@ pub use purlin_explore::story::rendered;
 use purlin_explore::strategy::Name;
 use purlin_explore::sweep::{Span, Sweep};
 use purlin_kernel::explore::{self, stack};
+use purlin_kernel::os::world;
+pub use purlin_kernel::os::world::VARIABLE as WORLD;
+use purlin_kernel::os::world::messages::Welcome;
 use purlin_messages as messages;
 use std::ffi::OsString;
 use std::io::Write;
@@ -27,7 +31,9 @@ pub const VARIABLE: &str = "PURLIN_SCHEDULES";
 
 /// Whether a variable of the environment is for the runtime alone.
 pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
-    variable.0 == VARIABLE
+    [VARIABLE, world::VARIABLE, world::WORD]
+        .iter()
+        .any(|name| variable.0 == *name)
 }
 
 /// Nanoseconds in a day.
@@ -49,6 +55,8 @@ pub fn user() -> u32 {
 enum Asked {
     Search(Search),
     Replay(Replay),
+    /// To run as a node of a world.
+    Join,
 }
 
 /// A request to search or to replay.
@@ -130,9 +138,40 @@ fn default_search(o: &EmulatorOptions, now: i64) -> Search {
     }
 }
 
+/// Has this emulator run as a node of a world.
+fn join(o: &EmulatorOptions, joined: Result<Welcome, String>) -> Request {
+    let w = joined.unwrap_or_else(|why| {
+        purlin_term::say!("{}", messages::WORLD_REFUSES.line(why));
+        std::process::exit(71);
+    });
+    let started = w.started as i64;
+    purlin_native::ids::begin_at(w.ids);
+    begin_mode(started);
+    explore::set_random(w.random);
+    purlin_kernel::os::clock::skip_to(w.now as i64);
+    Request {
+        asked: Asked::Join,
+        started,
+        libraries: vec![o.otp.root.join("lib")],
+    }
+}
+
+/// Turns the mode on.
+fn begin_mode(started: i64) {
+    purlin_term::background_free::at_once();
+    // The length of a step of a large collection depends on real time, and later collections on
+    // that.
+    purlin_term::gc::STEPS_ABOVE_WORDS.store(usize::MAX, Ordering::Relaxed);
+    purlin_term::etf::fix_local();
+    explore::begin(started);
+}
+
 /// Reads the request, and turns the mode on. Called before anything else of the runtime. None:
 /// there is no request.
 pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
+    if let Some(joined) = world::join() {
+        return Some(join(o, joined));
+    }
     let text = std::env::var(VARIABLE).ok()?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -202,12 +241,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         std::process::exit(71);
     }
     let started = recorded.unwrap_or_else(|| start_time(now, search.seed));
-    purlin_term::background_free::at_once();
-    // The length of a step of a large collection depends on real time, and later collections on
-    // that.
-    purlin_term::gc::STEPS_ABOVE_WORDS.store(usize::MAX, Ordering::Relaxed);
-    purlin_term::etf::fix_local();
-    explore::begin(started);
+    begin_mode(started);
     let asked = match replay {
         Some(r) => Asked::Replay(Replay {
             narrates,
@@ -235,5 +269,6 @@ pub(crate) fn go(r: Request) {
     match r.asked {
         Asked::Search(s) => explore::search(&s),
         Asked::Replay(p) => explore::replay(p),
+        Asked::Join => {}
     }
 }

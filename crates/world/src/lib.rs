@@ -21,6 +21,7 @@ pub mod errno;
 pub mod event_queue;
 pub mod name_server;
 pub mod net;
+pub mod protocol;
 pub mod streams;
 
 pub use errno::{Answer, Errno, Refusal};

@@ -916,6 +916,16 @@ impl Explorer {
         v
     }
 
+    /// Has random bytes for the program follow from that number.
+    pub fn set_random(&mut self, seed: u64) {
+        self.random = Some(Numbers(seed));
+    }
+
+    /// Returns the hash of all operations so far.
+    pub fn hash(&self) -> u64 {
+        self.hashes.all
+    }
+
     /// Whether calls of libraries in C are counted.
     pub fn counts_libraries(&self) -> bool {
         self.notes.counts()

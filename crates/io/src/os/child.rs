@@ -4,6 +4,7 @@ use super::descriptor::{check, lift};
 use super::door;
 use purlin_kernel::os::failing::{self, Call};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
+use purlin_kernel::os::world;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -203,6 +204,13 @@ pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
 /// Returns the status of a child, as by wait(2), if it has ended. The system then forgets the
 /// child.
 pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
+    if world::is_on() {
+        // The world says when a program has ended. The real one does so at about that time.
+        let mut status = 0;
+        // SAFETY: an out parameter.
+        check(unsafe { libc::waitpid(pid, &mut status, 0) })?;
+        return Ok(Some(status));
+    }
     let asked = || Asked::text(format!("program of number {pid}"));
     door(Verb::Ended, None, asked, || {
         let mut status = 0;

@@ -1,9 +1,9 @@
 //! System calls on descriptors other than sockets: pipes, files, gathering writes, and whether a
 //! descriptor is ready.
 
-use crate::os::{door, retry};
+use crate::os::{door, retry, world_sock};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
-use purlin_kernel::os::{clock, exploring};
+use purlin_kernel::os::{clock, exploring, world};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -74,6 +74,11 @@ fn repeated(call: impl FnMut() -> isize) -> io::Result<usize> {
 
 /// Reads the bytes that are available.
 pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    if let Some(of) = world::thing(fd) {
+        let data = world_sock::recv(of, buf.len(), 0).map_err(io::Error::from_raw_os_error)?;
+        buf[..data.len()].copy_from_slice(&data);
+        return Ok(data.len());
+    }
     let (to, room) = (buf.as_mut_ptr(), buf.len());
     // SAFETY: the buffer is valid for its length.
     let real = || retry(|| unsafe { libc::read(fd, to.cast(), room) });
@@ -105,6 +110,9 @@ pub fn write<'a>(
         });
         left -= n;
     }
+    if let Some(of) = world::thing(fd) {
+        return world_sock::send(of, slices(&iov)).map_err(io::Error::from_raw_os_error);
+    }
     // SAFETY: each entry is a live slice.
     let real = || repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) });
     match replay_log::knows(fd) {
@@ -123,6 +131,9 @@ pub(super) fn slices(parts: &[libc::iovec]) -> impl Iterator<Item = &[u8]> {
 /// Whether `fd` can be read (or written) without blocking, after waiting at most `timeout_ms` (-1:
 /// for ever). Errors and hang-ups count as ready.
 pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::is_ready(of, write);
+    }
     let mut p = libc::pollfd {
         fd,
         events: if write { libc::POLLOUT } else { libc::POLLIN },
@@ -163,6 +174,9 @@ pub fn ready_by(fd: RawFd, write: bool, until: Option<i64>) -> bool {
 
 /// Whether the other side of `fd` has hung up. None if the descriptor cannot tell.
 pub fn hung_up(fd: RawFd) -> io::Result<Option<bool>> {
+    if let Some(of) = world::thing(fd) {
+        return Ok(Some(world_sock::hung_up(of)));
+    }
     let mut p = libc::pollfd {
         fd,
         events: libc::POLLHUP,
@@ -205,6 +219,9 @@ pub(crate) fn file_kind(fd: RawFd) -> Option<FileKind> {
 /// Opens the file behind `fd` again for writing, non-blocking, so that the mode of a file shared
 /// with other programs does not change. None if that cannot be done.
 pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedFd> {
+    if world::knows(fd) {
+        return None;
+    }
     let path = match kind {
         FileKind::Terminal => terminal_name(fd)?,
         #[cfg(target_os = "linux")]

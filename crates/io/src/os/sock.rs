@@ -2,9 +2,10 @@
 
 use super::descriptor::slices;
 use super::sockaddr::SockAddr;
-use super::{bytes, kernel_numbers as numbers, retry, unit};
+use super::{bytes, kernel_numbers as numbers, retry, unit, world_sock};
 use purlin_kernel::os::failing::{self, Call};
 use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
+use purlin_kernel::os::world;
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -40,6 +41,9 @@ fn is_readable(fd: RawFd) -> bool {
 
 /// Makes a non-blocking socket.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
+    if world::is_on() {
+        return world_sock::socket(domain, kind, protocol);
+    }
     let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
     let real = || system::socket(domain, kind, protocol);
     replay_log::opens(Verb::Socket, 's', asked, || {
@@ -49,6 +53,9 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i
 
 /// Runs `f` while this thread is in the network namespace that `file` names.
 pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
+    if world::is_on() {
+        return world::refused("a network namespace");
+    }
     system::in_namespace(file, f)
 }
 
@@ -59,6 +66,9 @@ pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
     replay_log::opens(Verb::Copy, 's', asked, || unsafe {
         let new = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
         unit(new)?;
+        if world::knows(fd) {
+            world::also(fd, new);
+        }
         Ok(OwnedFd::from_raw_fd(new))
     })
 }
@@ -86,6 +96,11 @@ pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
     // SAFETY: the caller promises so. The call is not repeated when interrupted, because the
     // descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
+    if world::knows(fd) {
+        let r = real();
+        world::close_unused();
+        return r;
+    }
     if replay_log::replays() {
         let answer = replay_log::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
         // Closes the placeholder.
@@ -121,12 +136,18 @@ fn to(a: &SockAddr) -> Asked {
 
 /// Binds a socket to an address.
 pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::bind(of, a);
+    }
     // SAFETY: the address is valid for the call and has the length given.
     let real = || unit(unsafe { libc::bind(fd, a.ptr(), a.size()) });
     replay_log::call(Verb::Bind, Some(fd), || Asked::text(shown(a)), real)
 }
 /// Begins to connect a socket.
 pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::connect(of, a);
+    }
     // SAFETY: as above.
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
     let real = || failing::call(Call::Connect, real);
@@ -134,12 +155,18 @@ pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
 }
 /// Makes a socket listen, with at most `backlog` connections waiting.
 pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::listen(of, backlog);
+    }
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::listen(fd, backlog) });
     replay_log::call(Verb::Listen, Some(fd), Asked::default, real)
 }
 /// Accepts the next connection of a listening socket, as a non-blocking socket, with its address.
 pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::accept(of);
+    }
     let real = || takes(Call::Accept, fd, || system::accept(fd));
     match replay_log::is_on() {
         false => real(),
@@ -168,6 +195,9 @@ impl Answer for Accepted {
 }
 /// Shuts down one direction of a connection, or both.
 pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::shutdown(of, how);
+    }
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::shutdown(fd, how) });
     replay_log::call(
@@ -179,6 +209,9 @@ pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
 }
 /// The address that a socket is bound to.
 pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::sock_name(of);
+    }
     replay_log::call(Verb::OwnName, Some(fd), Asked::default, || {
         // SAFETY: the room and its length are valid for the call.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
@@ -187,6 +220,9 @@ pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
 }
 /// The address that a socket is connected to.
 pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::peer_name(of);
+    }
     replay_log::call(Verb::PeerName, Some(fd), Asked::default, || {
         // SAFETY: as above.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
@@ -199,6 +235,10 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 /// # Safety
 /// `to` is valid for writes of `room` bytes.
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
+    if let Some(of) = world::thing(fd) {
+        // SAFETY: by the contract of this function.
+        return unsafe { world_sock::recv_to(of, to, room, flags) };
+    }
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
     let real = || takes(Call::Recv, fd, real);
@@ -226,6 +266,11 @@ pub(crate) unsafe fn recv_from(
     room: usize,
     flags: i32,
 ) -> Result<(usize, SockAddr), i32> {
+    if let Some(of) = world::thing(fd) {
+        // SAFETY: by the contract of this function.
+        let n = unsafe { world_sock::recv_to(of, to, room, flags) }?;
+        return Ok((n, SockAddr::none()));
+    }
     let real = || {
         // SAFETY: the address and its length are valid for the call; the caller vouches for the
         // bytes.
@@ -322,6 +367,21 @@ pub(crate) struct Came {
     pub(crate) flags: i32,
 }
 
+impl Came {
+    /// A message of a connection has nothing beside its bytes.
+    fn alone() -> Came {
+        let from = SockAddr::filled(|_, len| {
+            // SAFETY: the length of an address, which is valid for the call.
+            unsafe { *len = 0 }
+        });
+        Came {
+            from: from.1,
+            control: 0,
+            flags: 0,
+        }
+    }
+}
+
 /// Receives a message of at most `room` bytes to `to`, with its sender's address and its control
 /// messages. Repeats the call while signals interrupt it.
 ///
@@ -373,6 +433,11 @@ unsafe fn recv_msg_real(
     control: &mut [u8],
     flags: i32,
 ) -> Result<(usize, Came), i32> {
+    if let Some(of) = world::thing(fd) {
+        // SAFETY: by the contract of this function.
+        let n = unsafe { world_sock::recv_to(of, to, room, flags) }?;
+        return Ok((n, Came::alone()));
+    }
     takes(Call::Recv, fd, || Ok(()))?;
     let mut iov = libc::iovec {
         iov_base: to.cast(),
@@ -446,6 +511,16 @@ pub(crate) fn recv_msgs(
     control_room: usize,
     flags: i32,
 ) -> Result<Batch, i32> {
+    if let Some(of) = world::thing(fd) {
+        let data = world_sock::recv(of, room, flags)?;
+        return Ok(Batch {
+            came: vec![(data.len(), Came::alone())],
+            data,
+            control: Vec::new(),
+            room,
+            control_room,
+        });
+    }
     let real = || system::recv_msgs(fd, count, room, control_room, flags);
     let real = || takes(Call::Recv, fd, real);
     if !replay_log::is_on() {
@@ -525,6 +600,9 @@ pub(crate) unsafe fn send_msgs(
     messages: &mut [Message],
     flags: i32,
 ) -> Result<Vec<usize>, i32> {
+    if world::knows(fd) {
+        return world::refused("several messages at a time");
+    }
     if !replay_log::is_on() {
         // SAFETY: by the contract of this function.
         return unsafe { system::send_msgs(fd, messages, flags) };
@@ -548,6 +626,9 @@ pub(crate) fn send(
     flags: i32,
     to: Option<&SockAddr>,
 ) -> Result<usize, i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::send(of, std::iter::once(data));
+    }
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
     replay_log::call(Verb::Write, Some(fd), asked, || {
@@ -594,6 +675,9 @@ pub(crate) fn send_msg(
     control: &[u8],
     flags: i32,
 ) -> Result<usize, i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::send(of, slices(iov));
+    }
     // SAFETY: all pointers in the header are valid for the call and have the lengths given; nothing
     // is written through them.
     let real = || unsafe {
@@ -628,6 +712,9 @@ pub(crate) fn send_msg_now(
 /// Sends at most `n` bytes of the file `from` from offset `*at`, and advances `*at`. Repeats the
 /// call while signals interrupt it.
 pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Result<usize, i32> {
+    if world::knows(fd) {
+        return world::refused("sending a file");
+    }
     let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
     let begun = *at;
     let r = replay_log::call(Verb::Write, Some(fd), asked, || {
@@ -640,6 +727,9 @@ pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Resul
 
 /// Sets an option of the kernel.
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Result<(), i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::set_option(of, level, name, value);
+    }
     let asked = || Asked {
         text: format!("{level} {name}"),
         ..Asked::data(std::iter::once(value))
@@ -695,6 +785,9 @@ pub(crate) fn set_option_only(
 
 /// Reads an option of the kernel into `to`. Returns its length in bytes.
 pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
+    if let Some(of) = world::thing(fd) {
+        return world_sock::get_option(of, level, name, to);
+    }
     let (room, to) = (to.len(), to.as_mut_ptr());
     let asked = || Asked::text(format!("{level} {name}"));
     let real = || {
@@ -754,6 +847,9 @@ pub(crate) fn push_control(buf: &mut Vec<u8>, level: i32, kind: i32, value: i32)
 
 /// Reads an option without room for its value.
 pub(crate) fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
+    if world::knows(fd) {
+        return Err(libc::EFAULT);
+    }
     let asked = || Asked::text(format!("{level} {name}"));
     // SAFETY: the kernel refuses null pointers that it would write through.
     let real = || {

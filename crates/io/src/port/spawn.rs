@@ -16,6 +16,8 @@ use super::Port;
 use super::settings::{Options, Target};
 use crate::os::{child, descriptor};
 use crate::poll::{self, Id, Ready};
+use purlin_kernel::os::world;
+use purlin_kernel::os::world::messages::{Call, number};
 use purlin_term::sync::{Condvar, Mutex, RwLock};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
@@ -237,6 +239,9 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         env: environment(o),
         dir: o.dir.clone(),
     };
+    if world::is_on() {
+        return start_in_world(o, c, port);
+    }
     // (the child's end, our end)
     let input = if o.write {
         Some(descriptor::pipe()?)
@@ -290,5 +295,61 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
     let ends = child.input.iter().chain(&child.output);
     let ends: Vec<_> = ends.map(|fd| fd.as_raw_fd()).collect();
     purlin_kernel::os::replay_log::name('p', &ends);
+    Ok(child)
+}
+
+/// Starts a program that is to be a node of this node's world, with pipes of the world. A program
+/// that is no emulator is refused: the world does not know what it does.
+fn start_in_world(o: &Options, mut c: child::Command, port: Weak<Port>) -> io::Result<Child> {
+    let failed = io::Error::from_raw_os_error;
+    let thing = |b: &[u8], at| number(b, at).ok_or(failed(libc::EPROTO));
+    let pipes = world::ask(Call::Pipes).map_err(failed)?;
+    let (their_input, our_output) = (thing(&pipes, 0)?, thing(&pipes, 1)?);
+    let (our_input, their_output) = (thing(&pipes, 2)?, thing(&pipes, 3)?);
+    let word = world::ask(Call::Start {
+        input: their_input,
+        output: their_output,
+    });
+    let word = String::from_utf8_lossy(&word.map_err(failed)?).into_owned();
+    for (name, value) in [
+        (world::VARIABLE, world::place()),
+        (world::WORD, word.clone()),
+    ] {
+        c.env.extend(CString::new(format!("{name}={value}")).ok());
+    }
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    let wiring = [(null.as_raw_fd(), 0), (null.as_raw_fd(), 1)];
+    let mut child = Child {
+        pid: None,
+        input: None,
+        output: None,
+        failed: None,
+    };
+    let ours = |is_open: bool, thing| match world::placeholder(thing).map_err(failed) {
+        Ok(fd) if is_open => Ok(Some(fd)),
+        // Closed at once.
+        Ok(_) => Ok(None),
+        Err(e) => Err(e),
+    };
+    child.input = ours(o.write, our_output)?;
+    child.output = ours(o.read, our_input)?;
+    LazyLock::force(&CHILDREN);
+    let _starting = STARTING.read();
+    match child::spawn(&c, &child::Wiring::from_slice(&wiring)) {
+        Ok(pid) => {
+            child.pid = Some(pid);
+            CHILDREN.lock().running.insert(pid, port);
+            let process = pid as u64;
+            let end = world::ask(Call::Started { word, process }).map_err(failed)?;
+            let end = world::placeholder(thing(&end, 0)?).map_err(failed)?;
+            let fd = end.as_raw_fd();
+            let id = poll::register(fd, Arc::new(Watched { pid, _end: end }))?;
+            poll::want(id, true, false);
+        }
+        Err(e) => child.failed = Some(exited(crate::posix::errno_of(&e))),
+    }
     Ok(child)
 }

@@ -21,7 +21,7 @@ mod system;
 
 use crate::code;
 use crate::cx::Cx;
-use crate::os::exploring;
+use crate::os::{exploring, world};
 use crate::process::{NO_ID, Process, WAITING, registry, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use operations::What;
@@ -100,7 +100,14 @@ fn fails(call: Call) -> Option<Reason> {
 
 /// The run ends.
 fn ended(status: i32, stuck: Stuck) {
-    explorer().ended(status, stuck);
+    let mut explorer = explorer();
+    world::ended(status, explorer.hash());
+    explorer.ended(status, stuck);
+}
+
+/// Has the program's random bytes follow from that number.
+pub fn set_random(seed: u64) {
+    explorer().set_random(seed);
 }
 
 /// A process ends, and no other process knows yet.

@@ -14,3 +14,4 @@ pub mod posix;
 pub(crate) mod reopen;
 pub mod replay_log;
 pub mod thread;
+pub mod world;

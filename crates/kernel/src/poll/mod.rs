@@ -26,7 +26,7 @@
 //! notification is lost.
 
 use crate::msacc::{self, State};
-use crate::os::{replay_log, thread};
+use crate::os::{exploring, replay_log, thread, world};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_native::hashing::Hashing;
 use smallvec::SmallVec;
@@ -69,6 +69,8 @@ struct Entry {
     asked: Asked,
     /// Whether the kernel has no way to wait for it.
     always: bool,
+    /// What it stands for, if the coordinator of a world waits for it instead of the kernel.
+    thing: Option<u64>,
 }
 
 impl Entry {
@@ -135,6 +137,9 @@ impl Service {
     }
     /// Tells the kernel what is wanted of an entry.
     fn arm(&self, id: usize, e: &Entry, how: How) {
+        if e.thing.is_some() {
+            return;
+        }
         let w = e.asked.wish;
         let wanted = (w.read, w.write, w.error);
         let _ = self.kernel.modify(e.polled(), id, wanted, how);
@@ -152,7 +157,13 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         to,
         asked: Asked::default(),
         always: false,
+        thing: world::thing(fd),
     };
+    if e.thing.is_some() {
+        t.next += 1;
+        t.entries.insert(id, e);
+        return Ok(Id(id));
+    }
     let mut r = s.kernel.add(fd, id);
     if matches!(&r, Err(x) if x.kind() == io::ErrorKind::AlreadyExists) {
         // SAFETY: duplicates an open descriptor; the new one is ours.
@@ -240,7 +251,7 @@ pub fn forget(id: Id) {
     };
     if e.always {
         t.always -= usize::from(e.asked.wish.any());
-    } else {
+    } else if e.thing.is_none() {
         let _ = s.kernel.delete(e.polled());
     }
     // Dropping the receiver may lead back here.
@@ -416,10 +427,13 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
     let mut ready: Vec<kernel::Report> = Vec::new();
     let always = s.table().always > 0;
     let timeout = if always { 0 } else { timeout_ms };
-    let _ = s.kernel.wait_for(&mut events, timeout, &mut ready);
+    if !world::is_on() {
+        let _ = s.kernel.wait_for(&mut events, timeout, &mut ready);
+    }
     if always {
         let t = s.table();
-        let all = t.entries.iter().filter(|(_, e)| e.always);
+        let all = t.entries.iter();
+        let all = all.filter(|(_, e)| e.always && (!world::is_on() || e.asked.wish.any()));
         ready.extend(all.map(|(&id, _)| (id, (true, true, false))));
     }
     // The order must not depend on a hash table.
@@ -433,6 +447,36 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
         report(s, id, what);
     }
     !ready.is_empty()
+}
+
+/// Gives the turn of a node in a world back, until `next` or until something is ready that is
+/// waited for; with `over` until it may go on. Reports what is ready then.
+pub(crate) fn give_turn(next: Option<i64>, over: bool) {
+    // Bits of readiness, as the protocol has them.
+    use purlin_world::net::{ERR, HUP, IN, OUT};
+    let mut wanted = Vec::new();
+    if let Some(Ok(s)) = SERVICE.get() {
+        let t = s.table();
+        wanted.extend(t.entries.iter().filter_map(|(id, e)| {
+            let w = e.asked.wish;
+            let bits = if w.read { IN } else { 0 } | if w.write { OUT } else { 0 };
+            e.thing.filter(|_| w.any()).map(|thing| (*id, thing, bits))
+        }));
+    }
+    wanted.sort_unstable();
+    let watched = wanted.iter().map(|(_, thing, bits)| (*thing, *bits));
+    let turn = world::give_turn(next, over, watched.collect());
+    exploring::jump(i64::try_from(turn.now).unwrap_or(i64::MAX));
+    let Some(Ok(s)) = SERVICE.get() else { return };
+    for (id, thing, bits) in wanted {
+        let Some((_, events)) = turn.ready.iter().find(|(t, _)| *t == thing) else {
+            continue;
+        };
+        let has = |kind: u32| events & (kind | ERR | HUP) != 0;
+        if events & (bits | ERR | HUP) != 0 {
+            report(s, id, (has(IN), has(OUT), events & ERR != 0));
+        }
+    }
 }
 
 /// As [`look`], for what was ready when that was recorded.

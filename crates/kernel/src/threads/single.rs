@@ -3,7 +3,8 @@
 //!
 //! The work that other threads do in the usual mode is done here between two time slices, or at
 //! once where it is due. Virtual time advances with the reductions that processes use, and jumps to
-//! the next timer when no process can run.
+//! the next timer when no process can run. In a world (`os/world.rs`) the coordinator's clock
+//! decides instead.
 //!
 //! # Invariant
 //! Real time passes only while something from outside is awaited.
@@ -13,6 +14,7 @@ use crate::code::epochs::epochs;
 use crate::cx::Cx;
 use crate::explore::{self, collect};
 use crate::os::exploring::{self, ASKED, OUTSIDE};
+use crate::os::world;
 use crate::process::table;
 use crate::sched::{self, MAX_SCHEDULERS};
 use crate::{later, msacc, poll, timer};
@@ -65,6 +67,9 @@ pub fn run<E: Engine>() -> ! {
         collect();
         explore::ran(cell, finds_code);
         later::work();
+        if world::is_over() {
+            poll::give_turn(None, true);
+        }
         let tick = exploring::now() / NS_PER_TICK;
         if tick != fired {
             fired = tick;
@@ -73,9 +78,27 @@ pub fn run<E: Engine>() -> ! {
     }
 }
 
+/// No process of a node in a world is ready: it gives its turn back.
+fn idle_in_world() {
+    let timer = timer::run_due();
+    collect();
+    if explore::is_ready() {
+        return;
+    }
+    let next = (timer != timer::NEVER).then(|| (timer as i64).saturating_mul(NS_PER_TICK));
+    poll::give_turn(next.into_iter().chain(explore::next_release()).min(), false);
+    fire();
+}
+
 /// No process is ready, or all that are have stopped.
 fn idle() {
     if explore::release() {
+        return;
+    }
+    if world::is_on() && OUTSIDE.load(Ordering::Acquire) == 0 {
+        if !poll::look(0) {
+            idle_in_world();
+        }
         return;
     }
     if poll::look(0) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use purlin_runtime::io::embedded::ROOT;
 use purlin_runtime::options::erlexec::Environment;
 use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
+use purlin_runtime::schedules::WORLD;
 
 use super::become_program;
 use crate::context::Context;
@@ -109,7 +110,13 @@ fn start_emulator(mut options: EmulatorOptions) -> ! {
             unsafe { std::env::set_var(name, value) };
         }
     }
-    if let Some(command) = &options.start_epmd {
+    // A world has a name server of its own, and its nodes are the processes that it has started.
+    let in_world = std::env::var_os(WORLD).is_some();
+    if in_world && options.detached {
+        say("purlin schedules --nodes: -detached is not modelled");
+        std::process::exit(1);
+    }
+    if let Some(command) = options.start_epmd.as_ref().filter(|_| !in_world) {
         let status = std::process::Command::new("/bin/sh")
             .arg("-c")
             .arg(command)

@@ -18,6 +18,7 @@ mod observe;
 mod process;
 mod run;
 mod schedules;
+mod schedules_cluster;
 mod schedules_each;
 mod schedules_page;
 mod shells;

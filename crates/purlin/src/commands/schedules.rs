@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use purlin_runtime::schedules::{
-    Recorded, VARIABLE, fresh_dir, function, is_span, is_strategy, no_calls, statuses, user,
-    write_private,
+    Recorded, VARIABLE, cluster, fresh_dir, function, is_span, is_strategy, no_calls, statuses,
+    user, write_private,
 };
 
-use super::{COMMANDS, become_program, elixir, no_option, print, schedules_each, schedules_page};
+use super::{
+    COMMANDS, become_program, elixir, no_option, print, schedules_cluster, schedules_each,
+    schedules_page,
+};
 use crate::context::Context;
 use crate::failure::{
     self, Failure, SYSTEM, USAGE, bad_value, cannot_make, cannot_read, cannot_run, cannot_write,
@@ -25,7 +28,7 @@ use crate::failure::{
 use purlin_messages as messages;
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--fail-nth CALLS [--fail-for once|ever|both] [--expect STATUSES]] [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
+[--fail-nth CALLS [--fail-for once|ever|both] [--expect STATUSES]] [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] [--nodes N [--faults KINDS]] -- COMMAND";
 
 /// The build of Purlin that this is, as replay files have it.
 const BUILD: &str = env!("PURLIN_BUILD");
@@ -36,7 +39,7 @@ const NOT_BEGUN: [u8; 2] = [126, 127];
 /// Maximum number of milliseconds of `--stall`.
 const LONGEST_STALL: u64 = 3_600_000;
 
-fn not_one_line(text: impl std::fmt::Display) -> Failure {
+pub(super) fn not_one_line(text: impl std::fmt::Display) -> Failure {
     Failure::new(messages::NOT_ONE_LINE, USAGE, text)
 }
 
@@ -46,6 +49,11 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         return show(&args[1..]);
     }
     let (o, rest) = Options::read(args)?;
+    o.cluster.check(&o.given)?;
+    if o.cluster.nodes.is_some() {
+        let to = o.file_of(0);
+        return schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest);
+    }
     if o.each_test {
         return schedules_each::run(context, &o, &rest);
     }
@@ -85,6 +93,9 @@ pub(super) struct Options {
     /// Whether system calls fail, and an option that is for these searches alone.
     fails: bool,
     of_fails: Option<String>,
+    /// The options of a search in a world, and all options as they were given.
+    cluster: schedules_cluster::Options,
+    given: Vec<OsString>,
 }
 
 /// The word in the request of an option with a value.
@@ -123,6 +134,8 @@ impl Options {
             fresh: false,
             fails: false,
             of_fails: None,
+            cluster: schedules_cluster::Options::default(),
+            given: Vec::new(),
         };
         let mut rest = args;
         let mut recorded = None;
@@ -140,16 +153,23 @@ impl Options {
             if option == "--" {
                 break;
             }
+            o.given.push(first.clone());
             if o.take_switch(first) {
                 continue;
             }
-            let Some(key) = key(&option) else {
+            let for_worlds = option == "--nodes" || option == "--faults";
+            let key = key(&option).filter(|_| !for_worlds);
+            if key.is_none() && !for_worlds {
                 return Err(failure::no_option("schedules", option));
-            };
+            }
             let Some((word, more)) = rest.split_first() else {
                 return Err(no_value(format!("{option} needs a value: {USE}")));
             };
             rest = more;
+            let is_taken = o.cluster.take(&option, &word.to_string_lossy())?;
+            let Some(key) = key.filter(|_| !is_taken) else {
+                continue;
+            };
             if o.take_value(key, &option, word, &mut recorded)? {
                 o.words.extend([first.clone(), word.clone()]);
             }
@@ -193,6 +213,7 @@ impl Options {
             "--json" | "--strict" | "--keep-going" => {
                 let _ = writeln!(self.request, "{}", &text[2..]);
                 self.json |= text == "--json";
+                self.cluster.strict |= text == "--strict";
                 self.words.push(option.clone());
             }
             _ => return false,
@@ -381,6 +402,14 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         ));
     };
     no_option("replay", file)?;
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if cluster::is_one(&text) {
+        if let Some(option) = options.first() {
+            let option = option.to_string_lossy();
+            return Err(do_not_fit(format!("{option} has no use for a cluster")));
+        }
+        return schedules_cluster::replay(context, &file.to_string_lossy(), &text, BUILD);
+    }
     let recorded = read(file)?;
     if recorded.made_by != BUILD {
         let text = format!(
@@ -681,7 +710,7 @@ fn inherited_file() -> std::io::Result<File> {
 
 /// Loads the program that this process becomes at the same addresses each time, so that nothing can
 /// depend on them.
-fn same_addresses() {
+pub(super) fn same_addresses() {
     #[cfg(target_os = "linux")]
     // SAFETY: a plain call.
     unsafe {

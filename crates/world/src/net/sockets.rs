@@ -348,6 +348,22 @@ impl Net {
         Ok(socket.name)
     }
 
+    /// Returns the machine at the other end of a connection.
+    pub fn peer_machine(&self, id: SocketId) -> Option<MachineId> {
+        let socket = self.sockets.get(&id)?;
+        let remote = socket.tcp().ok()?.remote?;
+        self.owner(socket.machine, remote.ip())
+    }
+
+    /// Returns the connections of a machine with another one, by their ends at the first.
+    pub fn between(&self, a: MachineId, b: MachineId) -> Vec<SocketId> {
+        let of = |(id, s): (&SocketId, &Socket)| {
+            let is_one = s.machine == a && s.tcp().is_ok_and(|t| t.peer.is_some());
+            (is_one && self.peer_machine(*id) == Some(b)).then_some(*id)
+        };
+        self.sockets.iter().filter_map(of).collect()
+    }
+
     /// Counts a wakeup: 0 of readers, 1 of writers, 2 of both.
     pub(super) fn wake(&mut self, id: SocketId, kind: usize) {
         if let Some(socket) = self.sockets.get_mut(&id) {

@@ -4,6 +4,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os_signals::{self, Action};
 use crate::{bifs, filename, osenv};
+use purlin_kernel::os::world;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// A string for the environment, from a list of characters.
@@ -55,7 +56,11 @@ fn unsetenv_1(_: &mut Cx, [name]: [Term; 1]) -> BifResult {
 }
 
 fn getpid_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(cx.string(&std::process::id().to_string()))
+    let number = match world::is_on() {
+        true => world::process(),
+        false => std::process::id().into(),
+    };
+    Ok(cx.string(&number.to_string()))
 }
 
 fn set_signal_2(cx: &mut Cx, [signal, action]: [Term; 2]) -> BifResult {

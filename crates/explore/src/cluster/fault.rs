@@ -1,0 +1,275 @@
+//! The faults of a cluster: what happens, where, and for how long.
+
+use purlin_world::streams::Stream;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Number of a node, from 1 on.
+pub type Node = u32;
+
+/// Nanoseconds in a millisecond.
+pub const MS: u64 = 1_000_000;
+
+/// The kinds of faults that a search may use.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    Delay,
+    Reset,
+    Cut,
+    Kill,
+}
+
+impl Class {
+    /// Reads names, separated by commas.
+    pub fn list(text: &str) -> Option<Vec<Class>> {
+        let one = |word: &str| match word {
+            "delay" => Some(Class::Delay),
+            "reset" => Some(Class::Reset),
+            "cut" => Some(Class::Cut),
+            "kill" => Some(Class::Kill),
+            _ => None,
+        };
+        text.split(',').map(one).collect()
+    }
+
+    /// The names that [`Class::list`] reads.
+    pub const NAMES: &str = "delay, reset, cut, kill";
+}
+
+/// Where a fault begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Before the packet of that number, from 1 on, that the first node sends to the second.
+    Packet(Node, Node, u64),
+    /// At that time of the world, in nanoseconds.
+    Time(u64),
+}
+
+/// What happens. Times are nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// What the first node sends to the second is late by that time, for as long.
+    Delay(Node, Node, u64),
+    /// All connections of two nodes are reset.
+    Reset(Node, Node),
+    /// Nothing passes between two nodes for that time.
+    Cut(Node, Node, u64),
+    /// Nothing passes between a node and all others for that time.
+    Alone(Node, u64),
+    /// A node ends at once, and is started again after that time, or never.
+    Kill(Node, Option<u64>),
+}
+
+/// A fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub place: Place,
+    pub what: What,
+}
+
+/// Writes a time for people.
+pub struct Time(pub u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} s", self.0 / 1_000_000_000, self.0 / MS % 1000)
+    }
+}
+
+impl Fault {
+    /// Writes it as a line of a replay file.
+    pub fn text(&self) -> String {
+        let place = match self.place {
+            Place::Packet(a, b, n) => format!("packet {a} {b} {n}"),
+            Place::Time(t) => format!("time {t}"),
+        };
+        let what = match self.what {
+            What::Delay(a, b, t) => format!("delay {a} {b} {t}"),
+            What::Reset(a, b) => format!("reset {a} {b}"),
+            What::Cut(a, b, t) => format!("cut {a} {b} {t}"),
+            What::Alone(a, t) => format!("alone {a} {t}"),
+            What::Kill(a, Some(t)) => format!("kill {a} {t}"),
+            What::Kill(a, None) => format!("kill {a}"),
+        };
+        format!("{place} {what}")
+    }
+
+    /// Reads a line written by [`Fault::text`].
+    pub fn parse(text: &str) -> Option<Fault> {
+        let mut words = text.split(' ');
+        fn number<T: std::str::FromStr>(w: Option<&str>) -> Option<T> {
+            w?.parse().ok()
+        }
+        let place = match words.next()? {
+            "packet" => Place::Packet(
+                number(words.next())?,
+                number(words.next())?,
+                number(words.next())?,
+            ),
+            "time" => Place::Time(number(words.next())?),
+            _ => return None,
+        };
+        let kind = words.next()?;
+        let a: Node = number(words.next())?;
+        let mut next = || words.next();
+        let what = match kind {
+            "delay" => What::Delay(a, number(next())?, number(next())?),
+            "reset" => What::Reset(a, number(next())?),
+            "cut" => What::Cut(a, number(next())?, number(next())?),
+            "alone" => What::Alone(a, number(next())?),
+            "kill" => match next() {
+                None => What::Kill(a, None),
+                Some(t) => What::Kill(a, Some(t.parse().ok()?)),
+            },
+            _ => return None,
+        };
+        words.next().is_none().then_some(Fault { place, what })
+    }
+
+    /// Says what happens, without the place.
+    pub fn describe(&self) -> String {
+        match self.what {
+            What::Delay(a, b, t) => {
+                format!("what n{a} sends to n{b} is late by {} for as long", Time(t))
+            }
+            What::Reset(a, b) => format!("the connections of n{a} and n{b} are reset"),
+            What::Cut(a, b, t) => {
+                format!("the link between n{a} and n{b} is cut for {}", Time(t))
+            }
+            What::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
+            What::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
+            What::Kill(a, None) => format!("n{a} is killed for good"),
+        }
+    }
+
+    /// Says where it happens.
+    pub fn place(&self) -> String {
+        match self.place {
+            Place::Packet(a, b, n) => format!("before packet {n} from n{a} to n{b}"),
+            Place::Time(t) => format!("at {}", Time(t)),
+        }
+    }
+
+    /// Returns smaller faults of the same kind, the smallest first.
+    pub fn smaller(&self) -> Vec<Fault> {
+        let with = |what| Fault { what, ..*self };
+        let shorter = |t: u64| {
+            let all = [200 * MS, 1000 * MS, 5000 * MS, 20_000 * MS];
+            all.into_iter().filter(move |s| *s < t)
+        };
+        match self.what {
+            What::Alone(a, t) => shorter(t).map(|s| with(What::Alone(a, s))).collect(),
+            What::Cut(a, b, t) => {
+                let mut v = vec![with(What::Reset(a, b))];
+                v.extend(shorter(t).map(|s| with(What::Cut(a, b, s))));
+                v
+            }
+            What::Delay(a, b, t) => shorter(t).map(|s| with(What::Delay(a, b, s))).collect(),
+            What::Reset(..) | What::Kill(..) => Vec::new(),
+        }
+    }
+}
+
+/// What a run without faults did, from which faults are drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Number of packets by sender and receiver.
+    pub packets: BTreeMap<(Node, Node), u64>,
+    /// Nodes that may be killed.
+    pub mortal: Vec<Node>,
+    /// The time at which it ended.
+    pub took: u64,
+}
+
+/// Draws an element.
+fn pick<T: Copy>(numbers: &mut Stream, all: &[T]) -> Option<T> {
+    all.get(numbers.below(all.len() as u64) as usize).copied()
+}
+
+impl Profile {
+    /// Draws the faults of a schedule.
+    pub fn draw(&self, classes: &[Class], numbers: &mut Stream) -> Vec<Fault> {
+        let count = match numbers.below(10) {
+            0..=5 => 1,
+            6..=8 => 2,
+            _ => 3,
+        };
+        (0..count)
+            .filter_map(|_| self.one(classes, numbers))
+            .collect()
+    }
+
+    fn one(&self, classes: &[Class], numbers: &mut Stream) -> Option<Fault> {
+        let links: Vec<((Node, Node), u64)> = self.packets.iter().map(|(l, n)| (*l, *n)).collect();
+        let ((a, b), packets) = pick(numbers, &links)?;
+        // Where something is said, or at any time.
+        let place = match numbers.below(2) {
+            0 => Place::Packet(a, b, 1 + numbers.below(packets)),
+            _ => Place::Time(numbers.below(self.took.max(1)) / MS * MS),
+        };
+        let time = |numbers: &mut Stream, all: &[u64]| pick(numbers, all).unwrap_or(200) * MS;
+        const CUTS: [u64; 6] = [200, 1000, 5000, 10_000, 20_000, 60_000];
+        let what = match pick(numbers, classes)? {
+            Class::Delay => What::Delay(a, b, time(numbers, &[10, 100, 500, 1000, 2000, 4900])),
+            Class::Reset => What::Reset(a, b),
+            Class::Cut if numbers.below(4) == 0 => What::Alone(a, time(numbers, &CUTS)),
+            Class::Cut => What::Cut(a, b, time(numbers, &CUTS)),
+            Class::Kill => {
+                let node = pick(numbers, &self.mortal)?;
+                let back = time(numbers, &[100, 500, 1000, 2000, 10_000]);
+                What::Kill(node, (numbers.below(5) > 0).then_some(back))
+            }
+        };
+        Some(Fault { place, what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        Profile {
+            packets: BTreeMap::from([((1, 2), 40), ((2, 1), 30), ((2, 3), 1)]),
+            mortal: vec![2, 3],
+            took: 9_000 * MS,
+        }
+    }
+
+    #[test]
+    fn faults_survive_a_round_trip() {
+        let all = [Class::Delay, Class::Reset, Class::Cut, Class::Kill];
+        let mut numbers = Stream::from_state(4);
+        let mut seen = 0;
+        for _ in 0..500 {
+            for f in profile().draw(&all, &mut numbers) {
+                assert_eq!(Fault::parse(&f.text()), Some(f));
+                assert_eq!(Fault::parse(&format!("{} 1 1 1", f.text())), None);
+                for s in f.smaller() {
+                    assert_eq!(Fault::parse(&s.text()), Some(s));
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen > 500);
+        assert_eq!(Fault::parse("packet 1 2 alone 3"), None);
+    }
+
+    #[test]
+    fn a_seed_decides_the_faults_and_only_those_asked_for() {
+        let draw = |seed| profile().draw(&[Class::Kill], &mut Stream::from_state(seed));
+        for seed in 0..50 {
+            assert_eq!(draw(seed), draw(seed));
+            for f in draw(seed) {
+                assert!(matches!(f.what, What::Kill(2 | 3, _)), "{f:?}");
+            }
+        }
+        assert_eq!(Class::list("cut,kill"), Some(vec![Class::Cut, Class::Kill]));
+        assert_eq!(Class::list("cut,rain"), None);
+        assert!(
+            Profile::default()
+                .draw(&[Class::Cut], &mut Stream::from_state(1))
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! The nodes of a cluster as processes: how they begin and end.
+
+use super::coordinator::Spec;
+use super::fault::Node;
+use purlin_world::net::SocketId;
+use purlin_world::protocol::{self, Call, Question, Thing, VERSION};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time that an emulator may take to begin, and a node to come to its next question.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a thing of a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    Socket(SocketId),
+    /// The end of a pipe that is read, or written.
+    Reader(usize),
+    Writer(usize),
+    /// Ready when that member has ended. None: it never began.
+    End(Option<usize>),
+}
+
+/// A pipe between a node and a program that it has started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pipe {
+    pub data: VecDeque<u8>,
+    pub no_reader: bool,
+    pub no_writer: bool,
+}
+
+/// What a node waits for.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// It has begun, and has had no turn yet.
+    Begun,
+    Idle(Option<u64>, Vec<(Thing, u32)>),
+    /// Its turn was over.
+    Over(Vec<(Thing, u32)>),
+    Ended,
+}
+
+/// An emulator.
+pub(super) struct Member {
+    pub node: Node,
+    /// 1 for the first emulator of a node.
+    pub life: u32,
+    pub stream: Option<UnixStream>,
+    /// The process, if the coordinator has started it.
+    pub child: Option<Child>,
+    pub state: State,
+    /// The time of its last question.
+    pub now: u64,
+    pub things: BTreeMap<Thing, What>,
+    pub next_thing: Thing,
+    /// Its standard input and output, if another node has them.
+    pub pipes: Option<(Thing, Thing)>,
+    pub status: Option<i32>,
+    /// Whether a fault has ended it.
+    pub killed: bool,
+}
+
+impl Member {
+    pub fn new(node: Node, life: u32) -> Member {
+        Member {
+            node,
+            life,
+            stream: None,
+            child: None,
+            state: State::Begun,
+            now: 0,
+            things: BTreeMap::new(),
+            next_thing: 1,
+            pipes: None,
+            status: None,
+            killed: false,
+        }
+    }
+
+    /// Adds a thing.
+    pub fn add(&mut self, what: What) -> Thing {
+        let thing = self.next_thing;
+        self.next_thing += 1;
+        self.things.insert(thing, what);
+        thing
+    }
+
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, State::Ended)
+    }
+
+    /// The name of the node, with its life if it is not the first.
+    pub fn name(&self) -> String {
+        match self.life {
+            1 => format!("n{}", self.node),
+            life => format!("n{}.{life}", self.node),
+        }
+    }
+
+    /// Returns the next question.
+    pub fn question(&mut self) -> Option<Question> {
+        let stream = self.stream.as_mut()?;
+        let bytes = protocol::receive(stream).ok()?;
+        Question::from_bytes(&bytes)
+    }
+}
+
+/// Ends a process that this one has started, and all that is left of it.
+pub(super) fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Where emulators report that they have begun.
+pub(super) struct Door {
+    listener: UnixListener,
+    place: PathBuf,
+    /// Those that came before they were awaited, by their words.
+    early: BTreeMap<String, UnixStream>,
+}
+
+impl Door {
+    pub fn new(folder: &Path) -> std::io::Result<Door> {
+        let place = folder.join("world");
+        let listener = UnixListener::bind(&place)?;
+        listener.set_nonblocking(true)?;
+        Ok(Door {
+            listener,
+            place,
+            early: BTreeMap::new(),
+        })
+    }
+
+    /// Waits until the emulator with that word begins. `ended`: whether its process has ended.
+    pub fn wait(
+        &mut self,
+        word: &str,
+        mut ended: impl FnMut() -> bool,
+    ) -> Result<UnixStream, String> {
+        let until = Instant::now() + PATIENCE;
+        let mut over = false;
+        loop {
+            if let Some(stream) = self.early.remove(word) {
+                return Ok(stream);
+            }
+            match self.listener.accept() {
+                Ok((stream, _)) => self.greet(stream)?,
+                // What it has sent before it ended was there in the last round.
+                Err(_) if over => return Err("it has started no emulator of Purlin".into()),
+                Err(_) if Instant::now() > until => {
+                    return Err("its emulator has not begun within two minutes".into());
+                }
+                Err(_) => {
+                    over = ended();
+                    if !over {
+                        std::thread::sleep(Duration::from_micros(500));
+                    }
+                }
+            }
+        }
+    }
+
+    fn greet(&mut self, mut stream: UnixStream) -> Result<(), String> {
+        let set = stream.set_nonblocking(false);
+        let set = set.and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
+        set.map_err(|e| e.to_string())?;
+        let hello = protocol::receive(&mut stream).ok();
+        match hello.and_then(|h| Question::from_bytes(&h)).map(|q| q.call) {
+            Some(Call::Hello { version, word, .. }) if version == VERSION => {
+                if self.early.insert(word, stream).is_some() {
+                    return Err("one command has started two emulators at a time".into());
+                }
+                Ok(())
+            }
+            // It has ended meanwhile, or is of another build, which its own message says.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a process that another one has started has ended.
+pub(super) fn is_gone(process: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return true;
+    };
+    // The state is behind the name, which may contain anything.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    rest.trim_start().starts_with('Z')
+}
+
+/// The files of a run.
+pub(super) struct Place {
+    pub folder: PathBuf,
+}
+
+impl Place {
+    /// Makes the folder of a run. Its name is the same for the same seed, since programs see it.
+    pub fn new(seed: u64) -> Result<Place, String> {
+        let folder = std::env::temp_dir().join(format!("purlin-cluster-{seed}"));
+        let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+        if let Err(e) = std::fs::create_dir(&folder) {
+            let owner = std::fs::read_to_string(folder.join("owner")).unwrap_or_default();
+            let lives = owner.parse().is_ok_and(|p: u64| !is_gone(p));
+            if lives && owner != std::process::id().to_string() {
+                return Err(format!(
+                    "{}: a run with this seed is under way (process {owner})",
+                    folder.display()
+                ));
+            }
+            if e.kind() != std::io::ErrorKind::AlreadyExists {
+                return Err(failed(e));
+            }
+            std::fs::remove_dir_all(&folder).map_err(failed)?;
+            std::fs::create_dir(&folder).map_err(failed)?;
+        }
+        let place = Place {
+            folder: folder.clone(),
+        };
+        let id = std::process::id().to_string();
+        std::fs::write(folder.join("owner"), id).map_err(failed)?;
+        // Names have one address: ports tell the nodes apart.
+        let hosts = "{lookup,[file]}.\n{hosts_file,\"\"}.\n{resolv_conf,\"\"}.\n\
+            {host,{10,0,0,1},[\"world\"]}.\n{host,{127,0,0,1},[\"localhost\"]}.\n";
+        std::fs::write(folder.join("inetrc"), hosts).map_err(failed)?;
+        Ok(place)
+    }
+
+    fn output(&self, node: Node) -> PathBuf {
+        self.folder.join(format!("output{node}"))
+    }
+
+    /// Starts the command as that life of a node.
+    pub fn start(
+        &self,
+        spec: &Spec,
+        door: &Door,
+        node: Node,
+        life: u32,
+    ) -> Result<(Child, String), String> {
+        let failed = |e: std::io::Error| format!("{}: {e}", spec.program.display());
+        let word = format!("n{node}.{life}");
+        let mut output = File::options();
+        let output = output.create(true).append(true).open(self.output(node));
+        let output = output.map_err(failed)?;
+        let mut c = Command::new(&spec.program);
+        c.args(&spec.arguments).env_clear();
+        c.envs(spec.environment.iter().map(|(k, v)| (k, v)));
+        let names: Vec<String> = (1..=spec.nodes).map(|n| format!("n{n}@world")).collect();
+        let cookie = "-setcookie purlin_world";
+        let before = spec.environment.iter().find(|(k, _)| k == "ERL_AFLAGS");
+        let mut flags = OsString::from(cookie);
+        if let Some((_, v)) = before {
+            flags.push(" ");
+            flags.push(v);
+        }
+        c.env("PURLIN_WORLD", &door.place)
+            .env("PURLIN_WORLD_WORD", &word)
+            .env("PURLIN_NODE", format!("n{node}@world"))
+            .env("PURLIN_NODES", names.join(" "))
+            .env("ERL_INETRC", self.folder.join("inetrc"))
+            .env("ERL_AFLAGS", flags);
+        if spec.nodes > 1 {
+            let folder = self.folder.join(format!("n{node}"));
+            std::fs::create_dir_all(&folder).map_err(failed)?;
+            c.current_dir(&folder).env("TMPDIR", &folder);
+        }
+        c.stdin(Stdio::null());
+        c.stdout(output.try_clone().map_err(failed)?);
+        c.stderr(output);
+        Ok((c.spawn().map_err(failed)?, word))
+    }
+
+    /// Returns what a node has written behind a place, and moves the place.
+    pub fn new_output(&self, node: Node, at: &mut u64) -> String {
+        let mut text = Vec::new();
+        if let Ok(mut f) = File::open(self.output(node))
+            && f.seek(SeekFrom::Start(*at)).is_ok()
+        {
+            let _ = f.read_to_end(&mut text);
+        }
+        *at += text.len() as u64;
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

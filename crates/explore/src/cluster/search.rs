@@ -1,0 +1,231 @@
+//! The search for faults of a cluster under which its program fails, and the replay of one.
+
+use super::coordinator::{Plan, Run, Spec, Verdict, run};
+use super::fault::{Class, Fault, Profile};
+use super::file::Recorded;
+use crate::report::write_private;
+use purlin_world::streams::{Stream, Use};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Maximum number of runs that reduce a failing one, and their time.
+const SHRINKS: usize = 60;
+const SHRINK_TIME: Duration = Duration::from_secs(60);
+
+/// A search.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    pub spec: Spec,
+    pub seed: u64,
+    /// Maximum number of schedules.
+    pub schedules: usize,
+    /// Maximum time.
+    pub time: Option<Duration>,
+    pub classes: Vec<Class>,
+    /// Whether what leaves the model is a failure.
+    pub strict: bool,
+    /// The replay file.
+    pub to: PathBuf,
+    pub command: Vec<String>,
+    pub made_by: String,
+}
+
+/// The end of a search: its exit status and what is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub status: u8,
+    pub text: String,
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Lists how a program has left the model.
+fn left(all: &BTreeSet<String>) -> String {
+    let mut text = String::new();
+    for l in all {
+        text.push_str(&format!("not modelled: {l}\n"));
+    }
+    text
+}
+
+fn found(status: u8, text: String) -> Found {
+    Found { status, text }
+}
+
+impl Request {
+    fn run(&self, faults: &[Fault]) -> Result<Run, String> {
+        let plan = Plan {
+            seed: self.seed,
+            faults: faults.to_vec(),
+        };
+        run(&self.spec, &plan)
+    }
+
+    /// Returns the faults of a schedule, from 1 on.
+    fn faults(&self, base: &Profile, n: usize) -> Vec<Fault> {
+        let mut numbers = Stream::new(self.seed, 0, n as u32, Use::Faults);
+        base.draw(&self.classes, &mut numbers)
+    }
+
+    fn recorded(&self, faults: Vec<Fault>, r: &Run) -> Recorded {
+        Recorded {
+            made_by: self.made_by.clone(),
+            command: self.command.clone(),
+            nodes: self.spec.nodes,
+            verdict: r.verdict.describe(!faults.is_empty()),
+            plan: Plan {
+                seed: self.seed,
+                faults,
+            },
+            hash: r.hash,
+            story: r.story.clone(),
+        }
+    }
+
+    fn write(&self, faults: Vec<Fault>, r: &Run) -> Result<String, String> {
+        let text = self.recorded(faults, r).text();
+        let to = self.to.display();
+        write_private(&self.to, text.as_bytes()).map_err(|e| format!("{to}: {e}"))?;
+        Ok(format!("replay it by: purlin replay {to}\n"))
+    }
+
+    /// Reduces the faults of a failing run: fewer, then smaller ones, as long as it fails.
+    fn shrink(&self, faults: Vec<Fault>, failing: Run) -> Result<(Vec<Fault>, Run), String> {
+        let until = Instant::now() + SHRINK_TIME;
+        let mut tries = 0;
+        // Faults whose place did not come are none.
+        let kept = faults.into_iter().enumerate();
+        let kept = kept.filter(|(i, _)| failing.happened.contains(i));
+        let (mut faults, mut failing): (Vec<Fault>, Run) =
+            (kept.map(|(_, f)| f).collect(), failing);
+        let mut works = |all: &[Fault]| -> Result<Option<Run>, String> {
+            tries += 1;
+            if tries > SHRINKS || Instant::now() > until {
+                return Ok(None);
+            }
+            let r = self.run(all)?;
+            Ok((r.verdict != Verdict::Passes).then_some(r))
+        };
+        // The places that were dropped may have had an effect after all.
+        if let Some(r) = works(&faults)? {
+            failing = r;
+        }
+        let mut i = 0;
+        while faults.len() > 1 && i < faults.len() {
+            let mut fewer = faults.clone();
+            fewer.remove(i);
+            match works(&fewer)? {
+                Some(r) => (faults, failing) = (fewer, r),
+                None => i += 1,
+            }
+        }
+        for i in 0..faults.len() {
+            for smaller in faults[i].smaller() {
+                let mut all = faults.clone();
+                all[i] = smaller;
+                if let Some(r) = works(&all)? {
+                    (faults, failing) = (all, r);
+                    break;
+                }
+            }
+        }
+        Ok((faults, failing))
+    }
+}
+
+/// Searches.
+pub fn search(q: &Request) -> Result<Found, String> {
+    let begun = Instant::now();
+    let base = q.run(&[])?;
+    let again = q.run(&[])?;
+    let mut text = left(&base.left);
+    if base.hash != again.hash || base.verdict != again.verdict {
+        text.push_str(
+            "schedules: two runs with the same seed differ: the program depends on something that \
+             the world does not decide. Nothing was searched.\n",
+        );
+        return Ok(found(2, text));
+    }
+    if q.strict && !base.left.is_empty() {
+        text.push_str("schedules: the program leaves the model, and --strict refuses that\n");
+        return Ok(found(2, text));
+    }
+    let took = base.profile.took as f64 / 1e9;
+    if base.verdict != Verdict::Passes {
+        text.push_str(&base.story.join("\n"));
+        text.push_str(&format!(
+            "\n\nfails without any fault: {}\n",
+            base.verdict.describe(false)
+        ));
+        text.push_str(&q.write(Vec::new(), &base)?);
+        return Ok(found(1, text));
+    }
+    let packets: u64 = base.profile.packets.values().sum();
+    text.push_str(&format!(
+        "without faults: passes after {took:.3} s of the world's time; {}, {} between nodes, run \
+         {:016x}\n",
+        plural(base.turns as usize, "turn"),
+        plural(packets as usize, "packet"),
+        base.hash
+    ));
+    let mut differs = BTreeSet::new();
+    for n in 1..=q.schedules {
+        if q.time.is_some_and(|t| begun.elapsed() > t) {
+            text.push_str(&format!(
+                "{} passed; the time is over\n",
+                plural(n - 1, "schedule")
+            ));
+            return Ok(found(0, text));
+        }
+        let faults = q.faults(&base.profile, n);
+        if faults.is_empty() {
+            text.push_str("the nodes send each other nothing: there is no place for a fault\n");
+            return Ok(found(0, text));
+        }
+        let r = q.run(&faults)?;
+        differs.extend(r.left.difference(&base.left).cloned());
+        if r.verdict == Verdict::Passes {
+            continue;
+        }
+        let (faults, r) = q.shrink(faults, r)?;
+        text.push_str(&left(&differs));
+        text.push_str(&format!(
+            "\nschedule {n} fails with {}:\n",
+            plural(faults.len(), "fault")
+        ));
+        for f in &faults {
+            text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
+        }
+        text.push('\n');
+        text.push_str(&r.story.join("\n"));
+        text.push_str(&format!("\n\n{}\n", r.verdict.describe(true)));
+        text.push_str(&q.write(faults, &r)?);
+        return Ok(found(1, text));
+    }
+    text.push_str(&left(&differs));
+    text.push_str(&format!("{} passed\n", plural(q.schedules, "schedule")));
+    Ok(found(0, text))
+}
+
+/// Repeats a recorded run. Status 4: it went another way.
+pub fn replay(r: &Recorded, spec: &Spec) -> Result<Found, String> {
+    let again = run(spec, &r.plan)?;
+    let verdict = again.verdict.describe(!r.plan.faults.is_empty());
+    let mut text = left(&again.left);
+    text.push_str(&again.story.join("\n"));
+    text.push_str(&format!("\n\n{verdict}\n"));
+    if again.hash == r.hash && verdict == r.verdict {
+        text.push_str("this is the recorded run, call by call\n");
+        return Ok(found(1, text));
+    }
+    let first = again.story.iter().zip(&r.story).find(|(a, b)| a != b);
+    text.push_str("the replay went another way than the recorded run");
+    if let Some((got, recorded)) = first {
+        text.push_str(&format!("\nrecorded: {recorded}\nnow:      {got}"));
+    }
+    text.push('\n');
+    Ok(found(4, text))
+}

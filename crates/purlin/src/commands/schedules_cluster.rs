@@ -1,0 +1,171 @@
+//! `schedules --nodes N`: runs a command on several nodes in one world, and searches for faults
+//! between them. The runs themselves are those of `purlin_explore::cluster`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use purlin_messages as messages;
+use purlin_runtime::schedules::cluster::fault::Class;
+use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec};
+
+use super::{COMMANDS, print};
+use crate::context::Context;
+use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable, warn, wrong_file};
+
+/// The options of a search in a world.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub nodes: Option<u32>,
+    pub faults: Option<Vec<Class>>,
+    pub schedules: Option<usize>,
+    pub time: Option<Duration>,
+    pub strict: bool,
+}
+
+/// The options that a search in a world takes.
+const ALLOWED: [&str; 7] = [
+    "--nodes", "--faults", "--seeds", "--for", "--seed", "--strict", "--to",
+];
+
+impl Options {
+    /// Takes an option and its value, whatever it is for. Returns whether it is for worlds alone.
+    pub fn take(&mut self, option: &str, value: &str) -> Result<bool, Failure> {
+        match option {
+            "--nodes" => {
+                let n = value.parse().ok().filter(|n| (1..=32).contains(n));
+                self.nodes = Some(n.ok_or_else(|| {
+                    bad_value(format!("--nodes: '{value}' is no number from 1 to 32"))
+                })?);
+            }
+            "--faults" => {
+                self.faults = Some(Class::list(value).ok_or_else(|| {
+                    bad_value(format!(
+                        "--faults: '{value}' is no list of faults: {}",
+                        Class::NAMES
+                    ))
+                })?);
+            }
+            "--seeds" => {
+                self.schedules = value.parse().ok();
+                return Ok(false);
+            }
+            "--for" => {
+                let seconds = value.trim_end_matches('s').parse::<f64>().ok();
+                let seconds = seconds.filter(|s| *s > 0.0);
+                self.time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+                return Ok(false);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Fails if an option was given that has no use here, or that has one here alone.
+    pub fn check(&self, given: &[OsString]) -> Result<(), Failure> {
+        if self.nodes.is_none() {
+            return match self.faults {
+                None => Ok(()),
+                Some(_) => Err(do_not_fit("--faults is for --nodes")),
+            };
+        }
+        let given = given.iter().filter_map(|o| o.to_str());
+        let mut other = given.filter(|o| o.starts_with("--") && !ALLOWED.contains(o));
+        match other.next() {
+            None => Ok(()),
+            Some(o) => Err(do_not_fit(format!("{o} has no use with --nodes"))),
+        }
+    }
+}
+
+/// The command as each node runs it.
+fn spec(context: &Context, words: &[String], nodes: u32) -> Result<Spec, Failure> {
+    let otp = context.otp()?;
+    let mut environment = context.environment_for_children(&otp)?;
+    environment.set("PURLIN_JIT", "off");
+    environment.set("PURLIN_EXEC", "quiet");
+    let first = words.first();
+    let own = first.is_some_and(|w| COMMANDS.iter().any(|row| w == row.name));
+    let mut arguments: Vec<OsString> = Vec::new();
+    if !own {
+        arguments.extend(["exec".into(), "--".into()]);
+    }
+    arguments.extend(words.iter().map(OsString::from));
+    Ok(Spec {
+        program: std::env::current_exe().map_err(|e| no_own_executable(&e))?,
+        arguments,
+        environment: environment.0,
+        nodes,
+    })
+}
+
+/// Names files by their whole paths, since each of several nodes has a folder of its own.
+fn whole(words: &[OsString], nodes: u32) -> Result<Vec<String>, Failure> {
+    let mut all = Vec::new();
+    for w in words {
+        let is_file = nodes > 1 && Path::new(w).is_file();
+        let full = match is_file {
+            true => std::path::absolute(w).map_or(w.clone(), PathBuf::into_os_string),
+            false => w.clone(),
+        };
+        let text = full.into_string().ok().filter(|t| !t.contains('\n'));
+        all.push(text.ok_or_else(|| {
+            super::schedules::not_one_line("the command has words that are no text of one line")
+        })?);
+    }
+    Ok(all)
+}
+
+fn lost(why: String) -> Failure {
+    Failure::new(messages::WORLD_LOST, SYSTEM, format!("schedules: {why}"))
+}
+
+/// Searches.
+pub(super) fn search(
+    context: &Context,
+    o: &Options,
+    seed: u64,
+    to: PathBuf,
+    made_by: &str,
+    words: &[OsString],
+) -> Result<u8, Failure> {
+    let nodes = o.nodes.unwrap_or(1);
+    let command = whole(words, nodes)?;
+    super::schedules::same_addresses();
+    let request = Request {
+        spec: spec(context, &command, nodes)?,
+        seed,
+        schedules: o.schedules.unwrap_or(1000),
+        time: o.time,
+        classes: o.faults.clone().unwrap_or_else(|| vec![Class::Delay]),
+        strict: o.strict,
+        to,
+        command,
+        made_by: made_by.to_owned(),
+    };
+    let found = cluster::search(&request).map_err(lost)?;
+    print(&found.text)?;
+    Ok(found.status)
+}
+
+/// Repeats a recorded run.
+pub(super) fn replay(
+    context: &Context,
+    name: &str,
+    text: &str,
+    made_by: &str,
+) -> Result<u8, Failure> {
+    let r: Recorded = cluster::read(text).map_err(|why| wrong_file(name, why))?;
+    if r.made_by != made_by {
+        let text = format!(
+            "{name}: made by {}, and this is {made_by}: the replay may go another way",
+            r.made_by
+        );
+        warn(messages::OTHER_BUILD, text);
+    }
+    super::schedules::same_addresses();
+    let spec = spec(context, &r.command, r.nodes)?;
+    let found = cluster::replay(&r, &spec).map_err(lost)?;
+    print(&found.text)?;
+    Ok(found.status)
+}
