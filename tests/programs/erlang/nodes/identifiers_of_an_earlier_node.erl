@@ -12,5 +12,4 @@ main() ->
     io:format("~s ~s ~s~n", [pid_to_list(Pid), ref_to_list(Ref), port_to_list(Port)]),
     io:format("~w~n", [[node(X) =:= node() || X <- [Pid, Ref, Port]]]),
     io:format("~w~n", [[Pid =:= list_to_pid(pid_to_list(Pid)), Port =:= list_to_port(port_to_list(Port))]]),
-    io:format("~w~n", [Pid ! message]),
-    erlang:display({Pid, Ref, Port}).
+    io:format("~w~n", [Pid ! message]).
