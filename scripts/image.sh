@@ -3,7 +3,7 @@
 # daemon, a registry or a builder:
 # the files by scripts/image_root.sh, the rest by umoci. It is then unpacked in a fresh folder and
 # started there: Erlang, TLS, the compiler, as another user, with the root read-only. What there is
-# beside OTP may take MOST_MB (30).
+# beside OTP may take MOST_MB (36).
 # BUILDER=buildah has the Containerfile itself built, both stages, without a registry: its base is
 # made here of Debian's packages, with the certificates that this machine trusts beside Debian's;
 # BASE names a tar with that base, made if it isn't there. BUILD_ARGS: more for `buildah bud`, for
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 here=$PWD
 [ "$(id -u)" = 0 ] || { echo "files of an image have owners: run this as root" >&2; exit 1; }
 out=$here/target/image
-most=${MOST_MB:-30}
+most=${MOST_MB:-36}
 builder=${BUILDER:-umoci}
 need=""
 case $builder in
