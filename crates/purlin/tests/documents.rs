@@ -385,6 +385,8 @@ impl Programs {
             let from = root().join("tests/schedules").join(race);
             fs::copy(from, folder.join(race)).expect("copies");
         }
+        let from = root().join("tests/clusters/name_twice.erl");
+        fs::copy(from, folder.join("name_twice.erl")).expect("copies");
         let examples = fs::canonicalize(root().join("examples")).expect("examples");
         std::os::unix::fs::symlink(examples, folder.join("examples")).expect("links");
         Programs(folder)

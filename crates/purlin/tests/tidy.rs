@@ -18,7 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("isa", &[]),
     ("messages", &[]),
     ("options", &["isa", "messages"]),
-    ("explore", &["messages"]),
+    ("explore", &["messages", "world"]),
     ("term", &["isa"]),
     ("loader", &["isa", "messages", "term"]),
     ("jit", &["isa", "term"]),
@@ -27,7 +27,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "kernel",
         &[
-            "explore", "isa", "messages", "options", "term", "loader", "native",
+            "explore", "isa", "messages", "options", "term", "loader", "native", "world",
         ],
     ),
     ("interp", &["isa", "term", "jit", "native", "kernel"]),
@@ -215,6 +215,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "errno",
             "streams",
+            "protocol",
             "clock",
             "event_queue",
             "descriptors",
@@ -270,6 +271,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "branch",
             "explorer",
             "report",
+            "cluster",
             "file",
             "search",
             "sweeping",

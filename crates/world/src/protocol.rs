@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// the end of a program. Numbers are counted for each node.
 pub type Thing = u64;
 
-/// What a node wants.
+/// The wish of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// The emulator that was started with that word has begun, as the process of that number.
@@ -31,7 +31,7 @@ pub enum Call {
         next: Option<u64>,
         watched: Vec<(Thing, u32)>,
     },
-    /// The time of the turn is over. What is watched is told if it is ready.
+    /// The time of the turn is over. The next turn says what of the watched is ready.
     Over {
         watched: Vec<(Thing, u32)>,
     },
@@ -46,6 +46,7 @@ pub enum Call {
     },
     Socket {
         v6: bool,
+        datagrams: bool,
     },
     Bind {
         of: Thing,
@@ -81,6 +82,17 @@ pub enum Call {
         data: Vec<u8>,
     },
     Recv {
+        of: Thing,
+        room: u64,
+    },
+    /// Sends a datagram.
+    SendTo {
+        of: Thing,
+        to: SocketAddr,
+        data: Vec<u8>,
+    },
+    /// Receives a datagram: the length of its sender's address, the address, the data.
+    RecvFrom {
         of: Thing,
         room: u64,
     },
@@ -124,7 +136,7 @@ pub struct Question {
 pub struct Reply {
     /// The time at which the turn ends.
     pub until: u64,
-    /// What the call returns, or an error number.
+    /// The result of the call, or an error number.
     pub answer: std::result::Result<Vec<u8>, i32>,
 }
 
@@ -136,7 +148,7 @@ pub struct Turn {
     pub ready: Vec<(Thing, u32)>,
 }
 
-/// What a node is told as its first answer.
+/// The first answer that a node gets.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Welcome {
     pub now: u64,
@@ -246,7 +258,9 @@ impl Question {
             Call::Over { watched } => w.number(2).pairs(watched),
             Call::Ended { status, hash } => w.number(3).number(*status).number(*hash),
             Call::Left { how } => w.number(4).bytes(how.as_bytes()),
-            Call::Socket { v6 } => w.number(5).number((*v6).into()),
+            Call::Socket { v6, datagrams } => {
+                w.number(5).number((*v6).into()).number((*datagrams).into())
+            }
             Call::Bind { of, to } => w.number(6).number(*of).address(*to),
             Call::Listen { of, backlog } => w.number(7).number(*of).number(*backlog),
             Call::Connect { of, to } => w.number(8).number(*of).address(*to),
@@ -257,6 +271,8 @@ impl Question {
             Call::PeerName { of } => w.number(13).number(*of),
             Call::Send { of, data } => w.number(14).number(*of).bytes(data),
             Call::Recv { of, room } => w.number(15).number(*of).number(*room),
+            Call::SendTo { of, to, data } => w.number(23).number(*of).address(*to).bytes(data),
+            Call::RecvFrom { of, room } => w.number(24).number(*of).number(*room),
             Call::Reuse { of, on } => w.number(16).number(*of).number((*on).into()),
             Call::Aborts { of, on } => w.number(17).number(*of).number((*on).into()),
             Call::TakeError { of } => w.number(18).number(*of),
@@ -290,7 +306,10 @@ impl Question {
                 hash: r.number()?,
             },
             4 => Call::Left { how: r.text()? },
-            5 => Call::Socket { v6: r.flag()? },
+            5 => Call::Socket {
+                v6: r.flag()?,
+                datagrams: r.flag()?,
+            },
             20 => Call::Pipes,
             21 => Call::Start {
                 input: r.number()?,
@@ -328,6 +347,15 @@ impl Question {
                         data: r.bytes()?,
                     },
                     15 => Call::Recv {
+                        of,
+                        room: r.number()?,
+                    },
+                    23 => Call::SendTo {
+                        of,
+                        to: r.address()?,
+                        data: r.bytes()?,
+                    },
+                    24 => Call::RecvFrom {
                         of,
                         room: r.number()?,
                     },
@@ -485,7 +513,10 @@ mod tests {
                 hash: u64::MAX,
             },
             Call::Left { how: "é".into() },
-            Call::Socket { v6: true },
+            Call::Socket {
+                v6: true,
+                datagrams: false,
+            },
             Call::Bind { of: 1, to },
             Call::Listen { of: 1, backlog: 5 },
             Call::Connect { of: 1, to: v6 },
@@ -499,6 +530,12 @@ mod tests {
                 data: vec![1, 2, 3],
             },
             Call::Recv { of: 2, room: 10 },
+            Call::SendTo {
+                of: 2,
+                to,
+                data: vec![4],
+            },
+            Call::RecvFrom { of: 2, room: 10 },
             Call::Reuse { of: 2, on: true },
             Call::Aborts { of: 2, on: false },
             Call::TakeError { of: 2 },

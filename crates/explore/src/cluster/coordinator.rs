@@ -2,17 +2,15 @@
 //!
 //! The next turn is that of the node whose next event is the earliest. It lasts until the earliest
 //! moment at which another node could act, or a millisecond longer, so that nodes that compute take
-//! turns. Time passes only from one event to the next: nobody waits.
+//! turns. Time passes only from one event to the next: there is no wait.
 
-use super::calls::Wires;
 use super::fault::{Fault, MS, Node, Place as At, Profile, Time, What as Harm};
-use super::members::{Door, Member, Place, State, What, end, is_gone};
+use super::members::{Door, Member, Place, Spec, State, What, end, is_gone};
+use super::wires::Wires;
 use purlin_world::protocol::{self, Call, Question, Reply, Thing, Turn, Welcome, numbers};
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// The time for which a node may go on beside others that could run.
 const TURN: u64 = MS;
@@ -25,16 +23,7 @@ pub(super) const MOST_NODES: u32 = 32;
 /// The wall clock when every world begins, in nanoseconds since 1970: 1 January 2026.
 const BEGINNING: u64 = 1_767_225_600_000_000_000;
 
-/// The command that each node runs.
-#[derive(Clone, Debug, Default)]
-pub struct Spec {
-    pub program: PathBuf,
-    pub arguments: Vec<OsString>,
-    pub environment: Vec<(OsString, OsString)>,
-    pub nodes: u32,
-}
-
-/// What decides a run.
+/// The seed and the faults, which decide a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub seed: u64,
@@ -72,14 +61,14 @@ impl Verdict {
     }
 }
 
-/// What has come of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Run {
     pub verdict: Verdict,
     /// A hash of all questions of all nodes, with their times and bytes.
     pub hash: u64,
     pub profile: Profile,
-    /// What happened and what was written, in order.
+    /// Events and output, in order.
     pub story: Vec<String>,
     /// How the program has left the model.
     pub left: BTreeSet<String>,
@@ -449,7 +438,6 @@ impl Cluster<'_> {
             .to_bytes(),
             State::Ended => return Ok(()),
         };
-        // It has the turn: nobody else's time depends on it.
         self.reply(i, begun, Ok(first));
         let node = self.members[i].node;
         loop {
@@ -572,8 +560,7 @@ impl Cluster<'_> {
         let pipes = self.started.get(word).copied();
         let (Ok(stream), Some((input, output))) = (joined, pipes) else {
             self.run.left.insert(format!(
-                "{by}: a program that is no emulator of Purlin was started; what it did is not part \
-                 of the world"
+                "{by}: a program that is no emulator of Purlin was started; what it did is lost"
             ));
             for what in pipes.into_iter().flat_map(|(r, w)| [r, w]) {
                 self.wires.close(what);

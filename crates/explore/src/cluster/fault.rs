@@ -45,10 +45,10 @@ pub enum Place {
     Time(u64),
 }
 
-/// What happens. Times are nanoseconds.
+/// The harm of a fault. Times are nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// What the first node sends to the second is late by that time, for as long.
+    /// Packets of the first node to the second are late by that time, for as long.
     Delay(Node, Node, u64),
     /// All connections of two nodes are reset.
     Reset(Node, Node),
@@ -170,7 +170,7 @@ impl Fault {
     }
 }
 
-/// What a run without faults did, from which faults are drawn.
+/// The profile of a run without faults, from which faults are drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Number of packets by sender and receiver.

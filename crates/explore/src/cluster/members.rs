@@ -1,6 +1,5 @@
 //! The nodes of a cluster as processes: how they begin and end.
 
-use super::coordinator::Spec;
 use super::fault::Node;
 use purlin_world::net::SocketId;
 use purlin_world::protocol::{self, Call, Question, Thing, VERSION};
@@ -16,7 +15,16 @@ use std::time::{Duration, Instant};
 /// Time that an emulator may take to begin, and a node to come to its next question.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a thing of a node is.
+/// The command that each node runs.
+#[derive(Clone, Debug, Default)]
+pub struct Spec {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+    pub nodes: u32,
+}
+
+/// The meaning of a thing of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     Socket(SocketId),
@@ -35,7 +43,7 @@ pub(super) struct Pipe {
     pub no_writer: bool,
 }
 
-/// What a node waits for.
+/// The wait of a node.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// It has begun, and has had no turn yet.

@@ -1,8 +1,9 @@
 //! The search for faults of a cluster under which its program fails, and the replay of one.
 
-use super::coordinator::{Plan, Run, Spec, Verdict, run};
+use super::coordinator::{Plan, Run, Verdict, run};
 use super::fault::{Class, Fault, Profile};
-use super::file::Recorded;
+use super::members::Spec;
+use super::run_file::Recorded;
 use crate::report::write_private;
 use purlin_world::streams::{Stream, Use};
 use std::collections::BTreeSet;

@@ -173,6 +173,11 @@ fn getaddrinfo_3(cx: &mut Cx, [host, service, _hints]: [Term; 3]) -> BifResult {
     if host.is_none() && service.is_none() {
         return Err(Fail::Badarg);
     }
+    if world::is_on() {
+        world::left(
+            "a name was resolved by the system: what it answers is not decided by the seed",
+        );
+    }
     let p = |s: &Option<CString>| s.as_ref().map_or(std::ptr::null(), |s| s.as_ptr());
     let mut first = std::ptr::null_mut();
     // SAFETY: terminated strings or null pointers, and room for a pointer.
@@ -264,6 +269,9 @@ unsafe fn interface(cx: &mut Cx, i: &libc::ifaddrs) -> Term {
 }
 
 fn getifaddrs_1(cx: &mut Cx, [extra]: [Term; 1]) -> BifResult {
+    if world::is_on() {
+        world::left("the interfaces of the real machine were listed");
+    }
     if !extra.is_map() {
         return Err(Fail::Badarg);
     }

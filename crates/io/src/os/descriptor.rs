@@ -111,7 +111,7 @@ pub fn write<'a>(
         left -= n;
     }
     if let Some(of) = world::thing(fd) {
-        return world_sock::send(of, slices(&iov)).map_err(io::Error::from_raw_os_error);
+        return world_sock::send(of, slices(&iov), None).map_err(io::Error::from_raw_os_error);
     }
     // SAFETY: each entry is a live slice.
     let real = || repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) });

@@ -9,6 +9,7 @@
 use super::{retry, unit};
 use crate::posix::{errno_of, last_errno};
 use purlin_kernel::os::failing::{self, Call};
+use purlin_kernel::os::world;
 use purlin_term::plants::{self, Plant};
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -28,6 +29,9 @@ fn std_call<T>(call: Call, real: impl FnOnce() -> io::Result<T>) -> Result<T, i3
 
 /// Opens a file, with a descriptor that started programs do not inherit.
 pub(crate) fn open(path: &CStr, flags: i32, mode: u32) -> Result<OwnedFd, i32> {
+    if world::is_on() && flags & (libc::O_WRONLY | libc::O_RDWR) != 0 {
+        world::note_written(path.to_bytes());
+    }
     failing::file(Call::Open, || {
         // SAFETY: the path is terminated and lives for the call.
         let open = || unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) as isize };

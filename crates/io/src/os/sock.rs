@@ -237,7 +237,7 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
     if let Some(of) = world::thing(fd) {
         // SAFETY: by the contract of this function.
-        return unsafe { world_sock::recv_to(of, to, room, flags) };
+        return unsafe { world_sock::recv_to(of, to, room, flags) }.map(|(n, _)| n);
     }
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
@@ -268,8 +268,8 @@ pub(crate) unsafe fn recv_from(
 ) -> Result<(usize, SockAddr), i32> {
     if let Some(of) = world::thing(fd) {
         // SAFETY: by the contract of this function.
-        let n = unsafe { world_sock::recv_to(of, to, room, flags) }?;
-        return Ok((n, SockAddr::none()));
+        let (n, from) = unsafe { world_sock::recv_to(of, to, room, flags) }?;
+        return Ok((n, from.unwrap_or(SockAddr::none())));
     }
     let real = || {
         // SAFETY: the address and its length are valid for the call; the caller vouches for the
@@ -368,14 +368,15 @@ pub(crate) struct Came {
 }
 
 impl Came {
-    /// A message of a connection has nothing beside its bytes.
-    fn alone() -> Came {
-        let from = SockAddr::filled(|_, len| {
+    /// A message of a world has nothing beside its bytes and its sender; that of a connection has
+    /// no sender.
+    fn from(sender: Option<SockAddr>) -> Came {
+        let none = || {
             // SAFETY: the length of an address, which is valid for the call.
-            unsafe { *len = 0 }
-        });
+            SockAddr::filled(|_, len| unsafe { *len = 0 }).1
+        };
         Came {
-            from: from.1,
+            from: sender.unwrap_or_else(none),
             control: 0,
             flags: 0,
         }
@@ -435,8 +436,8 @@ unsafe fn recv_msg_real(
 ) -> Result<(usize, Came), i32> {
     if let Some(of) = world::thing(fd) {
         // SAFETY: by the contract of this function.
-        let n = unsafe { world_sock::recv_to(of, to, room, flags) }?;
-        return Ok((n, Came::alone()));
+        let (n, from) = unsafe { world_sock::recv_to(of, to, room, flags) }?;
+        return Ok((n, Came::from(from)));
     }
     takes(Call::Recv, fd, || Ok(()))?;
     let mut iov = libc::iovec {
@@ -512,9 +513,9 @@ pub(crate) fn recv_msgs(
     flags: i32,
 ) -> Result<Batch, i32> {
     if let Some(of) = world::thing(fd) {
-        let data = world_sock::recv(of, room, flags)?;
+        let (data, from) = world_sock::recv_from(of, room, flags)?;
         return Ok(Batch {
-            came: vec![(data.len(), Came::alone())],
+            came: vec![(data.len(), Came::from(from))],
             data,
             control: Vec::new(),
             room,
@@ -600,8 +601,9 @@ pub(crate) unsafe fn send_msgs(
     messages: &mut [Message],
     flags: i32,
 ) -> Result<Vec<usize>, i32> {
-    if world::knows(fd) {
-        return world::refused("several messages at a time");
+    if let (Some(of), Some(first)) = (world::thing(fd), messages.first()) {
+        let sent = world_sock::send(of, slices(&first.parts), first.to.as_ref())?;
+        return Ok(vec![sent]);
     }
     if !replay_log::is_on() {
         // SAFETY: by the contract of this function.
@@ -627,7 +629,7 @@ pub(crate) fn send(
     to: Option<&SockAddr>,
 ) -> Result<usize, i32> {
     if let Some(of) = world::thing(fd) {
-        return world_sock::send(of, std::iter::once(data));
+        return world_sock::send(of, std::iter::once(data), to);
     }
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
@@ -676,7 +678,7 @@ pub(crate) fn send_msg(
     flags: i32,
 ) -> Result<usize, i32> {
     if let Some(of) = world::thing(fd) {
-        return world_sock::send(of, slices(iov));
+        return world_sock::send(of, slices(iov), to);
     }
     // SAFETY: all pointers in the header are valid for the call and have the lengths given; nothing
     // is written through them.

@@ -58,22 +58,31 @@ mod linux {
 pub(super) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
     let kind = kind & !linux::SOCK_FLAGS;
     let is_ip = domain == libc::AF_INET || domain == libc::AF_INET6;
-    if !is_ip || kind != libc::SOCK_STREAM || ![0, libc::IPPROTO_TCP].contains(&protocol) {
+    let datagrams = kind == libc::SOCK_DGRAM;
+    let known = match kind {
+        libc::SOCK_STREAM => [0, libc::IPPROTO_TCP].contains(&protocol),
+        libc::SOCK_DGRAM => [0, libc::IPPROTO_UDP].contains(&protocol),
+        _ => false,
+    };
+    if !is_ip || !known {
         left(format!(
-            "a socket that is none of TCP (family {domain}, type {kind}, protocol {protocol})"
+            "a socket that is none of TCP or UDP (family {domain}, type {kind}, protocol {protocol})"
         ));
         return Err(libc::EAFNOSUPPORT);
     }
-    let made = ask(Call::Socket {
-        v6: domain == libc::AF_INET6,
-    })?;
-    let of = first(&made)?;
-    keep_option(
-        of,
-        libc::SOL_SOCKET,
-        linux::SO_DOMAIN,
-        &domain.to_ne_bytes(),
-    );
+    let v6 = domain == libc::AF_INET6;
+    let of = first(&ask(Call::Socket { v6, datagrams })?)?;
+    let protocol = match datagrams {
+        true => libc::IPPROTO_UDP,
+        false => libc::IPPROTO_TCP,
+    };
+    for (name, value) in [
+        (linux::SO_DOMAIN, domain),
+        (libc::SO_TYPE, kind),
+        (linux::SO_PROTOCOL, protocol),
+    ] {
+        keep_option(of, libc::SOL_SOCKET, name, &value.to_ne_bytes());
+    }
     placeholder(of)
 }
 
@@ -101,12 +110,13 @@ pub(super) fn accept(of: Thing) -> Result<(OwnedFd, SockAddr), i32> {
     } else {
         libc::AF_INET6
     };
-    keep_option(
-        new,
-        libc::SOL_SOCKET,
-        linux::SO_DOMAIN,
-        &domain.to_ne_bytes(),
-    );
+    for (name, value) in [
+        (linux::SO_DOMAIN, domain),
+        (libc::SO_TYPE, libc::SOCK_STREAM),
+        (linux::SO_PROTOCOL, libc::IPPROTO_TCP),
+    ] {
+        keep_option(new, libc::SOL_SOCKET, name, &value.to_ne_bytes());
+    }
     Ok((placeholder(new)?, of_world(from)?))
 }
 
@@ -138,7 +148,33 @@ pub(super) fn recv(of: Thing, room: usize, flags: i32) -> Result<Vec<u8>, i32> {
     ask(Call::Recv { of, room })
 }
 
-/// Receives at most `room` bytes to `to`.
+/// Whether a socket is one of datagrams.
+fn is_of_datagrams(of: Thing) -> bool {
+    let kind = kept_option(of, libc::SOL_SOCKET, libc::SO_TYPE);
+    kind.is_some_and(|k| k == libc::SOCK_DGRAM.to_ne_bytes())
+}
+
+/// Receives at most `room` bytes, with the sender of a datagram.
+pub(super) fn recv_from(
+    of: Thing,
+    room: usize,
+    flags: i32,
+) -> Result<(Vec<u8>, Option<SockAddr>), i32> {
+    if !is_of_datagrams(of) {
+        return Ok((recv(of, room, flags)?, None));
+    }
+    if flags & libc::MSG_PEEK != 0 {
+        return refused("looking at a datagram that stays");
+    }
+    let room = room as u64;
+    let answer = ask(Call::RecvFrom { of, room })?;
+    let n = first(&answer)? as usize;
+    let (from, data) = answer[8..].split_at_checked(n).ok_or(libc::EPROTO)?;
+    let from = read_address(from).ok_or(libc::EPROTO)?;
+    Ok((data.to_vec(), Some(of_world(from)?)))
+}
+
+/// Receives at most `room` bytes to `to`, with the sender of a datagram.
 ///
 /// # Safety
 /// `to` is valid for writes of `room` bytes.
@@ -147,23 +183,31 @@ pub(super) unsafe fn recv_to(
     to: *mut u8,
     room: usize,
     flags: i32,
-) -> Result<usize, i32> {
-    let data = recv(of, room, flags)?;
+) -> Result<(usize, Option<SockAddr>), i32> {
+    let (data, from) = recv_from(of, room, flags)?;
     let n = data.len().min(room);
     // SAFETY: by the contract of this function.
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, n) };
-    Ok(n)
+    Ok((n, from))
 }
 
 /// Sends what of the parts there is room for.
-pub(super) fn send<'a>(of: Thing, parts: impl Iterator<Item = &'a [u8]>) -> Result<usize, i32> {
+pub(super) fn send<'a>(
+    of: Thing,
+    parts: impl Iterator<Item = &'a [u8]>,
+    to: Option<&SockAddr>,
+) -> Result<usize, i32> {
     /// More than the world's buffers take.
     const MOST: usize = 1 << 20;
     let mut data = Vec::new();
     for part in parts {
         data.extend_from_slice(&part[..part.len().min(MOST - data.len())]);
     }
-    let sent = ask(Call::Send { of, data })?;
+    let to = to.filter(|_| is_of_datagrams(of));
+    let sent = match to.map(to_world).transpose()? {
+        Some(to) => ask(Call::SendTo { of, to, data })?,
+        None => ask(Call::Send { of, data })?,
+    };
     Ok(first(&sent)? as usize)
 }
 
@@ -194,8 +238,6 @@ pub(super) fn get_option(of: Thing, level: i32, name: i32, to: &mut [u8]) -> Res
             let error = first(&ask(Call::TakeError { of })?)?;
             (error as i32).to_ne_bytes().to_vec()
         }
-        (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM.to_ne_bytes().to_vec(),
-        (libc::SOL_SOCKET, linux::SO_PROTOCOL) => libc::IPPROTO_TCP.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => BUFFER.to_ne_bytes().to_vec(),
         _ => match kept_option(of, level, name) {
             Some(kept) => kept,

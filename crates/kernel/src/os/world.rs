@@ -168,6 +168,24 @@ pub fn refused<T>(how: impl Into<String>) -> Result<T, i32> {
     Err(libc::EOPNOTSUPP)
 }
 
+/// The program opens a file for writing: tells the coordinator, unless it lies in a folder of the
+/// node's own. Files are those of the real machine, which all nodes and all runs share.
+#[cold]
+pub fn note_written(path: &[u8]) {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::path::absolute(std::ffi::OsStr::from_bytes(path));
+    let (Ok(path), place) = (path, place()) else {
+        return;
+    };
+    let folder = std::path::Path::new(&place).parent();
+    if folder.is_none_or(|f| !path.starts_with(f)) {
+        let name = path.display();
+        left(format!(
+            "{name} was opened for writing: all nodes and runs share it"
+        ));
+    }
+}
+
 /// Tells the coordinator that this node ends.
 pub fn ended(status: i32, hash: u64) {
     if is_on() {

@@ -295,6 +295,16 @@ pub static COMMANDS: &[CommandRow] = &[
                 "start from the schedule in a file, or at a function",
             ),
             option(
+                "--nodes",
+                "N",
+                "run N nodes in a world of their own, with faults between them",
+            ),
+            option(
+                "--faults",
+                "KINDS",
+                "with --nodes: delay, reset, cut, kill (delay)",
+            ),
+            option(
                 "--fail-nth",
                 "CALLS",
                 "fail the Nth system call of these kinds, for each N, in place of other orders",

@@ -1,4 +1,4 @@
-//! What nodes ask of the network, the name server and the pipes.
+//! The answers to what nodes ask of the network, the name server and the pipes.
 //!
 //! All nodes have one host name. A port belongs to one node of the cluster, whose machine gets what
 //! is sent to it; the machines have addresses and links of their own.
@@ -266,12 +266,34 @@ impl Wires {
 
     /// Answers a call on a thing of a member.
     pub fn answer(&mut self, member: &mut Member, call: &Call) -> Answered {
-        let done = |()| Vec::new();
         match call {
-            Call::Socket { v6 } => {
+            Call::Socket { v6, datagrams } => {
                 let family = if *v6 { Family::V6 } else { Family::V4 };
-                let id = self.net.tcp(MachineId(member.node), family);
+                let machine = MachineId(member.node);
+                let id = match datagrams {
+                    true => self.net.udp(machine, family),
+                    false => self.net.tcp(machine, family),
+                };
                 Ok(numbers(&[member.add(What::Socket(id))]))
+            }
+            Call::SendTo { of, to, data } => {
+                let id = socket(member, *of)?;
+                let to = self.target(member.node, *to)?;
+                let sent = self.net.send_datagram(id, data, Some(to))?;
+                if let Ok(at) = self.net.name(id) {
+                    let own = MachineId(member.node);
+                    self.ports.entry(at.port()).or_insert(own);
+                }
+                Ok(numbers(&[sent as u64]))
+            }
+            Call::RecvFrom { of, room } => {
+                let id = socket(member, *of)?;
+                let (from, data) = self.net.recv_datagram(id, *room as usize)?;
+                let from = address(from);
+                let mut bytes = numbers(&[from.len() as u64]);
+                bytes.extend(from);
+                bytes.extend(data);
+                Ok(bytes)
             }
             Call::Pipes => {
                 let first = self.pipes.len();
@@ -300,6 +322,14 @@ impl Wires {
                 What::Reader(p) => self.read(p, *room as usize),
                 _ => Err(Errno::EBADF.into()),
             },
+            _ => self.answer_socket(member, call),
+        }
+    }
+
+    /// Answers a call on a socket of a member.
+    fn answer_socket(&mut self, member: &mut Member, call: &Call) -> Answered {
+        let done = |()| Vec::new();
+        match call {
             Call::Bind { of, to } => {
                 let id = socket(member, *of)?;
                 self.bind(member.node, id, *to).map(done)

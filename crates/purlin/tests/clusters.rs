@@ -1,0 +1,208 @@
+//! `purlin schedules --nodes` runs the programs of `tests/clusters` in worlds, finds the faults under
+//! which the wrong ones fail, repeats them, and finds none in the corrected versions.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn purlin() -> PathBuf {
+    std::env::var_os("PURLIN").map_or_else(|| env!("CARGO_BIN_EXE_purlin").into(), PathBuf::from)
+}
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clusters")
+}
+
+/// A folder for the files of a test, in which its worlds are made, too.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        // The same length for all processes: programs see the place of their world.
+        let name = format!("purlin-{name}-{:010}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Folder(folder)
+    }
+
+    fn file(&self) -> String {
+        self.0.join("found.psch").to_string_lossy().into_owned()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut c = Command::new(purlin());
+        c.args(args).current_dir(programs()).env("TMPDIR", &self.0);
+        c.output().expect("runs")
+    }
+
+    fn schedules(&self, options: &[&str], command: &[&str]) -> Output {
+        let file = self.file();
+        let mut args = vec!["schedules", "--to", &file];
+        args.extend(options);
+        args.push("--");
+        args.extend(command);
+        self.run(&args)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(o: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&o.stdout),
+        String::from_utf8_lossy(&o.stderr)
+    )
+}
+
+/// The number of a run: a hash of all that its nodes asked for, with times and bytes.
+fn run_of(text: &str) -> &str {
+    let rest = text.split(", run ").nth(1).unwrap_or_default();
+    rest.lines().next().unwrap_or_default()
+}
+
+/// Each search runs the program twice and refuses to go on if these runs differ.
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let folder = Folder::new("same");
+    let run = |seed: &str| {
+        let options = ["--nodes", "2", "--seed", seed, "--seeds", "1"];
+        let o = folder.schedules(&options, &["run", "ping.erl"]);
+        let t = text(&o);
+        assert_eq!(o.status.code(), Some(0), "{t}");
+        assert!(t.contains("1 schedule passed"), "{t}");
+        assert_eq!(run_of(&t).len(), 16, "{t}");
+        t
+    };
+    let first = run("1");
+    for _ in 0..9 {
+        assert_eq!(run("1"), first);
+    }
+    assert_ne!(run_of(&run("2")), run_of(&first));
+}
+
+/// The fault is found, cut down to one, and repeated call by call.
+fn found(program: &str, options: &[&str], line: &str) {
+    let folder = Folder::new(program);
+    let source = format!("{program}.erl");
+    let mut all = vec!["--seed", "1", "--seeds", "200"];
+    all.extend(options);
+    let o = folder.schedules(&all, &["run", &source]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("fails with 1 fault:"), "{t}");
+    assert!(t.contains(line), "{t}");
+    let file = folder.file();
+    for _ in 0..2 {
+        let o = folder.run(&["replay", &file]);
+        let t = text(&o);
+        assert_eq!(o.status.code(), Some(1), "{t}");
+        assert!(t.contains("this is the recorded run, call by call"), "{t}");
+        assert!(t.contains(line), "{t}");
+    }
+}
+
+fn passes(program: &str, options: &[&str], schedules: &str) {
+    let folder = Folder::new(program);
+    let source = format!("{program}.erl");
+    let mut all = vec!["--seed", "1", "--seeds", schedules];
+    all.extend(options);
+    let o = folder.schedules(&all, &["run", &source]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(0), "{t}");
+    assert!(t.contains(&format!("{schedules} schedules passed")), "{t}");
+}
+
+#[test]
+fn a_name_that_is_held_twice_after_a_cut_is_found() {
+    found(
+        "name_twice",
+        &["--nodes", "2", "--faults", "reset,cut"],
+        "FAIL: holders",
+    );
+}
+
+#[test]
+fn who_solves_the_conflict_passes() {
+    passes(
+        "name_twice_right",
+        &["--nodes", "2", "--faults", "reset,cut"],
+        "12",
+    );
+}
+
+#[test]
+fn what_a_killed_node_forgets_is_found() {
+    found("forgets", &["--nodes", "2", "--faults", "kill"], "FAIL: ");
+}
+
+/// Delays are legal for every program.
+#[test]
+fn delays_do_no_harm() {
+    passes("forgets", &["--nodes", "2"], "4");
+}
+
+/// Nodes that a node starts are in the world, with their pipes.
+#[test]
+fn peers_are_nodes() {
+    passes("peers", &["--nodes", "1"], "3");
+}
+
+/// Everything that leaves the model is reported, and refused by `--strict`.
+#[test]
+fn what_leaves_the_model_is_reported() {
+    let folder = Folder::new("leaves");
+    let run = |options: &[&str]| {
+        let file = folder.file();
+        let mut args = vec!["schedules", "--nodes", "1", "--seed", "1", "--to", &file];
+        args.extend(options);
+        args.extend(["--", "run", "leaves.erl"]);
+        let mut c = Command::new(purlin());
+        c.args(args).current_dir(programs());
+        c.env("TMPDIR", &folder.0).env("LEAVES", &folder.0);
+        c.output().expect("runs")
+    };
+    let o = run(&[]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(0), "{t}");
+    for line in [
+        "n1: a program that is no emulator of Purlin was started",
+        "n1: a connection to a host elsewhere",
+        "n1: a socket that is none of TCP or UDP",
+        "leaves was opened for writing: all nodes and runs share it",
+        "n1: the interfaces of the real machine were listed",
+    ] {
+        assert!(t.contains(line), "{line}: {t}");
+    }
+    let o = run(&["--strict"]);
+    assert_eq!(o.status.code(), Some(2), "{}", text(&o));
+}
+
+/// Options that have no use, and those that are for worlds alone.
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let folder = Folder::new("options");
+    let status = |options: &[&str]| {
+        let o = folder.schedules(options, &["run", "ping.erl"]);
+        (o.status.code(), text(&o))
+    };
+    for (options, text) in [
+        (&["--nodes", "0"][..], "is no number from 1 to 32"),
+        (
+            &["--nodes", "2", "--jobs", "2"],
+            "--jobs has no use with --nodes",
+        ),
+        (&["--faults", "cut"], "--faults is for --nodes"),
+        (
+            &["--nodes", "2", "--faults", "rain"],
+            "is no list of faults: delay, reset, cut, kill",
+        ),
+    ] {
+        let (code, said) = status(options);
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains(text), "{said}");
+    }
+}
