@@ -234,7 +234,7 @@ impl Place {
         std::fs::write(folder.join("owner"), id).map_err(failed)?;
         // Names have one address: ports tell the nodes apart.
         let hosts = "{lookup,[file]}.\n{hosts_file,\"\"}.\n{resolv_conf,\"\"}.\n\
-            {host,{10,0,0,1},[\"world\"]}.\n{host,{127,0,0,1},[\"localhost\"]}.\n";
+            {host,{10,0,0,1},[\"world\",\"world.purlin\"]}.\n{host,{127,0,0,1},[\"localhost\"]}.\n";
         std::fs::write(folder.join("inetrc"), hosts).map_err(failed)?;
         Ok(place)
     }

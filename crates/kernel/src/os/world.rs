@@ -25,8 +25,9 @@ pub use purlin_world::protocol::{self as messages};
 pub const VARIABLE: &str = "PURLIN_WORLD";
 /// The environment variable with the word by which the coordinator knows an emulator.
 pub const WORD: &str = "PURLIN_WORLD_WORD";
-/// The name of the machine that all nodes of a world see.
-pub const HOST: &str = "world";
+/// The name of the machine that all nodes of a world see. With a domain, OTP asks no resolver for
+/// one when it starts.
+pub const HOST: &str = "world.purlin";
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// The time at which the turn ends.

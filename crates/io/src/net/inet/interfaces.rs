@@ -6,6 +6,7 @@ use crate::os::interfaces::{self, Interfaces};
 use crate::os::kernel_numbers as numbers;
 use crate::os::sockaddr::{self, LINK_FAMILY};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
+use purlin_kernel::os::world;
 use std::ffi::CStr;
 use std::mem::{offset_of, size_of};
 use std::os::fd::RawFd;
@@ -26,6 +27,9 @@ const HWADDR_BYTES: usize = 6;
 
 /// The names of interfaces that have an IPv4 address, once per address.
 pub fn names() -> Answer {
+    if world::is_on() {
+        world::left("the interfaces of the real machine were listed");
+    }
     let asked = || Asked::text("interfaces");
     let names = replay_log::call(Verb::Host, None, asked, || {
         let all = Interfaces::list()?;
