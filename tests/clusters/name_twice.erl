@@ -23,7 +23,7 @@ main(_) ->
             exit(Keeper, kill),
             rpc:call(Other, erlang, send, [main, stop]);
         _ ->
-            receive stop -> ok end
+            receive stop -> ok after 300000 -> ok end
     end.
 
 %% The conflict may take a while to be solved.
