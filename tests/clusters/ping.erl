@@ -1,5 +1,5 @@
-%% Two nodes meet, send each other ten messages, and say what they have seen: the time that passed, a
-%% random number, a reference. All of it follows from the seed.
+%% Two nodes meet, send each other ten messages, and say what they have seen: the time that passed,
+%% a random number, a reference. All of it follows from the seed.
 %% Run: purlin schedules --nodes 2 -- run ping.erl
 -module(ping).
 -export([main/1]).

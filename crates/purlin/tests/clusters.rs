@@ -1,5 +1,5 @@
-//! `purlin schedules --nodes` runs the programs of `tests/clusters` in worlds, finds the faults under
-//! which the wrong ones fail, repeats them, and finds none in the corrected versions.
+//! `purlin schedules --nodes` runs the programs of `tests/clusters` in worlds, finds the faults
+//! under which the wrong ones fail, repeats them, and finds none in the corrected versions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -69,7 +69,7 @@ struct Entry {
     asked: Asked,
     /// Whether the kernel has no way to wait for it.
     always: bool,
-    /// What it stands for, if the coordinator of a world waits for it instead of the kernel.
+    /// The thing that it stands for, if the coordinator of a world waits for it.
     thing: Option<u64>,
 }
 

@@ -39,7 +39,7 @@ const NOT_BEGUN: [u8; 2] = [126, 127];
 /// Maximum number of milliseconds of `--stall`.
 const LONGEST_STALL: u64 = 3_600_000;
 
-pub(super) fn not_one_line(text: impl std::fmt::Display) -> Failure {
+fn not_one_line(text: impl std::fmt::Display) -> Failure {
     Failure::new(messages::NOT_ONE_LINE, USAGE, text)
 }
 
@@ -52,7 +52,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     o.cluster.check(&o.given)?;
     if o.cluster.nodes.is_some() {
         let to = o.file_of(0);
-        return schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest);
+        let is_text = |w: &OsString| w.to_str().is_some_and(|w| !w.contains('\n'));
+        if !rest.iter().all(is_text) {
+            return Err(not_one_line("--nodes: a word is no text of one line"));
+        }
+        same_addresses();
+        let own = is_own(&rest[0].to_string_lossy());
+        return schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest, own);
     }
     if o.each_test {
         return schedules_each::run(context, &o, &rest);
@@ -408,17 +414,15 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let option = option.to_string_lossy();
             return Err(do_not_fit(format!("{option} has no use for a cluster")));
         }
-        return schedules_cluster::replay(context, &file.to_string_lossy(), &text, BUILD);
+        let name = file.to_string_lossy();
+        let recorded = cluster::read(&text).map_err(|why| wrong_file(&name, why))?;
+        warn_of_other_build(&name, &recorded.made_by);
+        same_addresses();
+        let own = recorded.command.first().is_some_and(|w| is_own(w));
+        return schedules_cluster::replay(context, &recorded, own);
     }
     let recorded = read(file)?;
-    if recorded.made_by != BUILD {
-        let text = format!(
-            "{}: made by {}, and this is {BUILD}: the replay may go another way",
-            file.to_string_lossy(),
-            recorded.made_by
-        );
-        warn(messages::OTHER_BUILD, text);
-    }
+    warn_of_other_build(&file.to_string_lossy(), &recorded.made_by);
     let file = absolute(Path::new(file))?;
     let mut request = format!("replay {}\n", file.display());
     for (option, line) in [("--steps", "steps\n"), ("--live", "live\n")] {
@@ -428,6 +432,21 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     let words: Vec<OsString> = recorded.command.iter().map(OsString::from).collect();
     start(context, request, &words, recorded.folder)
+}
+
+/// Whether a word is the name of a command of Purlin.
+fn is_own(word: &str) -> bool {
+    COMMANDS.iter().any(|row| word == row.name)
+}
+
+/// Warns that another build has made a file.
+fn warn_of_other_build(file: &str, made_by: &str) {
+    if made_by != BUILD {
+        let text = format!(
+            "{file}: made by {made_by}, and this is {BUILD}: the replay may go another way"
+        );
+        warn(messages::OTHER_BUILD, text);
+    }
 }
 
 /// Maximum number of bytes of a replay file.
@@ -710,7 +729,7 @@ fn inherited_file() -> std::io::Result<File> {
 
 /// Loads the program that this process becomes at the same addresses each time, so that nothing can
 /// depend on them.
-pub(super) fn same_addresses() {
+fn same_addresses() {
     #[cfg(target_os = "linux")]
     // SAFETY: a plain call.
     unsafe {

@@ -9,9 +9,9 @@ use purlin_messages as messages;
 use purlin_runtime::schedules::cluster::fault::Class;
 use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec};
 
-use super::{COMMANDS, print};
+use super::print;
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable, warn, wrong_file};
+use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable};
 
 /// The options of a search in a world.
 #[derive(Debug, Default)]
@@ -78,14 +78,12 @@ impl Options {
     }
 }
 
-/// The command as each node runs it.
-fn spec(context: &Context, words: &[String], nodes: u32) -> Result<Spec, Failure> {
+/// The command as each node runs it. `own`: whether it is one of Purlin.
+fn spec(context: &Context, words: &[String], nodes: u32, own: bool) -> Result<Spec, Failure> {
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
     environment.set("PURLIN_JIT", "off");
     environment.set("PURLIN_EXEC", "quiet");
-    let first = words.first();
-    let own = first.is_some_and(|w| COMMANDS.iter().any(|row| w == row.name));
     let mut arguments: Vec<OsString> = Vec::new();
     if !own {
         arguments.extend(["exec".into(), "--".into()]);
@@ -100,7 +98,7 @@ fn spec(context: &Context, words: &[String], nodes: u32) -> Result<Spec, Failure
 }
 
 /// Names files by their whole paths, since each of several nodes has a folder of its own.
-fn whole(words: &[OsString], nodes: u32) -> Result<Vec<String>, Failure> {
+fn whole(words: &[OsString], nodes: u32) -> Vec<String> {
     let mut all = Vec::new();
     for w in words {
         let is_file = nodes > 1 && Path::new(w).is_file();
@@ -108,19 +106,16 @@ fn whole(words: &[OsString], nodes: u32) -> Result<Vec<String>, Failure> {
             true => std::path::absolute(w).map_or(w.clone(), PathBuf::into_os_string),
             false => w.clone(),
         };
-        let text = full.into_string().ok().filter(|t| !t.contains('\n'));
-        all.push(text.ok_or_else(|| {
-            super::schedules::not_one_line("the command has words that are no text of one line")
-        })?);
+        all.push(full.to_string_lossy().into_owned());
     }
-    Ok(all)
+    all
 }
 
 fn lost(why: String) -> Failure {
     Failure::new(messages::WORLD_LOST, SYSTEM, format!("schedules: {why}"))
 }
 
-/// Searches.
+/// Searches. The words of the command are text of one line each.
 pub(super) fn search(
     context: &Context,
     o: &Options,
@@ -128,12 +123,12 @@ pub(super) fn search(
     to: PathBuf,
     made_by: &str,
     words: &[OsString],
+    own: bool,
 ) -> Result<u8, Failure> {
     let nodes = o.nodes.unwrap_or(1);
-    let command = whole(words, nodes)?;
-    super::schedules::same_addresses();
+    let command = whole(words, nodes);
     let request = Request {
-        spec: spec(context, &command, nodes)?,
+        spec: spec(context, &command, nodes, own)?,
         seed,
         schedules: o.schedules.unwrap_or(1000),
         time: o.time,
@@ -149,23 +144,9 @@ pub(super) fn search(
 }
 
 /// Repeats a recorded run.
-pub(super) fn replay(
-    context: &Context,
-    name: &str,
-    text: &str,
-    made_by: &str,
-) -> Result<u8, Failure> {
-    let r: Recorded = cluster::read(text).map_err(|why| wrong_file(name, why))?;
-    if r.made_by != made_by {
-        let text = format!(
-            "{name}: made by {}, and this is {made_by}: the replay may go another way",
-            r.made_by
-        );
-        warn(messages::OTHER_BUILD, text);
-    }
-    super::schedules::same_addresses();
-    let spec = spec(context, &r.command, r.nodes)?;
-    let found = cluster::replay(&r, &spec).map_err(lost)?;
+pub(super) fn replay(context: &Context, r: &Recorded, own: bool) -> Result<u8, Failure> {
+    let spec = spec(context, &r.command, r.nodes, own)?;
+    let found = cluster::replay(r, &spec).map_err(lost)?;
     print(&found.text)?;
     Ok(found.status)
 }
