@@ -201,7 +201,7 @@ fn options_that_do_not_fit_are_refused() {
         ),
     ] {
         let (code, said) = status(options);
-        assert_eq!(code, Some(64), "{said}");
+        assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(text), "{said}");
     }
 }

@@ -214,10 +214,10 @@ fn the_reference_is_complete() {
         for row in text.split(" \"purlin\":\"").skip(1) {
             let mut parts = row.split(['"', '/', ' ']);
             let (name, arity) = (parts.next(), parts.nth(1));
-            if let (Some(name), Some(arity)) = (name, arity) {
-                if !own.contains(&name) {
-                    check("function", &format!("{name}/{arity}"));
-                }
+            if let (Some(name), Some(arity)) = (name, arity)
+                && !own.contains(&name)
+            {
+                check("function", &format!("{name}/{arity}"));
             }
         }
         for schema in text.split("\"purlin-").skip(1) {

@@ -268,7 +268,7 @@ impl Collector {
     }
     fn cycle(&mut self) -> Result<Cycle, String> {
         if room::is_half_full() {
-            crate::sys::return_free_memory();
+            crate::small_blocks::return_free_memory();
         }
         let cycle = room::begin_cycle();
         let (pages, top) = atom::mortal_pages();

@@ -23,16 +23,6 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     std::process::exit(1)
 }
 
-/// Returns free pages of the allocators to the system: those of small blocks and of the C library.
-pub fn return_free_memory() {
-    crate::small_blocks::trim();
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 /// Reserves `bytes` of zeroed memory that takes no room until it is touched.
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))

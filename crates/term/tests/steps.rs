@@ -242,7 +242,7 @@ fn an_old_tuple_may_be_written_to_at_any_step() {
         let late = !h.is_swept_in_steps();
         let written = [s, Term::small(-1), NIL, Term::small(7), roots[2]];
         for i in 0..60 {
-            // SAFETY: nobody else knows the tuple, and the new terms are not younger than it.
+            // SAFETY: only this test knows the tuple, and the new terms are not younger than it.
             unsafe { h.write_to(roots[1].ptr().add(1 + i), written[i % 5]) };
         }
         finish(&mut h, &roots);

@@ -210,7 +210,7 @@ impl Profile {
         let time = |numbers: &mut Stream, all: &[u64]| pick(numbers, all).unwrap_or(200) * MS;
         const CUTS: [u64; 6] = [200, 1000, 5000, 10_000, 20_000, 60_000];
         let what = match pick(numbers, classes)? {
-            Class::Delay => What::Delay(a, b, time(numbers, &[10, 100, 500, 1000, 2000, 4900])),
+            Class::Delay => What::Delay(a, b, time(numbers, &[10, 100, 500, 1000])),
             Class::Reset => What::Reset(a, b),
             Class::Cut if numbers.below(4) == 0 => What::Alone(a, time(numbers, &CUTS)),
             Class::Cut => What::Cut(a, b, time(numbers, &CUTS)),

@@ -513,7 +513,7 @@ fn give_back() {
         purlin_term::binary_blocks::release_unused();
     }
     crate::message::blocks::clear();
-    purlin_term::sys::return_free_memory();
+    purlin_term::small_blocks::return_free_memory();
 }
 
 /// Whether the node cannot go on without the process in the context. If a process that `init` has

@@ -195,7 +195,7 @@ fn give_back(seen: &mut Seen, quiet: bool) -> bool {
 
 fn trim() {
     crate::message::blocks::clear();
-    purlin_term::sys::return_free_memory();
+    purlin_term::small_blocks::return_free_memory();
 }
 
 fn follow_processors(seen: &mut Seen) {

@@ -376,7 +376,7 @@ impl<'a> Marker<'a> {
             self.put += 1;
         }
     }
-    /// Meets the pending slots anew. Between two steps the process runs, and may have written to
+    /// Meets the pending slots once more. Between two steps the process runs, and may have written to
     /// one of them ([`Heap::write_to`]): it need not lead into the generation any more.
     ///
     /// # Safety
