@@ -74,7 +74,7 @@
 //! The program stops for as long as it takes to copy the tables of pages. A word that only looks
 //! like an atom keeps it for a cycle. Stale words in free memory do the same until they are
 //! overwritten. While more than half of the table is in use, heaps are overwritten when they are
-//! freed, and a cycle first returns the allocators' free pages to the system. So the atoms of
+//! freed, and a cycle first returns the C library's free pages to the system. So the atoms of
 //! processes that have ended, and of heaps that were copied, never fill it. What natives have
 //! gathered may stay at the end of an arena of the C library, which does not return it, until it is
 //! overwritten. (In stress mode the lists of [`crate::verify`] lie there.)
@@ -268,7 +268,7 @@ impl Collector {
     }
     fn cycle(&mut self) -> Result<Cycle, String> {
         if room::is_half_full() {
-            crate::small_blocks::return_free_memory();
+            crate::sys::trim_allocator();
         }
         let cycle = room::begin_cycle();
         let (pages, top) = atom::mortal_pages();

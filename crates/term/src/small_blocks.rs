@@ -619,11 +619,7 @@ pub fn release_unused() -> bool {
 /// Returns free pages to the system: those of spans, and those of the C library's allocator.
 pub fn return_free_memory() {
     trim();
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    crate::sys::trim_allocator();
 }
 
 /// Gives back the memory of all spans without blocks in use.

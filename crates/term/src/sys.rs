@@ -23,6 +23,15 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     std::process::exit(1)
 }
 
+/// Returns free pages of the C library's allocator to the system, if it can do so.
+pub(crate) fn trim_allocator() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Reserves `bytes` of zeroed memory that takes no room until it is touched.
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))

@@ -376,8 +376,8 @@ impl<'a> Marker<'a> {
             self.put += 1;
         }
     }
-    /// Meets the pending slots once more. Between two steps the process runs, and may have written to
-    /// one of them ([`Heap::write_to`]): it need not lead into the generation any more.
+    /// Meets the pending slots once more. Between two steps the process runs, and may have written
+    /// to one of them ([`Heap::write_to`]): it need not lead into the generation any more.
     ///
     /// # Safety
     /// As for [`Marker::advance`].
