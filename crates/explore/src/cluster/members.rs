@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -212,7 +213,20 @@ impl Place {
     pub fn new(seed: u64) -> Result<Place, String> {
         let folder = std::env::temp_dir().join(format!("purlin-cluster-{seed}"));
         let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
-        if let Err(e) = std::fs::create_dir(&folder) {
+        // Its socket and files are for this user alone.
+        let mut private = std::fs::DirBuilder::new();
+        private.mode(0o700);
+        if let Err(e) = private.create(&folder) {
+            let ours = || -> std::io::Result<bool> {
+                let there = std::fs::symlink_metadata(&folder)?;
+                Ok(there.is_dir() && there.uid() == std::fs::metadata("/proc/self")?.uid())
+            };
+            if e.kind() == std::io::ErrorKind::AlreadyExists && !ours().map_err(failed)? {
+                return Err(format!(
+                    "{} is not a folder of this user's",
+                    folder.display()
+                ));
+            }
             let owner = std::fs::read_to_string(folder.join("owner")).unwrap_or_default();
             let lives = owner.parse().is_ok_and(|p: u64| !is_gone(p));
             if lives && owner != std::process::id().to_string() {
@@ -225,7 +239,7 @@ impl Place {
                 return Err(failed(e));
             }
             std::fs::remove_dir_all(&folder).map_err(failed)?;
-            std::fs::create_dir(&folder).map_err(failed)?;
+            private.create(&folder).map_err(failed)?;
         }
         let place = Place {
             folder: folder.clone(),
