@@ -180,6 +180,20 @@ fn what_leaves_the_model_is_reported() {
     assert_eq!(o.status.code(), Some(2), "{}", text(&o));
 }
 
+/// A link in the place of the folder of a world is neither followed nor removed.
+#[test]
+fn a_link_in_the_place_of_the_folder_is_refused() {
+    let folder = Folder::new("link");
+    let (victim, link) = (folder.0.join("victim"), folder.0.join("purlin-cluster-1"));
+    std::fs::create_dir(&victim).expect("is made");
+    std::os::unix::fs::symlink(&victim, &link).expect("is made");
+    let o = folder.schedules(&["--nodes", "1", "--seed", "1"], &["run", "ping.erl"]);
+    let t = text(&o);
+    assert_ne!(o.status.code(), Some(0), "{t}");
+    assert!(t.contains("is not a folder of this user's"), "{t}");
+    assert!(link.is_symlink() && victim.is_dir());
+}
+
 /// Options that have no use, and those that are for worlds alone.
 #[test]
 fn options_that_do_not_fit_are_refused() {
