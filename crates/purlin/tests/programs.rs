@@ -29,6 +29,9 @@
 //!   `PROGRAMS_SEED`).
 //! - `PROGRAMS_STRESS=0` leaves out the stress runs.
 //! - `PROGRAMS_JOBS`: how many run at once, by default one more than there are processors.
+//! - `PROGRAMS_SECONDS`: the time limit of the whole. All programs run in their first mode, then in
+//!   the others, from a program on that differs each day. Runs that have not begun by then count as
+//!   ignored.
 //! - `PURLIN`: another executable to test. `PURLIN=stock` compares the stock runtime with itself,
 //!   which finds programs that are not deterministic.
 //! - `PURLIN_COVERAGE`: a directory where each program leaves a file of the ops and natives that it
@@ -53,7 +56,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A program and the requests in its head.
 struct Program {
@@ -418,6 +421,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         processors.map_or(2, usize::from) + 1
     });
     let with_stress = number("PROGRAMS_STRESS").unwrap_or(1) != 0 && setup.purlin.is_some();
+    let end = number("PROGRAMS_SECONDS").map(|n| SystemTime::now() + Duration::from_secs(n as u64));
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0; 3]);
     let report = |name: &str, verdict: Verdict| {
@@ -456,32 +460,61 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
     // A program that differs is run again, alone: a busy machine may have delayed something it
     // waits for.
     let again: Mutex<Vec<(&Program, Mode)>> = Mutex::new(Vec::new());
+    let first: Vec<(usize, Mode)> = (0..programs.len())
+        .filter_map(|p| Some((p, *programs[p].modes.first()?)))
+        .collect();
+    // Neighbours are different programs, so that they can run at the same time.
+    let longest = programs.iter().map(|p| p.modes.len()).max().unwrap_or(0);
+    let mut others: Vec<(usize, Mode)> = (1..longest)
+        .flat_map(|n| (0..programs.len()).map(move |p| (p, n)))
+        .filter_map(|(p, n)| Some((p, *programs[p].modes.get(n)?)))
+        .collect();
+    if let Some(end) = end {
+        let days = end.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()) / 86_400;
+        let from = (days as usize).wrapping_mul(others.len() * 2 / 5) % others.len().max(1);
+        others.rotate_left(from);
+    }
+    let runs = [first, others].concat();
+    // What stock does with each program. Its lock is held while the program runs: two runs of one
+    // would share a directory.
+    let on_stock_once: Vec<Mutex<Option<Outcome>>> =
+        programs.iter().map(|_| Mutex::new(None)).collect();
+    let too_late = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let stock = on_stock(program);
-                    for &mode in &program.modes {
-                        if mode.stress && !with_stress {
-                            continue;
-                        }
-                        let begun = Instant::now();
-                        let (name, verdict) = examine(program, mode, &stock);
-                        if begun.elapsed() > Duration::from_secs(20) {
-                            println!("note: {name} took {:.0?}", begun.elapsed());
-                        }
-                        match verdict {
-                            Verdict::Differs(_) => again
-                                .lock()
-                                .expect("no thread panicked")
-                                .push((program, mode)),
-                            verdict => report(&name, verdict),
-                        }
+                while let Some(&(index, mode)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if mode.stress && !with_stress {
+                        continue;
+                    }
+                    if end.is_some_and(|end| SystemTime::now() > end) {
+                        too_late.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    let program = &programs[index];
+                    let mut stock = on_stock_once[index].lock().expect("no thread panicked");
+                    let stock = stock.get_or_insert_with(|| on_stock(program));
+                    let begun = Instant::now();
+                    let (name, verdict) = examine(program, mode, stock);
+                    if begun.elapsed() > Duration::from_secs(20) {
+                        println!("note: {name} took {:.0?}", begun.elapsed());
+                    }
+                    match verdict {
+                        Verdict::Differs(_) => again
+                            .lock()
+                            .expect("no thread panicked")
+                            .push((program, mode)),
+                        verdict => report(&name, verdict),
                     }
                 }
             });
         }
     });
+    let too_late = too_late.into_inner();
+    if too_late > 0 {
+        println!("note: no time was left for {too_late} runs");
+        counts.lock().expect("no thread panicked")[2] += too_late;
+    }
     for (program, mode) in again.into_inner().expect("no thread panicked") {
         let (name, verdict) = examine(program, mode, &on_stock(program));
         if matches!(verdict, Verdict::Agrees) {
