@@ -106,11 +106,11 @@ browser() {
       echo "test result: ok. 0 passed; 0 failed; 1 ignored; no root of $release"
     fi
   done
-  # Two minutes are kept for what runs a second time, alone, and for the last runs to end.
-  PROGRAMS_SECONDS=$((total - ($(date +%s) - started) - 120))
+  # Six minutes are kept for the last runs to end and for what runs a second time, alone.
+  PROGRAMS_SECONDS=$((total - ($(date +%s) - started) - 240))
   [ "$PROGRAMS_SECONDS" -gt 0 ] || PROGRAMS_SECONDS=0
   export PROGRAMS_SECONDS
-  each=$total
+  total=$((total + 120)) each=$total
   grep '/programs-[0-9a-f]*$' "$work/programs" | while read -r dir program; do
     echo "running $program"
     run_twice "$dir" "$program"

@@ -31,14 +31,13 @@ use crate::keys::RefKey;
 use crate::lazy_atoms;
 use crate::process::table::CELL_BYTES;
 use crate::process::{Cx, Process, table};
-use crate::sync::{Mutex, RwLock, fence};
+use crate::sync::{Mutex, Rows, RwLock, fence};
 use purlin_term::cache_lines::OneLine;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::payer::{self, Ledger, Payer};
 use purlin_term::{NIL, Term, pressure};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
@@ -357,7 +356,7 @@ impl Budget {
 }
 
 /// The table of budgets. The first row is that of the root.
-static ROWS: [OnceLock<Box<Budget>>; MOST] = [const { OnceLock::new() }; MOST];
+static ROWS: Rows<Budget, MOST> = Rows::new();
 
 /// Which rows are in use.
 struct Directory {
@@ -409,7 +408,7 @@ pub fn get(index: u32) -> Option<&'static Budget> {
     if index == ROOT {
         return None;
     }
-    ROWS.get(index as usize)?.get().map(|b| &**b)
+    ROWS.get(index as usize)
 }
 
 /// The budgets from `index` up to, and without, `to` or the root.
@@ -480,7 +479,7 @@ pub fn make(parent: u32, name: OwnedTerm, limits: &Limits) -> Result<(u32, RefKe
         }
         None => return Err(TooMany),
     };
-    let b = ROWS[index as usize].get_or_init(|| Box::new(Budget::new()));
+    let b = ROWS.get_or_make(index as usize, || Box::new(Budget::new()));
     b.parent.store(parent, Ordering::Relaxed);
     b.ended.store(false, Ordering::Relaxed);
     b.holders.store(1, Ordering::Relaxed);
@@ -564,8 +563,7 @@ pub fn bound(index: u32) -> Option<(i64, Over, u32)> {
 
 /// Calls `f` with each budget, without waiting for a lock: for dumps and metrics.
 pub fn each(mut f: impl FnMut(u32, &Budget)) {
-    let rows = ROWS.iter().skip(1).map_while(OnceLock::get);
-    for (i, b) in (1..).zip(rows) {
+    for (i, b) in (1..).zip(ROWS.made(1)) {
         if b.key().is_some() {
             f(i, b);
         }
@@ -730,19 +728,25 @@ const BLOCK: usize = 1 << 12;
 /// Number of blocks: enough for all cells.
 const BLOCKS: usize = 1 << 15;
 
-static SEATS: [OnceLock<Box<[Seat]>>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
+static SEATS: Rows<[Seat; BLOCK], BLOCKS> = Rows::new();
 
 /// Returns the seat of a cell, if its block exists.
 #[inline]
 pub fn seat(cell: u32) -> Option<&'static Seat> {
-    let block = SEATS.get(cell as usize / BLOCK)?.get()?;
+    let block = SEATS.get(cell as usize / BLOCK)?;
     block.get(cell as usize % BLOCK)
 }
 
 /// Returns the seat of a cell, and makes its block if necessary.
 pub fn seat_or_new(cell: u32) -> &'static Seat {
-    let block =
-        SEATS[cell as usize / BLOCK].get_or_init(|| (0..BLOCK).map(|_| Seat::default()).collect());
+    let block = SEATS.get_or_make(cell as usize / BLOCK, || {
+        // A block is too large for the stack.
+        let seats: Vec<Seat> = (0..BLOCK).map(|_| Seat::default()).collect();
+        let Ok(seats) = seats.try_into() else {
+            unreachable!("there are {BLOCK}")
+        };
+        seats
+    });
     &block[cell as usize % BLOCK]
 }
 
