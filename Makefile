@@ -17,6 +17,8 @@ help: ## lists the targets
 PREFIX ?= /usr/local
 install: ## installs the program, its manual page and completions below PREFIX
 	@[ -x target/dist/purlin ] || { sh scripts/setup.sh && sh scripts/dist.sh; }
+	@[ -z "$$(find crates Cargo.lock -newer target/dist/purlin -name '*.rs' -o -newer target/dist/purlin -name Cargo.lock | head -1)" ] || \
+	  echo "install: sources are newer than target/dist/purlin, which is installed; make dist builds it anew" >&2
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh
 uninstall: ## removes what install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh --uninstall
@@ -71,7 +73,7 @@ roots: ## fetches other releases of Erlang and Elixir, with their stock emulator
 demo: ## what Purlin is for, in twenty minutes: a million processes on both runtimes
 	@sh demo
 
-test: ## runs every test; the last line is the count
+test: ## runs the tests, within 55 minutes; the last line is the count
 	@sh test
 
 # The programs of tests/programs and random programs once more in the modes that `make test`

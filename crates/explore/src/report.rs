@@ -91,7 +91,7 @@ pub(crate) fn none_as_text(
 /// The same as JSON.
 pub(crate) fn none_as_json(tried: &Tried, base: &Run, places: (usize, usize)) -> String {
     format!(
-        "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"unrepeated\":{},\"outside\":{}}}\n",
+        "{{\"schema\":\"purlin-schedules/1\",\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"unrepeated\":{},\"outside\":{}}}\n",
         tried.schedules,
         tried.hashes.len(),
         virtual_seconds(tried),
@@ -193,7 +193,7 @@ pub(crate) fn failed_as_json(
         false => each.concat(),
     };
     format!(
-        "{{\"failed\":true,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"unrepeated\":{},{failures}}}\n",
+        "{{\"schema\":\"purlin-schedules/1\",\"failed\":true,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"unrepeated\":{},{failures}}}\n",
         tried.schedules,
         tried.hashes.len(),
         virtual_seconds(tried),

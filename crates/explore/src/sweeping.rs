@@ -335,7 +335,7 @@ impl Swept {
             .map(|(p, _)| json::string(&p.display().to_string()))
             .collect();
         format!(
-            "{{\"failed\":{},\"runs\":{},\"calls\":{{{}}},\"unrepeated\":{},\"failures\":[{}],\"files\":[{}]}}\n",
+            "{{\"schema\":\"purlin-schedules/1\",\"failed\":{},\"runs\":{},\"calls\":{{{}}},\"unrepeated\":{},\"failures\":[{}],\"files\":[{}]}}\n",
             !self.found.is_empty(),
             self.runs,
             calls.join(","),

@@ -177,7 +177,7 @@ fn what_leaves_the_model_is_reported() {
         assert!(t.contains(line), "{line}: {t}");
     }
     let o = run(&["--strict"]);
-    assert_eq!(o.status.code(), Some(2), "{}", text(&o));
+    assert_eq!(o.status.code(), Some(5), "{}", text(&o));
 }
 
 /// A link in the place of the folder of a world is neither followed nor removed.

@@ -148,11 +148,11 @@ pub fn search(q: &Request) -> Result<Found, String> {
             "schedules: two runs with the same seed differ: the program depends on something that \
              the world does not decide. Nothing was searched.\n",
         );
-        return Ok(found(2, text));
+        return Ok(found(5, text));
     }
     if q.strict && !base.left.is_empty() {
         text.push_str("schedules: the program leaves the model, and --strict refuses that\n");
-        return Ok(found(2, text));
+        return Ok(found(5, text));
     }
     let took = base.profile.took as f64 / 1e9;
     if base.verdict != Verdict::Passes {

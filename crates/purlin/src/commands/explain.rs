@@ -550,12 +550,13 @@ fn show_recording(options: &Options, recording: &Recording) -> Result<u8, Failur
     Ok(0)
 }
 
-/// Writes to the file that the options name, or to standard output.
+/// Writes to the file that the options name, or to standard output. Other users may not read the
+/// file: an answer may have keys and names of the program. A link is replaced, not followed.
 fn write(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     let Some(file) = &options.to else {
         return print_bytes(bytes).map(drop);
     };
-    std::fs::write(file, bytes).map_err(|e| {
+    write_private(file, bytes).map_err(|e| {
         let file = file.display();
         cannot_write(file, &e)
     })

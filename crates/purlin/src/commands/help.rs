@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use purlin_diagnostics::explain::socket;
 use purlin_messages::{Code, Message, TABLE};
 
-use super::table::{COMMANDS, CommandRow, ENVIRONMENT, GLOBAL, HAND_ON, emulator_flags};
+use super::table::{
+    COMMANDS, CommandRow, ENVIRONMENT, GLOBAL, HAND_ON, emulator_flags, explained_topics,
+};
 use super::{manual, print, shells};
 use crate::context::Context;
 use crate::failure::{Failure, MEANINGS, no_topic, surplus_argument};
@@ -73,6 +75,12 @@ fn of_command(row: &CommandRow) -> String {
     }
     if row.name == "run" {
         text.push_str(RUN);
+    }
+    if row.name == "explain" {
+        text.push_str("\nTopics, each with its question:\n");
+        for (name, doc) in explained_topics() {
+            entry(&mut text, name, doc);
+        }
     }
     if !row.options.is_empty() {
         text.push_str("\nOptions:\n");

@@ -541,7 +541,7 @@ fn json(r: &Recorded) -> String {
     };
     let story: Vec<String> = r.story.iter().map(line).collect();
     format!(
-        "{{\"command\":[{}],\"release\":{},\"started\":{},\"status\":{},\"hash\":\"{:016x}\",\"deviations\":{},\"story\":[{}]}}\n",
+        "{{\"schema\":\"purlin-story/1\",\"command\":[{}],\"release\":{},\"started\":{},\"status\":{},\"hash\":\"{:016x}\",\"deviations\":{},\"story\":[{}]}}\n",
         command.join(","),
         r.release,
         r.started,

@@ -224,7 +224,7 @@ pub static COMMANDS: &[CommandRow] = &[
     },
     CommandRow {
         name: "explain",
-        arguments: "PID [TOPIC] | run FILE",
+        arguments: "PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE",
         doc: "show where memory and copies come from, by line",
         stock: false,
         takes: Takes::Explained,
@@ -458,6 +458,11 @@ pub const EXPLAIN_WORDS: [&str; 4] = ["run", "exec", "show", "diff"];
 /// Names of the topics of `explain`.
 pub fn explain_topics() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
+}
+
+/// The same with what each answers.
+pub fn explained_topics() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TOPICS.iter().map(|topic| (topic.name, topic.doc))
 }
 
 /// Flags of the emulator, sorted by name: name, argument, purpose, and whether the argument is a
