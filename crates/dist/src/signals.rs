@@ -11,7 +11,7 @@ use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
 use super::signal::send::{self, How, Sent};
 use super::signal::token::{self, Token};
-use super::signal::{Kind, Sequel, Signal, handle};
+use super::signal::{Kind, Signal, handle};
 use super::table::{self, Node, Ready};
 use super::{events, flags, ids, lazy_atoms, process};
 use purlin_native::reschedule::dirty_if_many;
@@ -21,10 +21,8 @@ use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::sync::Arc;
 
 lazy_atoms! {
-    a_priority = "priority";
     abandoned = "abandoned";
     nodedown = "nodedown";
-    notsup = "notsup";
     spawn_request = "spawn_request";
 }
 
@@ -199,7 +197,7 @@ pub fn signal_of(
         (Some(a), None, None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
     };
     // SAFETY: a fresh signal.
-    unsafe { (*s).sequel = Sequel::Ends };
+    unsafe { (*s).end_sequel() };
     s
 }
 
@@ -312,7 +310,7 @@ pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> Bi
     let over = to_node(cx, name)?.filter(|(_, r)| r.can(flags::ALTACT_SIG));
     if let Some((n, r)) = over {
         let priority = match urgent {
-            true => cx.list(&[a_priority()]),
+            true => cx.list(&[am::PRIORITY]),
             false => NIL,
         };
         dirty_if_many(cx, "erlang", "exit", &[alias, reason, priority], reason)?;
@@ -563,7 +561,7 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
     let over = to_node(cx, name)?.filter(|(n, r)| tie(cx, n, r.id));
     let why = match &over {
         None => am::NOCONNECTION,
-        Some((_, r)) if !r.can(flags::SPAWN) => notsup(),
+        Some((_, r)) if !r.can(flags::SPAWN) => am::NOTSUP,
         Some((n, r)) => {
             let leader = process::group_leader_of(cx);
             let arity = Term::small(q.mfa[2].list_iter().count() as i64);
@@ -742,7 +740,7 @@ pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
         });
     }
     for (tag, r) in spawns {
-        reply(me, &tag, &r, am::ERROR, notsup());
+        reply(me, &tag, &r, am::ERROR, am::NOTSUP);
     }
     for to in links {
         let args = [me.into(), to.term().into()];

@@ -497,8 +497,8 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     unsafe { create_with(cx, pc, false) }
 }
 
-/// As [`create`]. `collected` says whether all garbage was collected for the binary, which its
-/// process may else not make.
+/// As [`create`]. `collected` says whether all garbage was collected for the binary. If it was not,
+/// and a limit of memory refuses the binary, it is collected and this function called again.
 unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u64 {
     let op = instr::BsCreateBin::at(pc);
     let to = op.fail();

@@ -58,8 +58,8 @@ op!(
 #[cold]
 #[inline(never)]
 fn used_up(cx, pc, e, hp, reds, live: usize) {
-    // `goes_on` records the call if the process saves its calls, and gives it the rest of the time
-    // slice in that case.
+    // `continue_slice` records the call if the process saves its calls, and gives it the rest of
+    // the time slice in that case.
     (*cx).reds = reds;
     if saved::continue_slice(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)

@@ -2,7 +2,7 @@
 //! [`purlin_isa::ops`].
 //!
 //! `Move::<S, D>::at(pc)` is the instruction at `pc`; `.src()` and `.dst()` are its operands. An
-//! operand that has variants is a type parameter, in the order of the row: [`X`], [`Y`] or [`C`].
+//! operand that has variants is a type parameter, in the order of the row: `X`, `Y` or `C`.
 //! An operand is only read when its accessor is called, and every offset is a constant.
 //!
 //! The types of operands are:

@@ -1,4 +1,4 @@
-//! Lines that can have breakpoints of a debugger. See [`crate::code::debugger`].
+//! Lines that can have breakpoints of a debugger. See `code::debugger` in the kernel.
 //!
 //! A breakpoint is a call that is not in the code: `erts_internal:breakpoint/4` notifies the
 //! debugger and waits. The frame of the call keeps the X registers. It has, from the top of the

@@ -314,8 +314,8 @@ messages! {
         "A flag begins with `+F` and is none of Purlin's own.",
         "`purlin help erl` lists the flags.";
     162 BAD_MEMORY_LIMIT "the value of +Mlimit is wrong":
-        "`+Mlimit` takes a size, a part of the memory, or a word.",
-        "`purlin help erl` says which. See `docs/containers.md`.";
+        "`+Mlimit` takes a size of at least `16m`, with `k`, `m` or `g` behind it, or `off`.",
+        "See `docs/containers.md`.";
     163 BAD_JIT_MODE "the value of PURLIN_JIT is wrong":
         "`PURLIN_JIT` takes `off`, `hot`, `always` or `chaos:SEED`.",
         "Correct or unset it.";

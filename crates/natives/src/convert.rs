@@ -15,7 +15,6 @@ lazy_atoms! {
     no_integer = "no_integer";
     no_float = "no_float";
     not_a_list = "not_a_list";
-    big = "big";
 }
 
 /// Returns the atom of that name, and notes the caller if it did not exist. `system_limit` if it is
@@ -337,10 +336,10 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
         return Ok(no_integer());
     };
     if !rest.is_nil() && judged_in_erlang(&text, base) {
-        return Ok(big());
+        return Ok(am::BIG);
     }
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(big()),
+        Err(Fail::SystemLimit) => Ok(am::BIG),
         n => Ok(cx.tuple(&[n?, rest])),
     }
 }
@@ -353,8 +352,8 @@ fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResul
     let args = [b, radix];
     dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(big()),
-        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(big()),
+        Err(Fail::SystemLimit) => Ok(am::BIG),
+        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(am::BIG),
         Err(Fail::Badarg) => Ok(am::BADARG),
         other => other,
     }

@@ -551,8 +551,8 @@ fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     let escaped_digit =
         || at > 0 && text[at - 1] == b'\\' && text.get(at).is_some_and(u8::is_ascii_digit);
     match err {
-        // Ranges, quantifiers, letters after `(?`, `)`, conditions, names, digits of both kinds,
-        // `\c`, delimiters.
+        // PCRE2's place is one byte earlier for errors of ranges, quantifiers, letters after `(?`,
+        // `)`, conditions, names, digits of both kinds, `\c`, and delimiters.
         108 | 109 | 111 | 122 | 128 | 144 | 164 | 167 | 168 | 182 => (at + 1).min(text.len()),
         // A reference by its number alone, and `\N{name}`.
         115 if escaped_digit() => at + 1,

@@ -11,7 +11,6 @@ use purlin_term::{Alloc, Term, am, map};
 lazy_atoms! {
     badfield = "badfield";
     is_exported = "is_exported";
-    underscore = "_";
 }
 
 fn badrecord(cx: &mut Env, args: &[Term], t: Term) -> Fail {
@@ -61,7 +60,7 @@ fn update_4(cx: &mut Env, args @ [t, module, name, fields]: [Term; 4]) -> BifRes
     let Some(r) = t.as_record() else {
         return Err(badrecord(cx, &args, t));
     };
-    if name != underscore() && !r.is(module, name) {
+    if name != am::UNDERSCORE && !r.is(module, name) {
         return Err(badrecord(cx, &args, name));
     }
     if !fields.is_map() {

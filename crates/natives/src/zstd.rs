@@ -26,7 +26,6 @@ lazy_atoms! {
     invalid_compress_dict = "invalid_compress_dict";
     invalid_decompress_dict = "invalid_decompress_dict";
     continue_ = "continue";
-    flush = "flush";
     done = "done";
 }
 
@@ -425,7 +424,7 @@ fn run(
     }
     let tag = match how {
         Directive::ZSTD_e_continue => continue_(),
-        _ if full && left > 0 => flush(),
+        _ if full && left > 0 => am::FLUSH,
         _ => done(),
     };
     Ok(cx.tuple(&[tag, made]))

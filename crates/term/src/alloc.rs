@@ -525,7 +525,7 @@ pub trait Alloc {
             Term::boxed_at(p)
         }
     }
-    /// A flat map. Keys must be distinct, in term order, and at most [`FLATMAP_LIMIT`].
+    /// A flat map. Keys must be distinct, in term order, and at most `FLATMAP_LIMIT`.
     fn flatmap(&mut self, keys: &[Term], values: &[Term]) -> Term {
         let k = self.tuple(keys);
         self.flatmap_with_keys(k, values)

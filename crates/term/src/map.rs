@@ -157,7 +157,7 @@ fn whole_bytes<'a>(t: Term) -> Option<&'a [u8]> {
     t.as_bits()?.as_bytes()
 }
 
-/// The hash that [`get_hashed`] takes.
+/// The hash by which tree maps find a key.
 #[inline]
 pub(crate) fn key_hash(key: Term) -> u32 {
     map_key(key, 0)

@@ -630,7 +630,7 @@ fn add_modules(g: &mut Graph, top: u32) {
     }
 }
 
-/// A number for a node that is the same in the next snapshot, as far as its place is: DevTools
+/// Numbers of nodes that stay the same in the next snapshot if the path to the node does. DevTools
 /// compare snapshots by these.
 fn identifiers(nodes: &[Node], texts: &[String]) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();

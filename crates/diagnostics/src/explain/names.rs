@@ -175,7 +175,7 @@ const FILE_CHARS: usize = 4096;
 /// from no file, or the table does not look as in the known releases.
 pub fn file(module: Term) -> Option<String> {
     let server = registry::whereis(atom::intern("code_server"))?;
-    // The table has had the name of its module since OTP 26.
+    // The code server's table is called `code_server` since OTP 26, before that `code`.
     let tables = [atom::intern("code"), atom::intern("code_server")];
     let all = crate::ets::all();
     let mut table = all

@@ -1,5 +1,5 @@
-//! Match specifications: compiled once ([`compile`]) into a small program, then run against many
-//! terms ([`run`]).
+//! Match specifications: compiled once (`compile`) into a small program, then run against many
+//! terms (`run`).
 //!
 //! A *head* is a list of tests on places of the term, without tests for places where anything
 //! matches. *Guard* and *body* are code for a stack machine. While head and guard run, nothing of

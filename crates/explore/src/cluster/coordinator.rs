@@ -4,8 +4,8 @@
 //! moment at which another node could act, or a millisecond longer, so that nodes that compute take
 //! turns. Time passes only from one event to the next: there is no wait.
 
-use super::fault::{Fault, MS, Node, Place as At, Profile, Time, What as Harm};
-use super::members::{Door, Member, Place, Spec, State, What, end, is_gone};
+use super::fault::{At, Fault, Harm, MS, Node, Profile, Time};
+use super::members::{Door, Member, Open, RunFolder, Spec, State, end, is_gone};
 use super::wires::Wires;
 use purlin_world::protocol::{self, Call, Question, Reply, Thing, Turn, Welcome, numbers};
 use purlin_world::streams::{Stream, Use};
@@ -17,7 +17,7 @@ const TURN: u64 = MS;
 /// The longest turn.
 const LONGEST_TURN: u64 = 1000 * MS;
 /// The time that a program has to end, after the last fault.
-const PATIENCE: u64 = 600_000 * MS;
+const PROGRAM_LIMIT: u64 = 600_000 * MS;
 /// Maximum number of nodes.
 pub(super) const MOST_NODES: u32 = 32;
 /// The wall clock when every world begins, in nanoseconds since 1970: 1 January 2026.
@@ -89,12 +89,12 @@ enum Due {
 struct Cluster<'a> {
     spec: &'a Spec,
     plan: &'a Plan,
-    place: Place,
+    place: RunFolder,
     door: Door,
     wires: Wires,
     members: Vec<Member>,
     /// Programs that nodes have started, by their words: the pipes of their input and output.
-    started: BTreeMap<String, (What, What)>,
+    started: BTreeMap<String, (Open, Open)>,
     due: BTreeSet<(u64, Due)>,
     now: u64,
     lives: BTreeMap<Node, u32>,
@@ -109,7 +109,7 @@ pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
     if spec.nodes == 0 || spec.nodes > MOST_NODES {
         return Err(format!("a cluster has from 1 to {MOST_NODES} nodes"));
     }
-    let place = Place::new(plan.seed)?;
+    let place = RunFolder::new(plan.seed)?;
     let door = Door::new(&place.folder).map_err(|e| e.to_string())?;
     let mut due = BTreeSet::new();
     for (i, f) in plan.faults.iter().enumerate() {
@@ -130,7 +130,7 @@ pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
         lives: BTreeMap::new(),
         outputs: BTreeMap::new(),
         run: Run::default(),
-        ends: PATIENCE,
+        ends: PROGRAM_LIMIT,
     };
     let result = cluster.all();
     cluster.end_all();
@@ -281,13 +281,13 @@ impl Cluster<'_> {
         next.clamp(begun + TURN, begun + LONGEST_TURN)
     }
 
-    /// Has the time pass.
+    /// Advances the time.
     fn pass(&mut self, to: u64) {
         self.now = self.now.max(to);
         self.wires.advance(self.now);
     }
 
-    /// Has the world do what is due.
+    /// Runs all events that are due.
     fn happen(&mut self) -> Result<(), String> {
         while let Some((t, what)) = self.due.first().copied() {
             if t > self.now {
@@ -353,7 +353,7 @@ impl Cluster<'_> {
                 back.unwrap_or(0)
             }
         };
-        self.ends = self.ends.max(now + over + PATIENCE);
+        self.ends = self.ends.max(now + over + PROGRAM_LIMIT);
     }
 
     fn kill(&mut self, node: Node) {
@@ -565,7 +565,7 @@ impl Cluster<'_> {
             for what in pipes.into_iter().flat_map(|(r, w)| [r, w]) {
                 self.wires.close(what);
             }
-            return self.members[i].add(What::End(None));
+            return self.members[i].add(Open::End(None));
         };
         let node = self.lives.keys().next_back().map_or(1, |n| n + 1);
         self.lives.insert(node, 1);
@@ -577,6 +577,6 @@ impl Cluster<'_> {
         self.members.push(m);
         let new = self.members.len() - 1;
         self.say(&format!("n{node} begins, started by {by}"));
-        self.members[i].add(What::End(Some(new)))
+        self.members[i].add(Open::End(Some(new)))
     }
 }

@@ -38,7 +38,7 @@ impl Class {
 
 /// Where a fault begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum At {
     /// Before the packet of that number, from 1 on, that the first node sends to the second.
     Packet(Node, Node, u64),
     /// At that time of the world, in nanoseconds.
@@ -47,8 +47,8 @@ pub enum Place {
 
 /// The harm of a fault. Times are nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
-    /// Packets of the first node to the second are late by that time, for as long.
+pub enum Harm {
+    /// For that time, packets of the first node to the second are late by as much.
     Delay(Node, Node, u64),
     /// All connections of two nodes are reset.
     Reset(Node, Node),
@@ -63,8 +63,8 @@ pub enum What {
 /// A fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    pub place: Place,
-    pub what: What,
+    pub place: At,
+    pub what: Harm,
 }
 
 /// Writes a time for people.
@@ -80,16 +80,16 @@ impl Fault {
     /// Writes it as a line of a replay file.
     pub fn text(&self) -> String {
         let place = match self.place {
-            Place::Packet(a, b, n) => format!("packet {a} {b} {n}"),
-            Place::Time(t) => format!("time {t}"),
+            At::Packet(a, b, n) => format!("packet {a} {b} {n}"),
+            At::Time(t) => format!("time {t}"),
         };
         let what = match self.what {
-            What::Delay(a, b, t) => format!("delay {a} {b} {t}"),
-            What::Reset(a, b) => format!("reset {a} {b}"),
-            What::Cut(a, b, t) => format!("cut {a} {b} {t}"),
-            What::Alone(a, t) => format!("alone {a} {t}"),
-            What::Kill(a, Some(t)) => format!("kill {a} {t}"),
-            What::Kill(a, None) => format!("kill {a}"),
+            Harm::Delay(a, b, t) => format!("delay {a} {b} {t}"),
+            Harm::Reset(a, b) => format!("reset {a} {b}"),
+            Harm::Cut(a, b, t) => format!("cut {a} {b} {t}"),
+            Harm::Alone(a, t) => format!("alone {a} {t}"),
+            Harm::Kill(a, Some(t)) => format!("kill {a} {t}"),
+            Harm::Kill(a, None) => format!("kill {a}"),
         };
         format!("{place} {what}")
     }
@@ -101,25 +101,25 @@ impl Fault {
             w?.parse().ok()
         }
         let place = match words.next()? {
-            "packet" => Place::Packet(
+            "packet" => At::Packet(
                 number(words.next())?,
                 number(words.next())?,
                 number(words.next())?,
             ),
-            "time" => Place::Time(number(words.next())?),
+            "time" => At::Time(number(words.next())?),
             _ => return None,
         };
         let kind = words.next()?;
         let a: Node = number(words.next())?;
         let mut next = || words.next();
         let what = match kind {
-            "delay" => What::Delay(a, number(next())?, number(next())?),
-            "reset" => What::Reset(a, number(next())?),
-            "cut" => What::Cut(a, number(next())?, number(next())?),
-            "alone" => What::Alone(a, number(next())?),
+            "delay" => Harm::Delay(a, number(next())?, number(next())?),
+            "reset" => Harm::Reset(a, number(next())?),
+            "cut" => Harm::Cut(a, number(next())?, number(next())?),
+            "alone" => Harm::Alone(a, number(next())?),
             "kill" => match next() {
-                None => What::Kill(a, None),
-                Some(t) => What::Kill(a, Some(t.parse().ok()?)),
+                None => Harm::Kill(a, None),
+                Some(t) => Harm::Kill(a, Some(t.parse().ok()?)),
             },
             _ => return None,
         };
@@ -129,24 +129,24 @@ impl Fault {
     /// Says what happens, without the place.
     pub fn describe(&self) -> String {
         match self.what {
-            What::Delay(a, b, t) => {
+            Harm::Delay(a, b, t) => {
                 format!("what n{a} sends to n{b} is late by {} for as long", Time(t))
             }
-            What::Reset(a, b) => format!("the connections of n{a} and n{b} are reset"),
-            What::Cut(a, b, t) => {
+            Harm::Reset(a, b) => format!("the connections of n{a} and n{b} are reset"),
+            Harm::Cut(a, b, t) => {
                 format!("the link between n{a} and n{b} is cut for {}", Time(t))
             }
-            What::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
-            What::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
-            What::Kill(a, None) => format!("n{a} is killed for good"),
+            Harm::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
+            Harm::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
+            Harm::Kill(a, None) => format!("n{a} is killed for good"),
         }
     }
 
     /// Says where it happens.
     pub fn place(&self) -> String {
         match self.place {
-            Place::Packet(a, b, n) => format!("before packet {n} from n{a} to n{b}"),
-            Place::Time(t) => format!("at {}", Time(t)),
+            At::Packet(a, b, n) => format!("before packet {n} from n{a} to n{b}"),
+            At::Time(t) => format!("at {}", Time(t)),
         }
     }
 
@@ -158,14 +158,14 @@ impl Fault {
             all.into_iter().filter(move |s| *s < t)
         };
         match self.what {
-            What::Alone(a, t) => shorter(t).map(|s| with(What::Alone(a, s))).collect(),
-            What::Cut(a, b, t) => {
-                let mut v = vec![with(What::Reset(a, b))];
-                v.extend(shorter(t).map(|s| with(What::Cut(a, b, s))));
+            Harm::Alone(a, t) => shorter(t).map(|s| with(Harm::Alone(a, s))).collect(),
+            Harm::Cut(a, b, t) => {
+                let mut v = vec![with(Harm::Reset(a, b))];
+                v.extend(shorter(t).map(|s| with(Harm::Cut(a, b, s))));
                 v
             }
-            What::Delay(a, b, t) => shorter(t).map(|s| with(What::Delay(a, b, s))).collect(),
-            What::Reset(..) | What::Kill(..) => Vec::new(),
+            Harm::Delay(a, b, t) => shorter(t).map(|s| with(Harm::Delay(a, b, s))).collect(),
+            Harm::Reset(..) | Harm::Kill(..) => Vec::new(),
         }
     }
 }
@@ -204,20 +204,20 @@ impl Profile {
         let ((a, b), packets) = pick(numbers, &links)?;
         // Where something is said, or at any time.
         let place = match numbers.below(2) {
-            0 => Place::Packet(a, b, 1 + numbers.below(packets)),
-            _ => Place::Time(numbers.below(self.took.max(1)) / MS * MS),
+            0 => At::Packet(a, b, 1 + numbers.below(packets)),
+            _ => At::Time(numbers.below(self.took.max(1)) / MS * MS),
         };
         let time = |numbers: &mut Stream, all: &[u64]| pick(numbers, all).unwrap_or(200) * MS;
         const CUTS: [u64; 6] = [200, 1000, 5000, 10_000, 20_000, 60_000];
         let what = match pick(numbers, classes)? {
-            Class::Delay => What::Delay(a, b, time(numbers, &[10, 100, 500, 1000])),
-            Class::Reset => What::Reset(a, b),
-            Class::Cut if numbers.below(4) == 0 => What::Alone(a, time(numbers, &CUTS)),
-            Class::Cut => What::Cut(a, b, time(numbers, &CUTS)),
+            Class::Delay => Harm::Delay(a, b, time(numbers, &[10, 100, 500, 1000])),
+            Class::Reset => Harm::Reset(a, b),
+            Class::Cut if numbers.below(4) == 0 => Harm::Alone(a, time(numbers, &CUTS)),
+            Class::Cut => Harm::Cut(a, b, time(numbers, &CUTS)),
             Class::Kill => {
                 let node = pick(numbers, &self.mortal)?;
                 let back = time(numbers, &[100, 500, 1000, 2000, 10_000]);
-                What::Kill(node, (numbers.below(5) > 0).then_some(back))
+                Harm::Kill(node, (numbers.below(5) > 0).then_some(back))
             }
         };
         Some(Fault { place, what })
@@ -261,7 +261,7 @@ mod tests {
         for seed in 0..50 {
             assert_eq!(draw(seed), draw(seed));
             for f in draw(seed) {
-                assert!(matches!(f.what, What::Kill(2 | 3, _)), "{f:?}");
+                assert!(matches!(f.what, Harm::Kill(2 | 3, _)), "{f:?}");
             }
         }
         assert_eq!(Class::list("cut,kill"), Some(vec![Class::Cut, Class::Kill]));

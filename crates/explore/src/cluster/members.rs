@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time that an emulator may take to begin, and a node to come to its next question.
-const PATIENCE: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// The command that each node runs.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Spec {
 
 /// The meaning of a thing of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(super) enum Open {
     Socket(SocketId),
     /// The end of a pipe that is read, or written.
     Reader(usize),
@@ -66,7 +66,7 @@ pub(super) struct Member {
     pub state: State,
     /// The time of its last question.
     pub now: u64,
-    pub things: BTreeMap<Thing, What>,
+    pub things: BTreeMap<Thing, Open>,
     pub next_thing: Thing,
     /// Its standard input and output, if another node has them.
     pub pipes: Option<(Thing, Thing)>,
@@ -93,7 +93,7 @@ impl Member {
     }
 
     /// Adds a thing.
-    pub fn add(&mut self, what: What) -> Thing {
+    pub fn add(&mut self, what: Open) -> Thing {
         let thing = self.next_thing;
         self.next_thing += 1;
         self.things.insert(thing, what);
@@ -152,7 +152,7 @@ impl Door {
         word: &str,
         mut ended: impl FnMut() -> bool,
     ) -> Result<UnixStream, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + START_LIMIT;
         let mut over = false;
         loop {
             if let Some(stream) = self.early.remove(word) {
@@ -177,7 +177,7 @@ impl Door {
 
     fn greet(&mut self, mut stream: UnixStream) -> Result<(), String> {
         let set = stream.set_nonblocking(false);
-        let set = set.and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
+        let set = set.and_then(|()| stream.set_read_timeout(Some(START_LIMIT)));
         set.map_err(|e| e.to_string())?;
         let hello = protocol::receive(&mut stream).ok();
         match hello.and_then(|h| Question::from_bytes(&h)).map(|q| q.call) {
@@ -204,13 +204,13 @@ pub(super) fn is_gone(process: u64) -> bool {
 }
 
 /// The files of a run.
-pub(super) struct Place {
+pub(super) struct RunFolder {
     pub folder: PathBuf,
 }
 
-impl Place {
+impl RunFolder {
     /// Makes the folder of a run. Its name is the same for the same seed, since programs see it.
-    pub fn new(seed: u64) -> Result<Place, String> {
+    pub fn new(seed: u64) -> Result<RunFolder, String> {
         let folder = std::env::temp_dir().join(format!("purlin-cluster-{seed}"));
         let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
         // Its socket and files are for this user alone.
@@ -241,7 +241,7 @@ impl Place {
             std::fs::remove_dir_all(&folder).map_err(failed)?;
             private.create(&folder).map_err(failed)?;
         }
-        let place = Place {
+        let place = RunFolder {
             folder: folder.clone(),
         };
         let id = std::process::id().to_string();
@@ -311,7 +311,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }

@@ -92,49 +92,58 @@ impl Request {
         write_private(&self.to, text.as_bytes()).map_err(|e| format!("{to}: {e}"))?;
         Ok(format!("replay it by: purlin replay {to}\n"))
     }
+}
 
-    /// Reduces the faults of a failing run: fewer, then smaller ones, as long as it fails.
-    fn shrink(&self, faults: Vec<Fault>, failing: Run) -> Result<(Vec<Fault>, Run), String> {
-        let until = Instant::now() + SHRINK_TIME;
-        let mut tries = 0;
-        // Faults whose place did not come are none.
-        let kept = faults.into_iter().enumerate();
-        let kept = kept.filter(|(i, _)| failing.happened.contains(i));
-        let (mut faults, mut failing): (Vec<Fault>, Run) =
-            (kept.map(|(_, f)| f).collect(), failing);
-        let mut works = |all: &[Fault]| -> Result<Option<Run>, String> {
-            tries += 1;
-            if tries > SHRINKS || Instant::now() > until {
-                return Ok(None);
-            }
-            let r = self.run(all)?;
-            Ok((r.verdict != Verdict::Passes).then_some(r))
-        };
-        // The places that were dropped may have had an effect after all.
-        if let Some(r) = works(&faults)? {
-            failing = r;
+/// Reduces the faults of a failing run: fewer, then smaller ones, as long as it ends in the same
+/// way. `run` makes a run with given faults. Returns faults, and the run that was made with them.
+fn shrink(
+    faults: Vec<Fault>,
+    failing: Run,
+    run: &mut dyn FnMut(&[Fault]) -> Result<Run, String>,
+) -> Result<(Vec<Fault>, Run), String> {
+    let until = Instant::now() + SHRINK_TIME;
+    let mut tries = 0;
+    let verdict = failing.verdict.clone();
+    let mut fails = |all: &[Fault]| -> Result<Option<Run>, String> {
+        tries += 1;
+        if tries > SHRINKS || Instant::now() > until {
+            return Ok(None);
         }
-        let mut i = 0;
-        while faults.len() > 1 && i < faults.len() {
-            let mut fewer = faults.clone();
-            fewer.remove(i);
-            match works(&fewer)? {
-                Some(r) => (faults, failing) = (fewer, r),
-                None => i += 1,
-            }
-        }
-        for i in 0..faults.len() {
-            for smaller in faults[i].smaller() {
-                let mut all = faults.clone();
-                all[i] = smaller;
-                if let Some(r) = works(&all)? {
-                    (faults, failing) = (all, r);
-                    break;
-                }
-            }
-        }
-        Ok((faults, failing))
+        let r = run(all)?;
+        Ok((r.verdict == verdict).then_some(r))
+    };
+    let (mut faults, mut failing) = (faults, failing);
+    // Faults whose place did not come are none, but may have had an effect after all: the time that
+    // the program has begins after the last one.
+    let happened: Vec<Fault> = (0..faults.len())
+        .filter(|i| failing.happened.contains(i))
+        .map(|i| faults[i])
+        .collect();
+    if happened.len() < faults.len()
+        && let Some(r) = fails(&happened)?
+    {
+        (faults, failing) = (happened, r);
     }
+    let mut i = 0;
+    while faults.len() > 1 && i < faults.len() {
+        let mut fewer = faults.clone();
+        fewer.remove(i);
+        match fails(&fewer)? {
+            Some(r) => (faults, failing) = (fewer, r),
+            None => i += 1,
+        }
+    }
+    for i in 0..faults.len() {
+        for smaller in faults[i].smaller() {
+            let mut all = faults.clone();
+            all[i] = smaller;
+            if let Some(r) = fails(&all)? {
+                (faults, failing) = (all, r);
+                break;
+            }
+        }
+    }
+    Ok((faults, failing))
 }
 
 /// Searches.
@@ -191,7 +200,7 @@ pub fn search(q: &Request) -> Result<Found, String> {
         if r.verdict == Verdict::Passes {
             continue;
         }
-        let (faults, r) = q.shrink(faults, r)?;
+        let (faults, r) = shrink(faults, r, &mut |all| q.run(all))?;
         text.push_str(&left(&differs));
         text.push_str(&format!(
             "\nschedule {n} fails with {}:\n",
@@ -229,4 +238,76 @@ pub fn replay(r: &Recorded, spec: &Spec) -> Result<Found, String> {
     }
     text.push('\n');
     Ok(found(4, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::{At, Harm, MS};
+    use super::*;
+
+    fn fault(n: u64) -> Fault {
+        Fault {
+            place: At::Packet(1, 2, n),
+            what: Harm::Delay(1, 2, 1000 * MS),
+        }
+    }
+
+    /// A run of a program that fails if `fails` holds. Its hash is that of the faults.
+    fn made(all: &[Fault], happened: &[usize], fails: bool) -> Run {
+        Run {
+            verdict: match fails {
+                true => Verdict::Deadlock,
+                false => Verdict::Passes,
+            },
+            hash: all.iter().fold(7, |n, f| n * 31 + f.text().len() as u64),
+            happened: happened.iter().copied().collect(),
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn one_of_three_faults_is_kept_and_shortened() {
+        let all = vec![fault(1), fault(2), fault(3)];
+        let first = made(&all, &[0, 1, 2], true);
+        let mut runs = 0;
+        let (faults, run) = shrink(all, first, &mut |all| {
+            runs += 1;
+            let needed = all.iter().any(|f| f.place == At::Packet(1, 2, 2));
+            Ok(made(all, &[0], needed))
+        })
+        .expect("runs");
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].place, At::Packet(1, 2, 2));
+        let Harm::Delay(_, _, time) = faults[0].what else {
+            panic!("{faults:?}")
+        };
+        assert!(time < 1000 * MS && runs < SHRINKS, "{time} {runs}");
+        assert_eq!(run, made(&faults, &[0], true));
+    }
+
+    /// A fault whose place did not come, without which the program passes all the same.
+    #[test]
+    fn a_fault_that_did_not_happen_stays_if_it_matters() {
+        let all = vec![fault(1), fault(2)];
+        let first = made(&all, &[0], true);
+        let (faults, run) = shrink(all.clone(), first, &mut |some| {
+            Ok(made(some, &[0], some.len() == 2))
+        })
+        .expect("runs");
+        assert_eq!(faults.len(), 2);
+        assert_eq!(run, made(&faults, &[0], true));
+    }
+
+    #[test]
+    fn another_failure_is_not_the_same() {
+        let all = vec![fault(1), fault(2)];
+        let first = made(&all, &[0, 1], true);
+        let (faults, run) = shrink(all.clone(), first.clone(), &mut |some| {
+            let mut r = made(some, &[0], true);
+            r.verdict = Verdict::DoesNotEnd;
+            Ok(r)
+        })
+        .expect("runs");
+        assert_eq!((faults, run), (all, first));
+    }
 }

@@ -4,7 +4,7 @@
 //! is sent to it; the machines have addresses and links of their own.
 
 use super::fault::Node;
-use super::members::{Member, Pipe, What};
+use super::members::{Member, Open, Pipe};
 use purlin_world::name_server::NameServer;
 use purlin_world::net::{Direction, ERR, Family, HUP, IN, MachineId, Net, OUT, SocketId, Speed};
 use purlin_world::protocol::{Call, Thing, address, numbers};
@@ -128,7 +128,7 @@ impl Wires {
         all.filter(|n| *n != node).collect()
     }
 
-    /// Has the time pass.
+    /// Advances the time.
     pub fn advance(&mut self, to: u64) {
         while let Some(t) = self.net.next_time().filter(|t| *t <= to) {
             self.net.run_until(t);
@@ -177,23 +177,23 @@ impl Wires {
     }
 
     /// Returns what a thing is ready for.
-    pub fn ready(&self, what: What, ended: impl Fn(usize) -> bool) -> u32 {
+    pub fn ready(&self, what: Open, ended: impl Fn(usize) -> bool) -> u32 {
         match what {
-            What::Socket(id) => self.net.ready(id).unwrap_or(ERR | HUP),
-            What::Reader(p) => {
+            Open::Socket(id) => self.net.ready(id).unwrap_or(ERR | HUP),
+            Open::Reader(p) => {
                 let p = &self.pipes[p];
                 let input = if p.data.is_empty() { 0 } else { IN };
                 input | if p.no_writer { HUP | IN } else { 0 }
             }
-            What::Writer(p) => {
+            Open::Writer(p) => {
                 let p = &self.pipes[p];
                 if p.no_reader {
                     return OUT | ERR;
                 }
                 if p.data.len() < PIPE - 4096 { OUT } else { 0 }
             }
-            What::End(None) => IN,
-            What::End(Some(m)) => {
+            Open::End(None) => IN,
+            Open::End(Some(m)) => {
                 if ended(m) {
                     IN
                 } else {
@@ -204,18 +204,18 @@ impl Wires {
     }
 
     /// Closes a thing.
-    pub fn close(&mut self, what: What) {
+    pub fn close(&mut self, what: Open) {
         match what {
-            What::Socket(id) => {
+            Open::Socket(id) => {
                 self.shown.remove(&id);
                 let _ = self.net.close(id);
             }
-            What::Reader(p) => {
+            Open::Reader(p) => {
                 self.pipes[p].no_reader = true;
                 self.pipes[p].data.clear();
             }
-            What::Writer(p) => self.pipes[p].no_writer = true,
-            What::End(_) => {}
+            Open::Writer(p) => self.pipes[p].no_writer = true,
+            Open::End(_) => {}
         }
     }
 
@@ -256,8 +256,8 @@ impl Wires {
     }
 
     /// Returns the node at the other end of a thing that is a connection.
-    pub fn receiver(&self, what: Option<&What>) -> Option<Node> {
-        let Some(What::Socket(id)) = what else {
+    pub fn receiver(&self, what: Option<&Open>) -> Option<Node> {
+        let Some(Open::Socket(id)) = what else {
             return None;
         };
         let machine = self.net.peer_machine(*id)?;
@@ -274,7 +274,7 @@ impl Wires {
                     true => self.net.udp(machine, family),
                     false => self.net.tcp(machine, family),
                 };
-                Ok(numbers(&[member.add(What::Socket(id))]))
+                Ok(numbers(&[member.add(Open::Socket(id))]))
             }
             Call::SendTo { of, to, data } => {
                 let id = socket(member, *of)?;
@@ -299,10 +299,10 @@ impl Wires {
                 let first = self.pipes.len();
                 self.pipes.extend([Pipe::default(), Pipe::default()]);
                 let ends = [
-                    What::Reader(first),
-                    What::Writer(first),
-                    What::Reader(first + 1),
-                    What::Writer(first + 1),
+                    Open::Reader(first),
+                    Open::Writer(first),
+                    Open::Reader(first + 1),
+                    Open::Writer(first + 1),
                 ];
                 Ok(numbers(&ends.map(|e| member.add(e))))
             }
@@ -313,13 +313,13 @@ impl Wires {
                 Ok(Vec::new())
             }
             Call::Send { of, data } => match thing(member, *of)? {
-                What::Socket(id) => Ok(numbers(&[self.net.send(id, data)? as u64])),
-                What::Writer(p) => self.write(p, data),
+                Open::Socket(id) => Ok(numbers(&[self.net.send(id, data)? as u64])),
+                Open::Writer(p) => self.write(p, data),
                 _ => Err(Errno::EBADF.into()),
             },
             Call::Recv { of, room } => match thing(member, *of)? {
-                What::Socket(id) => self.net.recv(id, *room as usize),
-                What::Reader(p) => self.read(p, *room as usize),
+                Open::Socket(id) => self.net.recv(id, *room as usize),
+                Open::Reader(p) => self.read(p, *room as usize),
                 _ => Err(Errno::EBADF.into()),
             },
             _ => self.answer_socket(member, call),
@@ -349,7 +349,7 @@ impl Wires {
             }
             Call::Accept { of } => {
                 let (id, from) = self.net.accept(socket(member, *of)?)?;
-                let mut bytes = numbers(&[member.add(What::Socket(id))]);
+                let mut bytes = numbers(&[member.add(Open::Socket(id))]);
                 bytes.extend(address(from));
                 Ok(bytes)
             }
@@ -403,13 +403,13 @@ impl Wires {
     }
 }
 
-fn thing(member: &Member, of: Thing) -> Result<What, Refusal> {
+fn thing(member: &Member, of: Thing) -> Result<Open, Refusal> {
     member.things.get(&of).copied().ok_or(Errno::EBADF.into())
 }
 
 fn socket(member: &Member, of: Thing) -> Result<SocketId, Refusal> {
     match thing(member, of)? {
-        What::Socket(id) => Ok(id),
+        Open::Socket(id) => Ok(id),
         _ => Err(Errno::ENOTSOCK.into()),
     }
 }

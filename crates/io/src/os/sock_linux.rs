@@ -48,8 +48,10 @@ pub(super) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -
     let there = open(file)?;
     enter(&there)?;
     let r = f();
-    // If this failed, the thread would stay in the wrong namespace.
-    enter(&here)?;
+    if enter(&here).is_err() {
+        // All that the thread opens from now on would be in the wrong namespace.
+        std::process::abort();
+    }
     r
 }
 
@@ -64,9 +66,11 @@ pub(super) fn recv_msgs(
     // Untouched zero pages take no memory yet.
     let mut data = vec![0; count * room];
     let mut control = vec![0; count * control_room];
+    // One pointer for all parts: to borrow the vector again would end an earlier one.
+    let (data_at, control_at) = (data.as_mut_ptr(), control.as_mut_ptr());
     let mut parts: Vec<libc::iovec> = (0..count)
         .map(|i| libc::iovec {
-            iov_base: data[i * room..].as_mut_ptr().cast(),
+            iov_base: data_at.wrapping_add(i * room).cast(),
             iov_len: room,
         })
         .collect();
@@ -81,7 +85,7 @@ pub(super) fn recv_msgs(
             head.msg_hdr.msg_iov = &raw mut parts[i];
             head.msg_hdr.msg_iovlen = 1;
             if control_room != 0 {
-                head.msg_hdr.msg_control = control[i * control_room..].as_mut_ptr().cast();
+                head.msg_hdr.msg_control = control_at.wrapping_add(i * control_room).cast();
                 head.msg_hdr.msg_controllen = control_room as _;
             }
             head

@@ -48,7 +48,6 @@ lazy_atoms! {
     stdout = "stdout";
     stderr = "stderr";
     ebadf = "ebadf";
-    enotsup = "enotsup";
     closed = "closed";
     empty = "empty";
     not_printable = "not_printable";
@@ -214,7 +213,7 @@ fn failed(cx: &mut Cx, call: &str, errno: i32) -> BifResult {
     Ok(cx.err(why))
 }
 fn not_supported(cx: &mut Cx) -> BifResult {
-    Ok(cx.err(enotsup()))
+    Ok(cx.err(am::ENOTSUP))
 }
 
 fn isatty_1(_: &mut Cx, [which]: [Term; 1]) -> BifResult {

@@ -57,7 +57,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.return_point();
         }
     }
-    /// Returns to the next instruction go on in machine code.
+    /// Makes the next instruction a return point: a function that returns there continues in
+    /// machine code.
     fn return_point(&mut self) {
         let next = self.part.next;
         if let Some(l) = self.label_at(next) {

@@ -460,7 +460,7 @@ pub fn notified(index: u32) -> Option<Term> {
     upwards(index, ROOT).find_map(Budget::notify)
 }
 
-/// The reason why there can be no further budget.
+/// There can be no further budget, or none so deep in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooMany;
 

@@ -124,8 +124,8 @@ impl Mine {
     }
 }
 
-/// Takes samples for that use until then; `i64::MAX` is for good. Returns false if there can be no
-/// thread that ticks.
+/// Keeps sampling for `what` until `until`; `i64::MAX` is without end. Returns false if there can
+/// be no thread that ticks.
 #[must_use]
 pub fn keep(what: Use, until: i64) -> bool {
     let mut t = TICKER.lock();

@@ -6,7 +6,7 @@ use crate::code::breakpoint;
 use crate::events;
 use crate::keys::RefKey;
 use crate::lazy_atoms;
-use crate::message::{Kind, Sequel, Signal};
+use crate::message::{Kind, Signal};
 use crate::post::push_or_free;
 use crate::process::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, Settings, Target};
 pub use crate::process::request::{Reply, Request};
@@ -302,7 +302,7 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     // SAFETY: a new signal.
     unsafe {
         if token.is_none() {
-            (*s).sequel = Sequel::Ends;
+            (*s).end_sequel();
         }
         push_or_free(to, s);
     }

@@ -91,8 +91,9 @@ pub struct Signal {
     pub kind: Kind,
     /// Whether the term of a message is `[Sender | Message]`, for tracing by sender.
     pub sent_by: bool,
-    /// For messages; see [`Sequel`].
-    pub sequel: Sequel,
+    /// For messages; see [`Sequel`]. `Token` says what the first words of the block are, so only
+    /// this module sets it.
+    sequel: Sequel,
     /// [`FLAT`] if the words were made from a [`Flat`], which `off_heap` describes; above that bit,
     /// the upper bits of the number of words that follow.
     form: u8,
@@ -152,6 +153,17 @@ impl Alloc for Builder {
 }
 
 impl Signal {
+    /// The effect of the message on the sequential tracing of its receiver.
+    #[inline]
+    pub fn sequel(&self) -> Sequel {
+        self.sequel
+    }
+    /// Notes that it was sent without a token: the receiver loses its token.
+    #[inline]
+    pub fn end_sequel(&mut self) {
+        debug_assert!(self.sequel != Sequel::Token, "it has a token");
+        self.sequel = Sequel::Ends;
+    }
     /// Returns a signal with room for `words` words, whose term is what `f` builds in it.
     #[inline]
     pub fn build(kind: Kind, words: usize, f: impl FnOnce(&mut dyn Alloc) -> Term) -> *mut Signal {

@@ -92,7 +92,7 @@ impl Node {
     }
 }
 
-/// Joins the world that the environment names. None: it names none.
+/// Joins the world that the environment names. `None` if the variable is not set.
 pub fn join() -> Option<Result<Welcome, String>> {
     let place = std::env::var(VARIABLE).ok()?;
     let word = std::env::var(WORD).unwrap_or_default();

@@ -2,16 +2,11 @@
 //!
 //! A process has at most one name, and records it in its own cell. When another process registers
 //! it, it may be out of reach, in a NIF: it has the name at once, and records it when it handles
-//! its signals. Until then the name is also in the list of unrecorded names ([`register_for`]),
-//! which the exit of the process consults.
+//! its signals. Until then the name is also in the list of unrecorded names, which the exit of the
+//! process consults.
 //!
 //! # Orderings
-//! [`GIVEN`] and the state word of a process form a store-buffering pair. [`register_for`]
-//! increments `GIVEN`, then asks whether the process is alive; the exit marks the process as
-//! exiting, then loads `GIVEN` in [`forget_unrecorded`]. At least one side must see the other's
-//! store, or a dead process would keep a name. `SeqCst` on `GIVEN` alone does not order it against
-//! the state word, whose accesses are weaker: the fences in [`super::table::Table::is_alive`] and
-//! in the exit of a process do. The two lists themselves are only accessed under the lock.
+//! Those of [`super::named`], which has a model.
 
 pub use super::named::Refused;
 use super::named::{Names, Registry, Who};

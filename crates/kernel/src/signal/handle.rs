@@ -77,7 +77,7 @@ pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
                 messages += 1;
             }
             if (*s).kind == Kind::Message
-                && (*s).sequel != Sequel::Token
+                && (*s).sequel() != Sequel::Token
                 && !(*s).sent_by
                 && !traced
             {
@@ -201,7 +201,7 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
     // SAFETY: by the contract, the signal is the caller's.
     let msg = unsafe { &mut *s };
-    if msg.sequel == Sequel::Token
+    if msg.sequel() == Sequel::Token
         && let Some((_, m)) = msg.term.as_cons()
     {
         msg.term = m;
@@ -366,7 +366,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
     let broken = signal.kind == Kind::LinkExit;
     let mut urgent = false;
-    if signal.sequel == Sequel::Token
+    if signal.sequel() == Sequel::Token
         && let Some((_, exit)) = signal.term.as_cons()
     {
         signal.term = exit;
@@ -424,7 +424,7 @@ pub fn remote_link_broke(
     // SAFETY: a fresh signal.
     unsafe {
         match token {
-            None => (*s).sequel = Sequel::Ends,
+            None => (*s).end_sequel(),
             Some(_) => {
                 (*s).kind = Kind::LinkExit;
                 if let Some((_, exit)) = (*s).term.as_cons() {
@@ -455,7 +455,7 @@ pub fn apply_exit(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
     unsafe {
-        (*s).sequel = Sequel::Ends;
+        (*s).end_sequel();
         exited(cx, s, false, urgent);
     }
 }
@@ -465,7 +465,7 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, with, reason]);
     // SAFETY: a fresh signal.
     unsafe {
-        (*s).sequel = Sequel::Ends;
+        (*s).end_sequel();
         exited(cx, s, true, urgent);
     }
 }
@@ -578,7 +578,9 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
             let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
             // SAFETY: a fresh signal, which has copies of the terms of the old one.
             unsafe {
-                (*t).sequel = signal.sequel;
+                if signal.sequel() == Sequel::Ends {
+                    (*t).end_sequel();
+                }
                 Signal::free(s);
                 message(cx, t, urgent);
             }

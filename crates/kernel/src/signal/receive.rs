@@ -480,7 +480,7 @@ pub fn remove_copied(cx: &mut Cx) -> bool {
         if s.is_null() || m.watched || p.has(process::TIMER | process::SAVES) {
             return false;
         }
-        let untold = match (*s).sequel {
+        let untold = match (*s).sequel() {
             Sequel::None => true,
             Sequel::Ends => !p.has(process::SEQUENTIAL),
             Sequel::Token => false,
@@ -512,7 +512,7 @@ fn take_current(cx: &mut Cx) {
             process::saved::note(&mut *cx.proc, process::saved::Call::Receive);
         }
         let current = *m.save as *const Signal;
-        match (*current).sequel {
+        match (*current).sequel() {
             Sequel::None => {}
             Sequel::Ends if !p.has(process::SEQUENTIAL) => {}
             _ => token::receiving(&mut *cx.proc, current),

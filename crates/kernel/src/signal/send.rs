@@ -74,7 +74,7 @@ fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
 fn exit_signal_of(kind: Kind, from: Term, reason: Term) -> *mut Signal {
     let s = Signal::tuple_of(kind, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
-    unsafe { (*s).sequel = Sequel::Ends };
+    unsafe { (*s).end_sequel() };
     s
 }
 
@@ -132,7 +132,7 @@ pub fn down_signal(reference: Term, kind: Term, object: Term, reason: Term) -> *
     let s = Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]);
     if !reason.is_immed() {
         // SAFETY: a fresh signal.
-        unsafe { (*s).sequel = Sequel::Ends };
+        unsafe { (*s).end_sequel() };
     }
     s
 }
@@ -235,7 +235,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     count(cx, unsafe { (*signal).words() }, msg);
     // SAFETY: a fresh signal.
     unsafe {
-        (*signal).sequel = Sequel::Ends;
+        (*signal).end_sequel();
         push_or_free(to, signal);
     }
     drop(held);
@@ -298,8 +298,8 @@ pub fn to_process_urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     count(cx, unsafe { (*signal).words() }, msg);
     // SAFETY: a fresh signal, still ours.
     unsafe {
-        if (*signal).sequel == Sequel::None {
-            (*signal).sequel = Sequel::Ends;
+        if (*signal).sequel() == Sequel::None {
+            (*signal).end_sequel();
         }
         (*signal).kind = Kind::UrgentMessage;
         push_or_free(to, signal);

@@ -29,7 +29,6 @@ lazy_atoms! {
     receive = "receive";
     print_ = "print";
     spawn_request = "spawn_request";
-    spawn_reply = "spawn_reply";
 }
 
 /// Returns the sequential tracing state of the process, to be changed.
@@ -284,7 +283,7 @@ pub fn spawned_far(
     let reply = token(p).map_or(first, |t| t.duplicate());
     if reply.flags & token_flag::SEND != 0 && !quiet {
         let mut place = Fragment::new();
-        let msg = place.tuple(&[spawn_reply(), reference, am::OK, me]);
+        let msg = place.tuple(&[am::SPAWN_REPLY, reference, am::OK, me]);
         sink().sequential(&reply, am::SEND, parent, msg);
     }
     reply
@@ -309,7 +308,7 @@ pub fn refused(t: &Token, request: Term, reference: Term, parent: Term, why: Ter
     };
     if t.flags & token_flag::SEND != 0 {
         let mut place = Fragment::new();
-        let msg = place.tuple(&[spawn_reply(), reference, am::ERROR, why]);
+        let msg = place.tuple(&[am::SPAWN_REPLY, reference, am::ERROR, why]);
         sink().sequential(&reply, am::SEND, parent, msg);
     }
     reply

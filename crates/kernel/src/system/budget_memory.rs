@@ -18,6 +18,7 @@ use crate::lazy_atoms;
 use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
+use purlin_term::am;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap;
 use purlin_term::payer::Payer;
@@ -25,13 +26,8 @@ use purlin_term::{Alloc, NIL, Term, copy};
 
 lazy_atoms! {
     budget = "budget";
-    memory = "memory";
     largest = "largest";
     limit = "limit";
-    process_ = "process";
-    used = "used";
-    file = "file";
-    line = "line";
 }
 
 /// The fraction of the limit that a process must at least take to end as soon as it is exceeded.
@@ -165,13 +161,13 @@ fn end(cx: &mut Cx, e: &Excess, table_name: Term) {
         let me = cx.self_pid();
         let mut f = Fragment::new();
         let largest = holders(&mut f, e.budget);
-        tell(e.budget, memory(), me, e.limit, e.used, Some(largest));
+        tell(e.budget, am::MEMORY, me, e.limit, e.used, Some(largest));
         if reported {
             report(cx, &mut f, e, table_name, largest);
         }
         drop(OwnedTerm::from_parts(largest, f));
     }
-    end_here(cx, memory());
+    end_here(cx, am::MEMORY);
 }
 
 /// Marks the process in the context to end with reason `{budget, Why}`.
@@ -202,7 +198,7 @@ fn frame(f: &mut Fragment, x: &Frame) -> Term {
         None => NIL,
         Some((path, n)) => {
             let (path, n) = (f.string(path), f.uint(u64::from(*n)));
-            let (path, n) = (f.tuple(&[file(), path]), f.tuple(&[line(), n]));
+            let (path, n) = (f.tuple(&[am::FILE, path]), f.tuple(&[am::LINE, n]));
             f.list(&[path, n])
         }
     };
@@ -231,11 +227,11 @@ pub(crate) fn tell(
     let (most, used_now) = (f.int(most), f.int(used_now));
     // Keys of flat maps are in the order of their text.
     let info = match largest_ones {
-        None => f.flatmap(&[limit(), process_(), used()], &[most, victim, used_now]),
+        None => f.flatmap(&[limit(), am::PROCESS, am::USED], &[most, victim, used_now]),
         Some(l) => {
             let l = copy::copy(l, &mut f);
             f.flatmap(
-                &[largest(), limit(), process_(), used()],
+                &[largest(), limit(), am::PROCESS, am::USED],
                 &[l, most, victim, used_now],
             )
         }

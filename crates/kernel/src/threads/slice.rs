@@ -185,7 +185,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         // SAFETY: as in `normal`.
         unsafe {
             if let Some(io) = (*p).state.start_running().dirty {
-                // It will come back to the end of that queue.
+                // It loses its place in the dirty pool, and will queue last.
                 sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
@@ -321,10 +321,10 @@ unsafe fn begin_events(p: *mut Process) -> Option<Watched> {
     })
 }
 
-/// Ends a time slice for tracing. The process is only accessed if it is `still` this thread's.
+/// Ends a time slice for tracing. `still` says whether the process is this thread's yet.
 ///
 /// # Safety
-/// If it is `still` this thread's, the caller owns the process. Otherwise `p` is not read.
+/// If `still` is true, the caller owns `p`. Otherwise `p` is not read.
 #[inline]
 unsafe fn end_events(w: Watched, p: *mut Process, still: bool) {
     if still && w.traced {

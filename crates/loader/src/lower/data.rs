@@ -78,7 +78,7 @@ impl Lower<'_> {
                 }
                 (Operand::Fr(_), _) => self.ss(Op::FStore, &a[..2]),
                 (_, Operand::Fr(_)) => self.ss(Op::FLoad, &a[..2]),
-                // It moves from or to a float register.
+                // An operand is a float register where a term is wanted.
                 _ => return Err(Fault::Operand(2).into()),
             },
             g::FCONV => self.ss(Op::FConv, &a[..2]),

@@ -692,6 +692,32 @@ fn words_that_get_rarer() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// An atom that has a row among the presets is a constant: a file that makes its own at run time
+/// pays for a look-up.
+#[test]
+fn lazy_atoms_are_no_preset_ones() {
+    let source = fs::read_to_string(top().join("crates/isa/src/atoms.rs")).expect("reads");
+    let presets: BTreeSet<&str> = source
+        .split(", \"")
+        .skip(1)
+        .filter_map(|part| part.split_once("\")").map(|(text, _)| text))
+        .collect();
+    assert!(presets.len() > 100, "only {} rows", presets.len());
+    let mut wrong = Vec::new();
+    for (file, text) in rust() {
+        for block in text.split("lazy_atoms! {").skip(1) {
+            let block = block.split("\n}").next().unwrap_or_default();
+            for row in block.split(';') {
+                let text = row.split('"').nth(1).unwrap_or_default();
+                if presets.contains(text) {
+                    wrong.push(format!("{file}: {text}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "preset atoms: {}", wrong.join("\n"));
+}
+
 #[test]
 fn traits_of_a_crate_have_names_of_their_own() {
     let mut found = Vec::new();

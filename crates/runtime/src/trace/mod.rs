@@ -1,8 +1,8 @@
 //! Tracing: sends events of traced processes to their tracers.
 //!
 //! # Invariants
-//! * A process's tracing is recorded with the process ([`crate::process::Ext`]). Only its owner
-//!   changes it; others ask by a task. [`TRACED`] in its flags says that there is anything to look
+//! * A process's tracing is recorded with the process (`process::Ext`). Only its owner
+//!   changes it; others ask by a task. `TRACED` in its flags says that there is anything to look
 //!   at, which is all that an untraced process pays.
 //! * The thread that runs the traced process sends the trace messages, in the order of the events.
 //!   So a tracer sees the events of one process in order.

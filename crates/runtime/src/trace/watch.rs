@@ -47,7 +47,7 @@ pub struct Watch {
     left: AtomicI64,
     /// End of the watch if nobody asks for it again, in milliseconds since it began.
     asked_ms: AtomicU64,
-    /// Called at the last call.
+    /// Called when the maximum number of calls is recorded.
     full: fn(),
     calls: Mutex<Vec<Call>>,
 }

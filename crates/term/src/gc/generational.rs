@@ -128,7 +128,7 @@ fn old_vheap(heap: &Heap) -> usize {
     heap.old_vheap_bytes << u32::from(heap.is_swept_in_steps())
 }
 
-/// The size that [`rest`] remembered, or one on the way there; 0 if there is none, or if memory is
+/// The size that `rest` remembered, or one on the way there; 0 if there is none, or if memory is
 /// short.
 fn take_room(heap: &mut Heap) -> usize {
     if heap.room == 0 {
@@ -593,7 +593,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
 ///
 /// The cost is bounded: if the regions left are smaller than the heap, which is copied once more
 /// for it, at most every second full sweep does so; and only a small part of each region is copied
-/// out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
+/// out (`leave_limit`), and no more than `LEAVE_AT_MOST_WORDS`.
 ///
 /// # Safety
 /// As for [`collect`]; `seen` has what the full sweep that was just made has met, and nothing ran

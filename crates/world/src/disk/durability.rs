@@ -181,7 +181,8 @@ impl Disk {
             let kept = numbers.below(all) as usize;
             return self.persist_names(|n| n < kept);
         }
-        // A change persists if it is before the drawn end of each folder it is in.
+        // For each folder an end is drawn. A change persists if it comes before the end of every
+        // folder that it touches.
         let mut ends: BTreeMap<InodeId, usize> = BTreeMap::new();
         for change in &self.pending {
             for folder in change.folders() {

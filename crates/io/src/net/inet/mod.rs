@@ -8,9 +8,9 @@
 //! sent to the port's owner.
 //!
 //! # Parts
-//! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all
+//! `sock` is what all sockets have, `opts` their options, `ctl` the requests that all
 //! understand, `interfaces` the requests about network interfaces; [`tcp`] and [`udp`] are the
-//! drivers; [`interest`] is what a socket waits for; [`addr`] and [`sys`] stand between them and
+//! drivers; [`interest`] is what a socket waits for; `addr` and `sys` stand between them and
 //! the kernel.
 //!
 //! # State
@@ -30,7 +30,7 @@ pub mod udp;
 
 pub(crate) use crate::port::settings::{TCP, UDP};
 
-/// Base number of requests.
+/// Added to each request number of `port_control`.
 pub(crate) const CONTROL_BASE: u32 = 0x03f1_a300;
 
 /// Numbers of requests.

@@ -15,7 +15,6 @@ lazy_atoms! {
     flowinfo = "flowinfo";
     hatype = "hatype";
     ifindex = "ifindex";
-    link = "link";
     loopback = "loopback";
     packet = "packet";
     pkttype = "pkttype";
@@ -111,7 +110,7 @@ pub fn encode<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
             false => link_address(a, b),
         },
         LINK_FAMILY if cfg!(target_os = "linux") => native(a, packet(), rest),
-        LINK_FAMILY => native(a, link(), rest),
+        LINK_FAMILY => native(a, am::LINK, rest),
         _ => native(a, domain_term(f), rest),
     }
 }
@@ -142,7 +141,7 @@ fn link_address<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
     let index = Term::small(u16::from_ne_bytes([b[2], b[3]]).into());
     let data = a.binary(&b[8..]);
     let pairs = [
-        (family(), link()),
+        (family(), am::LINK),
         (atom::intern("index"), index),
         (am::TYPE, byte(4)),
         (atom::intern("nlen"), byte(5)),

@@ -24,25 +24,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 lazy_atoms! {
     abort = "abort";
     already_exists = "already_exists";
-    badkey = "badkey";
     breakpoint_frame = "<breakpoint>";
     calls = "calls";
     catch = "catch";
-    code_address = "code";
     debugger_event = "debugger_event";
     entry = "entry";
     frame_size = "frame_size";
-    function = "function";
     hibernate = "hibernate";
     line_breakpoint = "line_breakpoint";
-    none = "none";
     normal_end = "<terminate process normally>";
     running = "running";
     slots = "slots";
     too_large = "too_large";
     unknown_function = "unknown function";
     unsupported = "unsupported";
-    value = "value";
     vars = "vars";
     x_register = "x";
     y_register = "y";
@@ -178,7 +173,7 @@ fn breakpoint_3(cx: &mut Cx, [module, line, on]: [Term; 3]) -> BifResult {
     };
     permission::wanted(cx)?;
     let Some(m) = code::current(module) else {
-        return failed(cx, [badkey(), module]);
+        return failed(cx, [am::BADKEY, module]);
     };
     if !m.debug.can_break {
         return failed(cx, [unsupported(), module]);
@@ -195,7 +190,7 @@ fn breakpoint_3(cx: &mut Cx, [module, line, on]: [Term; 3]) -> BifResult {
     }
     match u32::try_from(wanted).is_ok_and(|l| m.has_line(l)) {
         true => failed(cx, [unsupported(), line]),
-        false => failed(cx, [badkey(), line]),
+        false => failed(cx, [am::BADKEY, line]),
     }
 }
 /// The lines of a function that can have breakpoints, and whether they have one.
@@ -221,7 +216,7 @@ fn breakpoints_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let Some(m) = code::current(module) else {
-        return Ok(cx.tuple(&[am::ERROR, badkey()]));
+        return Ok(cx.tuple(&[am::ERROR, am::BADKEY]));
     };
     let mut all = cx.flatmap(&[], &[]);
     for (i, (f, arity)) in m.function_names().enumerate() {
@@ -238,7 +233,7 @@ fn breakpoints_3(cx: &mut Cx, [module, f, arity]: [Term; 3]) -> BifResult {
         return Err(Fail::Badarg);
     };
     let Some(m) = code::current(module) else {
-        return failed(cx, [badkey(), module]);
+        return failed(cx, [am::BADKEY, module]);
     };
     let is_it = |x: (Term, u32)| x.0 == f && i64::from(x.1) == wanted;
     match m.function_names().position(is_it) {
@@ -248,7 +243,7 @@ fn breakpoints_3(cx: &mut Cx, [module, f, arity]: [Term; 3]) -> BifResult {
         }
         None => {
             let key = cx.tuple(&[f, arity]);
-            failed(cx, [badkey(), key])
+            failed(cx, [am::BADKEY, key])
         }
     }
 }
@@ -305,7 +300,7 @@ fn function_at(cx: &mut Cx, to: &mut Fragment, pc: u64, returns: bool) -> Term {
         let arity = number(arity, to);
         let mfa = to.tuple(&[m, f, arity]);
         let empty = to.flatmap(&[], &[]);
-        let t = map::put(to, empty, function(), mfa);
+        let t = map::put(to, empty, am::FUNCTION, mfa);
         map::put(to, t, am::LINE, line)
     };
     if is(stubs.exit) {
@@ -338,7 +333,7 @@ fn shown(to: &mut Fragment, t: Term, most: usize) -> Term {
         return to.tuple(&[too_large(), Term::small(words as i64)]);
     }
     let t = copy::copy(t, to);
-    to.tuple(&[value(), t])
+    to.tuple(&[am::VALUE, t])
 }
 fn slot(cx: &mut Cx, to: &mut Fragment, s: &Slot, most: usize) -> Term {
     match *s {
@@ -403,7 +398,7 @@ fn stack_frames_2(cx: &mut Cx, [pid, most]: [Term; 2]) -> BifResult {
             let pc = to.uint(f.pc);
             let info = to.flatmap(&[], &[]);
             let info = map::put(to, info, slots(), its);
-            let info = map::put(to, info, code_address(), pc);
+            let info = map::put(to, info, am::CODE, pc);
             let frame = to.tuple(&[Term::small(n as i64), function, info]);
             list = to.cons(frame, list);
         }
@@ -445,7 +440,7 @@ fn known_value(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
         }
         DebugValue::Constant(_) => {
             let c = constant(cx, d, v);
-            cx.tuple(&[value(), c])
+            cx.tuple(&[am::VALUE, c])
         }
     }
 }
@@ -485,7 +480,7 @@ fn get_debug_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
     let m: Arc<Module> = code::current(module).ok_or(Fail::Badarg)?;
     let d = &m.debug;
     if !d.described {
-        return Ok(none());
+        return Ok(am::NONE);
     }
     let mut by_number: Vec<Option<&DebugLine>> = vec![None; d.items.len()];
     for l in &d.lines {
@@ -500,7 +495,7 @@ fn get_debug_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
             continue;
         };
         let size = match item.frame {
-            DebugFrame::None => none(),
+            DebugFrame::None => am::NONE,
             DebugFrame::Entry => entry(),
             DebugFrame::Of(n) => number(n, cx),
         };

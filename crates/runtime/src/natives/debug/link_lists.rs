@@ -34,8 +34,6 @@ lazy_atoms! {
     unlinking = "unlinking";
     origin = "origin";
     target = "target";
-    a_node = "node";
-    time_offset = "time_offset";
     clock_service = "clock_service";
 }
 
@@ -207,7 +205,7 @@ fn rows(cx: &mut Cx, what: What, node: Option<Term>) -> Vec<OwnedTerm> {
                         continue;
                     }
                     _ if node.is_some() => continue,
-                    Target::Clock => (time_offset(), clock_service(), NIL),
+                    Target::Clock => (am::TIME_OFFSET, clock_service(), NIL),
                     Target::Local(t) | Target::Named(t, _) if t.is_local_port() => {
                         (am::PORT, t, NIL)
                     }
@@ -283,7 +281,7 @@ fn remote_monitors(me: Term, r: &Remote, node: Option<Term>, out: &mut Vec<Owned
             None => (origin(), n.name, Term::small(n.count as i64)),
         };
         out.push(row(|f| {
-            f.tuple(&[erl_monitor(), a_node(), direction, NIL, who, more])
+            f.tuple(&[erl_monitor(), am::NODE, direction, NIL, who, more])
         }));
     }
 }

@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 lazy_atoms! {
     node_references = "node_references";
     dist_references = "dist_references";
-    a_node = "node";
     control = "control";
     pending = "pending";
     system = "system";
@@ -335,7 +334,7 @@ fn of_connections(cx: &mut Cx) -> Term {
         for creation in creations {
             let creation = cx.uint(creation.into());
             let of = cx.tuple(&[name, creation]);
-            who.push(referrer(cx, a_node(), of, &[(a_node(), 1)]));
+            who.push(referrer(cx, am::NODE, of, &[(am::NODE, 1)]));
         }
         for (_, state, controller) in states.iter().filter(|s| s.0 == name) {
             match controller {

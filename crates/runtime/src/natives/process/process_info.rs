@@ -33,7 +33,6 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
-    registered_name = "registered_name";
     a_status = "status";
     a_process_label = "$process_label";
     a_include_shared_binaries = "include_shared_binaries";
@@ -629,7 +628,7 @@ fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
     let mut to = Fragment::new();
     let made = w.answers(cx, &mut to);
     // Without a registered name, that item is not reported on its own.
-    let nameless = |m: &(Term, Term)| m.1 == NIL && m.0 == registered_name();
+    let nameless = |m: &(Term, Term)| m.1 == NIL && m.0 == am::REGISTERED_NAME;
     let t = match w {
         Wanted::One(_) if nameless(&made[0]) => NIL,
         Wanted::One(_) => to.tuple(&[made[0].0, made[0].1]),

@@ -10,7 +10,6 @@ use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, Term, am};
 
 lazy_atoms! {
-    a_priority = "priority";
     a_reply = "reply";
 }
 
@@ -42,7 +41,7 @@ fn alias_1(cx: &mut Cx, [opts]: [Term; 1]) -> BifResult {
             once = true;
         } else if o == am::EXPLICIT_UNALIAS {
             once = false;
-        } else if o == a_priority() && release::has(PRIORITY_MESSAGES) {
+        } else if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
             urgent = true;
         } else {
             return Err(Fail::Badarg);

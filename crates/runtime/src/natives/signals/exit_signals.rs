@@ -1,20 +1,16 @@
 //! Natives that send exit signals, to processes, ports and aliases.
 
+use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process;
 use crate::signal::handle;
 use crate::signal::handle::ref_key;
 use crate::signal::send::{self, Destination};
-use crate::{bifs, lazy_atoms};
 use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, EXIT_BY_ALIAS};
 use purlin_term::{NIL, Term, am};
-
-lazy_atoms! {
-    a_priority = "priority";
-}
 
 /// `exit(Port, Reason)`
 fn port_exit_2(cx: &mut Cx, port: Term, reason: Term) -> BifResult {
@@ -51,7 +47,7 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
 /// Reads the options of a signal: whether it has priority.
 pub(super) fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<bool, Fail> {
     let mut it = args[args.len() - 1].list_iter();
-    let sound = it.by_ref().all(|o| o == a_priority());
+    let sound = it.by_ref().all(|o| o == am::PRIORITY);
     if sound && it.tail().is_nil() {
         return Ok(args[args.len() - 1] != NIL);
     }

@@ -25,7 +25,6 @@ lazy_atoms! {
     a_reply_demonitor = "reply_demonitor";
     a_erts_internal = "erts_internal";
     a_dynamic_node_name = "dynamic_node_name";
-    a_priority = "priority";
     a_clock_service = "clock_service";
     a_badtype = "badtype";
 }
@@ -47,7 +46,7 @@ pub(crate) fn monitor_options(l: Term) -> Option<MonitorOptions> {
     };
     let mut it = l.list_iter();
     for t in it.by_ref() {
-        if t == a_priority() && release::has(PRIORITY_MESSAGES) {
+        if t == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
             o.urgent = true;
             continue;
         }

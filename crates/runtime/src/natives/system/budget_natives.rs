@@ -296,7 +296,7 @@ pub fn begin(flags: &[BudgetFlag]) {
             true => Whose::Application,
             false => Whose::Name,
         };
-        // There are fewer of them on a command line than there may be budgets.
+        // A command line has no room for as many as there may be budgets.
         if let Ok((index, _)) = budgets::make(ROOT, OwnedTerm::copy_of(called), &l) {
             budgets::add_rule(whose, called, index);
         }

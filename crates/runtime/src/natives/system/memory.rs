@@ -15,7 +15,6 @@ lazy_atoms! {
     mbcs = "mbcs";
     sbcs = "sbcs";
     blocks_ = "blocks";
-    count_ = "count";
     carriers_size = "carriers_size";
     bif_timer = "bif_timer";
     fix_types = "fix_types";
@@ -315,7 +314,7 @@ fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, n: &InUse, detail: Detail) -> 
     let size = three(a, am::SIZE, sizes);
     let in_use = match detail {
         Detail::All => {
-            let count = three(a, count_(), counts);
+            let count = three(a, am::COUNT, counts);
             a.list(&[count, size])
         }
         Detail::Memory | Detail::Sizes => a.list(&[size]),

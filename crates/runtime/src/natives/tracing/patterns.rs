@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 lazy_atoms! {
-    default = "default";
     a_match_spec = "match_spec";
     a_call_count = "call_count";
 }

@@ -19,7 +19,6 @@ lazy_atoms! {
     any = "any";
     session = "session";
     legacy = "legacy";
-    default = "default";
 }
 
 fn flag_list(cx: &mut Cx, flags: u32) -> Term {
@@ -218,7 +217,7 @@ fn sessions_told(cx: &mut Cx, numbers: &[i64]) -> Term {
         }
     }
     if numbers.contains(&-1) {
-        list.push(cx.tuple(&[legacy(), default()]));
+        list.push(cx.tuple(&[legacy(), am::DEFAULT]));
     }
     let list = cx.list(&list);
     cx.tuple(&[session(), list])
