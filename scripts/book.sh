@@ -17,9 +17,11 @@ done
 cp tests/otp/results.md "$src/suites.md"
 cp tests/otp/natives.md "$src/natives.md"
 cp tests/applications/results.md "$src/libraries.md"
+cp tests/applications/servers.md "$src/servers.md"
 cp tests/applications/list.txt "$src"
 sed -E -i 's#\]\((\.\./)?README\.md#](index.md#g; s#\]\((\.\./)?tests/otp/results\.md#](suites.md#g
   s#\]\((\.\./)?tests/otp/natives\.md#](natives.md#g; s#\]\((\.\./)?tests/applications/results\.md#](libraries.md#g
+  s#\]\((\.\./)?tests/applications/servers\.md#](servers.md#g
   s#\]\(docs/#](#g; s#\]\(\.\./([A-Z]+\.md)#](\1#g' "$src"/*.md
 cat >>"$src/SUMMARY.md" <<'END'
 
@@ -29,6 +31,7 @@ cat >>"$src/SUMMARY.md" <<'END'
 - [Native functions](natives.md)
 - [Results of the suites](suites.md)
 - [Results of libraries](libraries.md)
+- [Servers and applications](servers.md)
 - [Changes](CHANGELOG.md)
 - [Security](SECURITY.md)
 - [Architecture](ARCHITECTURE.md)

@@ -517,6 +517,7 @@ fn links_lead_somewhere() {
         "tests/otp/results.md",
         "tests/otp/natives.md",
         "tests/applications/results.md",
+        "tests/applications/servers.md",
     ];
     let mut names: Vec<String> = documents().into_iter().map(|d| d.0).collect();
     names.extend(pages.chain(results.map(String::from)));
