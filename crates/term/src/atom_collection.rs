@@ -296,9 +296,9 @@ impl Collector {
             crate::sys::decommit(self.region + *n as usize * Chunks::BYTES, Chunks::BYTES);
         }
         atom::give_chunks(&free);
-        let chunk_of = |at: usize| ((at - self.region) / Chunks::BYTES) as u32;
-        self.left
-            .extend(atom::take_pages().into_iter().map(chunk_of));
+        let region = self.region;
+        let chunk_of = |at: usize| ((at - region) / Chunks::BYTES) as u32;
+        self.left.extend(atom::take_pages(chunk_of));
         Ok(Cycle {
             removed,
             pages: free.len() as u32,
