@@ -71,6 +71,16 @@
 //! until the next one, then two, and up to a minute. All atoms stay meanwhile.
 //!
 //! # Costs
+//! Atoms that are made and dropped, on two processors at a load of 8; the resident set is that of
+//! the last four fifths of the time, and a bystander asked a server each millisecond:
+//!
+//! | atoms | processor time | resident set | the bystander's 99th percentile |
+//! | --- | --- | --- | --- |
+//! | 100 million by `list_to_atom` | 153 s | 49 to 68 MiB | 109 us |
+//! | 10 million by `binary_to_term` | 15.6 s | 45 to 56 MiB | 102 us |
+//! | 10 million, ten keys an object | 26.9 s | 44 to 57 MiB | 125 us |
+//! | a million names of nodes, in pids | 3.7 s | 36 to 53 MiB | 90 us |
+//!
 //! The program stops for as long as it takes to copy the tables of pages. A word that only looks
 //! like an atom keeps it for a cycle. Stale words in free memory do the same until they are
 //! overwritten. While more than half of the table is in use, heaps are overwritten when they are
