@@ -276,7 +276,7 @@ bomb(digits) -> exit(tried(fun() -> digits(lists:duplicate(200000, $9)) end));
 bomb(read_zeros) ->
     {ok, F} = file:open("/dev/zero", [read, raw, binary]),
     R = catching(fun() -> file:read(F, 800 bsl 20) end),
-    exit({R, catching(fun() -> file:read_file("/dev/zero") end)});
+    exit({R, catching(fun() -> prim_file:read_file("/dev/zero") end)});
 bomb(first_heaps) ->
     first_heaps([{min_heap_size, 1 bsl 28}]),
     first_heaps([{min_heap_size, 1 bsl 20}]),
