@@ -22,7 +22,12 @@ all() ->
      port_output, port_lines, port_packets, tuples, appends, dag_message, dag_table, dag_spawn,
      funs, counters, timers_many, timer_server, atoms_safe, sorts, strings, hibernate, aliases,
      copied_appends, comprehensions, port_iolists, key_table, replaced, tree, term_atoms, sequences,
-     copies, ports_of_children, insert_lists].
+     copies, ports_of_children, insert_lists,
+     %% Other shapes of the same kinds.
+     deep, deep_try, alias_flood, timer_flood, node_flood, bag, counter_keys, fixed_table, give_away,
+     heirs, scanned_atoms, json_atoms, printed_atoms, respawn, monitor_chain, zlib_bomb,
+     compressed_term, compressing, dirty, power, digits, read_zeros, first_heaps, arrays, tracer,
+     busy_high, ping_pong, peeking, forced, modules].
 
 main() -> main([]).
 main(["loading" | Names]) ->
@@ -37,8 +42,12 @@ main(Names) ->
     io:format("| bomb | end | bill, peak | resident, peak | bill, end | resident, end | ms beyond "
               "| p99 alone | p99 beside | ratio | limits reached |~n"
               "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |~n"),
+    register(bombs_outside, spawn(fun outside_process/0)),
     [one(N) || N <- Run],
     halt().
+
+%% A process without a budget, which owns what is given to it.
+outside_process() -> receive {'ETS-TRANSFER', _, _, _} -> outside_process() end.
 
 loads(N) ->
     {ok, M, Bin} = compile:forms([{attribute, 1, module, bomb_load}, {attribute, 1, export, [{f, 0}]},
@@ -79,6 +88,8 @@ gone(B, N) ->
 brief(T) -> string:slice(io_lib:format("~0p", [T]), 0, 40).
 mb(N) -> N / 1048576.
 
+limits(busy_high) -> #{name => busy_high, cpu => 10};
+limits(ping_pong) -> #{name => ping_pong, cpu => 10, memory => ?LIMIT};
 limits(busy) -> #{name => busy, cpu => 10};
 limits(native) -> #{name => native, cpu => 10};
 limits(re) -> #{name => re, cpu => 10, memory => ?LIMIT};
@@ -239,7 +250,60 @@ bomb(sequences) -> sequences(1);
 bomb(copies) -> copies(<<1>>);
 bomb(insert_lists) -> T = ets:new(x, []), exit(tried(fun() -> insert_lists(T, lists:seq(1, 100), 1) end));
 bomb(ports_of_children) -> [spawn(fun() -> child_ports([]) end) || _ <- lists:seq(1, 100)], idle();
-bomb(outside) -> outside(spawn_opt(fun idle/0, []), 0).
+bomb(outside) -> outside(spawn_opt(fun idle/0, []), 0);
+bomb(deep) -> exit(length(deep(0)));
+bomb(deep_try) -> exit(deep_try(0));
+bomb(alias_flood) -> [alias_flood(spawn(fun() -> M ! {alias, alias()}, idle() end)) || M <- [self()]];
+bomb(timer_flood) -> P = spawn(fun idle/0), timer_flood(P);
+bomb(node_flood) -> P = spawn(fun idle/0), register(node_flood, P), node_flood(0);
+bomb(bag) -> bag(ets:new(x, [bag]), ets:new(x, [duplicate_bag]), 0);
+bomb(counter_keys) -> counter_keys(ets:new(x, [{write_concurrency, true}]), 0);
+bomb(fixed_table) -> T = ets:new(x, []), ets:safe_fixtable(T, true), fixed_table(T, 0);
+bomb(give_away) -> give_away(whereis(bombs_outside));
+bomb(heirs) -> heirs(whereis(bombs_outside));
+bomb(scanned_atoms) -> scanned_atoms(0);
+bomb(json_atoms) -> json_atoms(0);
+bomb(printed_atoms) -> printed_atoms(0);
+bomb(respawn) -> respawn();
+bomb(monitor_chain) -> monitor_chain();
+bomb(zlib_bomb) -> Z = zipped(), exit(catching(fun() -> byte_size(zlib:uncompress(Z)) end));
+bomb(compressed_term) -> Z = zipped(), exit(catching(fun() ->
+    binary_to_term(<<131, 80, (5 + (800 bsl 20)):32, Z/binary>>) end));
+bomb(compressing) -> T = lists:seq(1, 100000), compressing(T);
+bomb(dirty) -> [spawn(fun dirty/0) || _ <- lists:seq(1, 20)], dirty();
+bomb(power) -> exit(tried(fun() -> power(3) end));
+bomb(digits) -> exit(tried(fun() -> digits(lists:duplicate(200000, $9)) end));
+bomb(read_zeros) ->
+    {ok, F} = file:open("/dev/zero", [read, raw, binary]),
+    R = catching(fun() -> file:read(F, 800 bsl 20) end),
+    exit({R, catching(fun() -> prim_file:read_file("/dev/zero") end)});
+bomb(first_heaps) ->
+    first_heaps([{min_heap_size, 1 bsl 28}]),
+    first_heaps([{min_heap_size, 1 bsl 20}]),
+    process_flag(min_heap_size, 1 bsl 27),
+    erlang:garbage_collect(),
+    exit(kept);
+bomb(arrays) -> exit([catching(fun() -> F() end) || F <- [fun() -> atomics:new(1 bsl 27, []) end,
+    fun() -> counters:new(1 bsl 27, [write_concurrency]) end]]);
+bomb(tracer) ->
+    P = spawn(fun idle/0),
+    erlang:trace(self(), true, [call, send, {tracer, P}]),
+    erlang:trace_pattern({lists, seq, 2}, true, [local]),
+    traced();
+bomb(busy_high) ->
+    process_flag(priority, high),
+    [spawn_opt(fun busy/0, [{priority, high}]) || _ <- lists:seq(1, 100)],
+    busy();
+bomb(ping_pong) ->
+    [spawn(fun() -> P = spawn(fun pong/0), ping(P) end) || _ <- lists:seq(1, 500)],
+    idle();
+bomb(peeking) ->
+    [self() ! lists:seq(1, 100) || _ <- lists:seq(1, 5000)],
+    P = self(),
+    [spawn(fun() -> peeking(P, []) end) || _ <- lists:seq(1, 10)],
+    idle();
+bomb(forced) -> P = spawn(fun() -> forced([]) end), collected(P);
+bomb(modules) -> modules(0).
 
 catching(F) ->
     try F() of _ -> made catch C:R -> {C, R} end.
@@ -399,6 +463,96 @@ sorts(L, A) -> sorts(L, [lists:sort(L), lists:usort([length(A) | L]) | A]).
 strings(S) -> strings(string:pad(S, 2 * length(S))).
 hibernates(N) -> catch spawn(fun() -> put(x, lists:seq(1, 1000)), erlang:hibernate(?MODULE, start_child, []) end), hibernates(N + 1).
 aliases(L) -> aliases([erlang:alias() | L]).
+
+deep(N) when N > 1 bsl 40 -> [];
+deep(N) -> [{N, make_ref()} | deep(N + 1)].
+deep_try(N) when N > 1 bsl 40 -> 0;
+deep_try(N) -> try 1 + deep_try(N + 1) after put(n, N) end.
+alias_flood(_) -> receive {alias, A} -> alias_messages(A) end.
+alias_messages(A) -> A ! lists:seq(1, 100), alias_messages(A).
+timer_flood(P) ->
+    erlang:send_after(0, P, lists:seq(1, 100)),
+    erlang:start_timer(1, P, binary:copy(<<1>>, 1000)),
+    timer_flood(P).
+node_flood(N) -> {node_flood, node()} ! {N, lists:seq(1, 100)}, node_flood(N + 1).
+bag(B, D, N) ->
+    ets:insert(B, {N rem 10, N, lists:seq(1, 20)}),
+    ets:insert(D, [{k, lists:seq(1, 20)} || _ <- lists:seq(1, 10)]),
+    bag(B, D, N + 1).
+counter_keys(T, N) -> ets:update_counter(T, {N, a_key}, {2, 1}, {x, 0}), counter_keys(T, N + 1).
+%% Objects that are deleted while the table is fixed stay in it.
+fixed_table(T, N) -> ets:insert(T, {N, lists:seq(1, 50)}), ets:delete(T, N), fixed_table(T, N + 1).
+%% Tables that go to a process outside of the budget.
+give_away(P) ->
+    catch begin
+        T = ets:new(x, []),
+        ets:insert(T, [{I, lists:seq(1, 50)} || I <- lists:seq(1, 100)]),
+        ets:give_away(T, P, given)
+    end,
+    give_away(P).
+heirs(P) ->
+    catch spawn(fun() ->
+        T = ets:new(x, [{heir, P, lists:seq(1, 100)}]),
+        ets:insert(T, [{I, lists:seq(1, 50)} || I <- lists:seq(1, 100)])
+    end),
+    heirs(P).
+scanned_atoms(N) ->
+    catch erl_scan:string("scanned_" ++ integer_to_list(N) ++ " 'other " ++ integer_to_list(N) ++ "'."),
+    scanned_atoms(N + 1).
+%% The keys of an object, as a decoder that makes atoms of keys does it.
+json_atoms(N) ->
+    J = iolist_to_binary(["{\"", lists:join("\",\"", [["key_", integer_to_list(N + I)] || I <- lists:seq(1, 100)]), "\"}"]),
+    catch maps:from_list([{binary_to_atom(K, utf8), 1} || K <- binary:split(J, [<<"\"">>, <<",">>], [global, trim_all])]),
+    json_atoms(N + 100).
+printed_atoms(N) ->
+    catch io_lib:fread("~a", "printed_" ++ integer_to_list(N)),
+    catch list_to_existing_atom(atom_to_list(binary_to_atom(iolist_to_binary(io_lib:format("p~w", [N]))))),
+    printed_atoms(N + 1).
+%% Each process starts others when one it knows ends.
+respawn() ->
+    process_flag(trap_exit, true),
+    Child = fun() -> catch spawn_link(fun() -> respawn() end) end,
+    Child(), Child(),
+    put(k, lists:seq(1, 2000)),
+    respawns(Child).
+respawns(Child) -> receive {'EXIT', _, _} -> Child(), Child(), respawns(Child) after 1 -> exit(enough) end.
+monitor_chain() ->
+    put(k, lists:seq(1, 500)),
+    case catch spawn_monitor(fun monitor_chain/0) of
+        {P, R} when is_pid(P) -> receive {'DOWN', R, _, _, _} -> monitor_chain() after 5 -> monitor_chain() end;
+        _ -> receive {'DOWN', _, _, _, _} -> monitor_chain() end
+    end.
+%% A gigabyte of zeros takes a megabyte.
+zipped() ->
+    Z = zlib:open(),
+    ok = zlib:deflateInit(Z, best_speed),
+    M = binary:copy(<<0>>, 1 bsl 20),
+    L = [zlib:deflate(Z, M) || _ <- lists:seq(1, 100)],
+    iolist_to_binary([L, zlib:deflate(Z, [], finish)]).
+compressing(T) -> term_to_binary(T, [{compressed, 9}]), compressing(T).
+dirty() ->
+    zlib:compress(binary:copy(<<"some text">>, 100000)),
+    catch crypto:hash(sha512, binary:copy(<<1>>, 5000000)),
+    dirty().
+power(N) -> M = N * N, put(p, M), power(M).
+digits(L) -> list_to_integer(L), integer_to_list(list_to_integer(L)), digits(L ++ L).
+first_heaps(O) -> [catch spawn_opt(fun idle/0, O) || _ <- lists:seq(1, 20)].
+traced() -> self() ! lists:seq(1, 100), receive _ -> ok end, traced().
+ping(P) -> P ! {self(), x}, receive x -> ping(P) end.
+pong() -> receive {P, M} -> P ! M, pong() end.
+peeking(P, L) -> peeking(P, [process_info(P, messages) | L]).
+forced(L) -> forced([{L, make_ref()} | lists:sublist(L, 100000)]).
+collected(P) -> erlang:garbage_collect(P), erlang:garbage_collect(), collected(P).
+%% Modules with names that exist, each loaded for the first time.
+modules(N) ->
+    Names = [M || {M, _, _} <- code:all_available(), not is_atom(M), N < 0] ++ [bomb_a, bomb_b, bomb_c],
+    [begin
+        {ok, M, Bin} = compile:forms([{attribute, 1, module, M}, {attribute, 1, export, [{f, 0}]},
+            {function, 1, f, 0, [{clause, 1, [], [], [{string, 1, lists:duplicate(50000, $a + N rem 26)}]}]}], []),
+        catch code:load_binary(M, "x", Bin),
+        catch code:purge(M)
+    end || M <- Names],
+    modules(N + 1).
 
 %% A supervisor whose child exceeds the limit at each start.
 init(_) -> {ok, {#{intensity => 3, period => 5},

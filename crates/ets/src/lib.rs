@@ -36,7 +36,7 @@ use crate::process::ext::{Hashing, Set};
 use crate::process::resource_counts;
 use hash::HashTable;
 use object::Link;
-use purlin_kernel::budgets::{Charge, Counted};
+use purlin_kernel::budgets::{self, Charge, Counted};
 use purlin_kernel::{clock, code, cx, options, process, signal, sync};
 use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
@@ -663,6 +663,21 @@ pub fn all() -> Vec<Arc<Table>> {
     v
 }
 
+/// Has the budgets of their owners pay for the tables that processes of budget `index`, which has
+/// ended, have given to others.
+pub fn end_of_budget(index: u32) {
+    for t in all() {
+        let _admin = t.admin();
+        let owner = t.owner();
+        let mut charge = t.charge.lock();
+        let budget = charge.as_ref().map_or(budgets::ROOT, Charge::budget);
+        let left = budget != budgets::ROOT && budgets::is_within(budget, index);
+        if left && !budgets::is_within(budgets::of_pid(owner), index) {
+            *charge = charge.take().map(|c| c.moved_to(owner));
+        }
+    }
+}
+
 /// Calls `f` on the first object of a key, in place.
 pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
     match &t.store {
@@ -754,7 +769,7 @@ pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Option<Term>) {
     if let Some(t) = disown(from, t) {
         t.owner.store(to.raw(), Ordering::Release);
         own(to, &t);
-        if purlin_kernel::budgets::on() {
+        if budgets::on() {
             let mut charge = t.charge.lock();
             *charge = charge.take().map(|c| c.moved_to(to));
         }

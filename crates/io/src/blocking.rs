@@ -8,6 +8,7 @@
 //!   first, before anything that must happen only once.
 //! * There are at most [`MOST`] such threads. When no further thread can be had, the thread that
 //!   runs the native makes the call itself.
+//! * The budget of the process pays for what the thread makes, and bounds it.
 //! * The result of a call is dropped if the process has ended meanwhile. It owns what it holds
 //!   (descriptors, bytes).
 //!
@@ -20,6 +21,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::signal::send;
+use purlin_kernel::budgets;
 use purlin_term::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,6 +70,7 @@ pub(crate) fn resumed(cx: &mut Cx) -> Option<BifResult> {
     let pending = state.downcast_ref::<Pending>()?.clone();
     let outcome = pending.lock().take();
     let Some(outcome) = outcome else {
+        budgets::keeps_clean(cx.proc);
         return Some(Err(Fail::Wait));
     };
     if let Some(e) = cx.process().ext() {
@@ -85,6 +88,7 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
     let pending = Pending::default();
     let work = Arc::new(Mutex::new(Some(work)));
     let me = cx.self_pid();
+    let payer = budgets::held_by(cx.proc);
     let (theirs, to) = (work.clone(), pending.clone());
     let started = std::thread::Builder::new()
         .name("blocking".into())
@@ -92,6 +96,7 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         .spawn(move || {
             purlin_kernel::affinity::begin_unbound();
             let _counted = counted;
+            let _pays = payer.as_ref().map(|b| budgets::pays(b.index()));
             let work = theirs.lock().take();
             if let Some(work) = work {
                 let outcome = work();
@@ -107,5 +112,6 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         };
     }
     cx.process().ext_mut().bif_state = Some(Box::new(pending));
+    budgets::keeps_clean(cx.proc);
     Err(Fail::Wait)
 }

@@ -385,6 +385,8 @@ fn search(
             }
             if v.len().is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
+                // The result will take at least as much.
+                iolist::admit_list(v.len().saturating_mul(CELLS_OF_MATCH))?;
             }
         }
         Ok(v)

@@ -185,6 +185,23 @@ fn messages_to_oneself() {
 }
 
 #[test]
+fn a_budget_pays_for_what_leaves_it() {
+    prints(
+        "given_away",
+        &["{[true,true,{error,system_limit}],2}", "{gone,2}"],
+    );
+}
+
+#[test]
+fn reads_beyond_the_limit_are_refused() {
+    let refused = " {error,system_limit},";
+    let first = "[{error,system_limit},";
+    let rest = [refused; 5];
+    let lines = [&[first][..], &rest, &[" 1000000,", " {ok,<<\"456\">>}]"]].concat();
+    prints("reads", &lines);
+}
+
+#[test]
 fn a_queue_of_a_port_is_on_the_bill() {
     prints("port_queue", &["true"]);
 }

@@ -436,9 +436,12 @@ pub(crate) fn clear_entries(number: u32, dead: &[u64]) -> u32 {
     atoms
 }
 
-/// Takes pages out of the table all of whose atoms are dead, and that get no others. Returns the
-/// addresses of their chunks. Threads that have looked them up may still read there.
-pub(crate) fn take_pages() -> Vec<usize> {
+/// Takes pages out of the table all of whose atoms are dead, and that get no others. Returns what
+/// `chunk_of` says of the addresses of their chunks. Threads that have looked them up may still
+/// read there.
+///
+/// No address is written to memory: where it was would look like a reference to the chunk.
+pub(crate) fn take_pages(chunk_of: impl Fn(usize) -> u32) -> Vec<u32> {
     let t = table();
     let mut newest = t.newest.lock();
     let newest_page = newest.page.cast_const();
@@ -450,7 +453,7 @@ pub(crate) fn take_pages() -> Vec<usize> {
         let stays = page.alive.load(Ordering::Relaxed) != 0 || std::ptr::eq(page, newest_page);
         if !stays {
             t.pages[number as usize].store(std::ptr::null_mut(), Ordering::Release);
-            taken.push(std::ptr::from_ref(page) as usize);
+            taken.push(chunk_of(std::ptr::from_ref(page) as usize));
         }
         stays
     });

@@ -71,6 +71,16 @@
 //! until the next one, then two, and up to a minute. All atoms stay meanwhile.
 //!
 //! # Costs
+//! Atoms that are made and dropped, on two processors at a load of 8; the resident set is that of
+//! the last four fifths of the time, and a bystander asked a server each millisecond:
+//!
+//! | atoms | processor time | resident set | the bystander's 99th percentile |
+//! | --- | --- | --- | --- |
+//! | 100 million by `list_to_atom` | 153 s | 49 to 68 MiB | 109 us |
+//! | 10 million by `binary_to_term` | 15.6 s | 45 to 56 MiB | 102 us |
+//! | 10 million, ten keys an object | 26.9 s | 44 to 57 MiB | 125 us |
+//! | a million names of nodes, in pids | 3.7 s | 36 to 53 MiB | 90 us |
+//!
 //! The program stops for as long as it takes to copy the tables of pages. A word that only looks
 //! like an atom keeps it for a cycle. Stale words in free memory do the same until they are
 //! overwritten. While more than half of the table is in use, heaps are overwritten when they are
@@ -296,9 +306,9 @@ impl Collector {
             crate::sys::decommit(self.region + *n as usize * Chunks::BYTES, Chunks::BYTES);
         }
         atom::give_chunks(&free);
-        let chunk_of = |at: usize| ((at - self.region) / Chunks::BYTES) as u32;
-        self.left
-            .extend(atom::take_pages().into_iter().map(chunk_of));
+        let region = self.region;
+        let chunk_of = |at: usize| ((at - region) / Chunks::BYTES) as u32;
+        self.left.extend(atom::take_pages(chunk_of));
         Ok(Cycle {
             removed,
             pages: free.len() as u32,

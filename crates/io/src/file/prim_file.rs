@@ -34,6 +34,7 @@ use purlin_kernel::os::replay_log;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
+use purlin_term::pressure::{self, Judged};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, arith, copy, gc};
 use std::borrow::Cow;
@@ -498,7 +499,11 @@ struct Filling {
 unsafe impl Send for Filling {}
 
 impl Filling {
+    /// Fails with `ENOMEM` if the budget of the process has no such room; see [`or_error`].
     fn new(room: usize) -> Result<Filling, i32> {
+        if pressure::refuses(room) {
+            return Err(libc::ENOMEM);
+        }
         let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
         Ok(Filling { bin, room, len: 0 })
     }
@@ -511,6 +516,9 @@ impl Filling {
         Ok(b)
     }
     fn resize(&mut self, room: usize) -> Result<(), i32> {
+        if pressure::refuses(room.saturating_sub(self.room)) {
+            return Err(libc::ENOMEM);
+        }
         // SAFETY: nobody else knows the block yet.
         self.bin = unsafe { RcBin::try_grow(self.bin, room) }.ok_or(libc::ENOMEM)?;
         self.room = room;
@@ -605,10 +613,15 @@ fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i3
         return unsafe { door::read(fd, std::ptr::null_mut(), 0, at) }.map(|_| None);
     }
     let mut b = Filling::new(first_room(fd, size, at))?;
-    b.fill(size, |p, n, before| {
+    let filled = b.fill(size, |p, n, before| {
         // SAFETY: `fill` passes room for n bytes.
         unsafe { door::read(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
-    })?;
+    });
+    if filled == Err(libc::ENOMEM) && at.is_none() {
+        // Read once more after a collection. A device without positions has lost the bytes.
+        let _ = door::seek(fd, -(b.len as i64), libc::SEEK_CUR);
+    }
+    filled?;
     Ok((b.len != 0).then_some(b))
 }
 
@@ -628,7 +641,15 @@ fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
     Ok(bytes_term(cx, b))
 }
 
+/// The result, or the error `{error, Posix}`. Where the budget of the process has no room for what
+/// is read, it collects its garbage, and gets `system_limit` if that does not help.
 fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
+    if r == Err(libc::ENOMEM) && pressure::is_limited() {
+        return Err(match pressure::refused() {
+            Judged::AfterCollection => Fail::Again,
+            _ => Fail::SystemLimit,
+        });
+    }
     Ok(r.unwrap_or_else(|e| posix_error(cx, e)))
 }
 

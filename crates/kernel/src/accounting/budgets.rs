@@ -536,6 +536,12 @@ pub fn find(reference: Term) -> Option<Held> {
     hold(index).then(|| Held(index))
 }
 
+/// Holds the budget of a process that the caller owns; `None` for the root.
+pub fn held_by(p: *const Process) -> Option<Held> {
+    let index = of(p);
+    (index != ROOT && hold(index)).then_some(Held(index))
+}
+
 /// Holds a budget once more. Returns false if nothing holds it any more.
 fn hold(index: u32) -> bool {
     let more = |n: u32| n.checked_sub(1).map(|_| n + 1);
@@ -775,6 +781,12 @@ pub fn throttled(index: u32, others_wait: bool) -> Option<u32> {
         at = b.parent();
     }
     None
+}
+
+/// Whether the processor time of the process in a cell is limited to a share.
+pub fn has_share(cell: u32) -> bool {
+    let limited = |b: &Budget| b.cpu.percent.load(Ordering::Relaxed) != NO_LIMIT;
+    on() && upwards(of_cell(cell), ROOT).any(limited)
 }
 
 /// Returns the budget of a process that the caller owns, or of a cell whose process may change.
@@ -1101,13 +1113,17 @@ impl Charge {
             bytes: AtomicI64::new(0),
         })
     }
-    /// Charges it to the budget of another owner, whatever that has left.
+    /// Charges it to the budget of another owner, whatever that has left, if it is within the one
+    /// that pays. A budget pays on for what leaves it, until it has ended: else a process would get
+    /// rid of its bill by giving away what it has made.
     pub fn moved_to(self, owner: Term) -> Charge {
         let to = match owner.is_local_pid() {
             true => of_pid(owner),
             false => ROOT,
         };
-        if to == self.budget || !(to == ROOT || hold(to)) {
+        let leaves = self.budget != ROOT && !is_within(to, self.budget);
+        let stays = leaves && get(self.budget).is_some_and(|b| !b.has_ended());
+        if to == self.budget || stays || !(to == ROOT || hold(to)) {
             return self;
         }
         count(to, ROOT, self.what, 1);

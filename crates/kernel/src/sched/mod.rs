@@ -626,6 +626,11 @@ fn put(p: *mut Process, prio: Priority, cause: Cause) {
         return own::ring(table().index(p));
     }
     let cell = table().index(p);
+    // A share of the processor gives no precedence over those outside of it.
+    let prio = match prio > Priority::Normal && crate::budgets::has_share(cell) {
+        true => Priority::Normal,
+        false => prio,
+    };
     crate::waits::queued(cell);
     match IN_ORDER.get() {
         None => QUEUES.put(cell, prio, cause, current()),

@@ -27,6 +27,8 @@ main([Name]) ->
         far -> far();
         far_beside -> far_beside();
         ports_with_output -> ports_with_output();
+        given_away -> given_away();
+        reads -> reads();
         _ -> bomb(Run)
     end,
     io:format("done~n"),
@@ -45,6 +47,44 @@ in_budget(B, F) ->
     end.
 
 idle() -> timer:sleep(infinity).
+
+%% A budget pays for tables that were given to processes outside of it, until it ends.
+given_away() ->
+    {ok, B} = purlin:budget(#{tables => 2}),
+    Other = spawn(fun idle/0),
+    Made = in_budget(B, fun() ->
+        [catching(fun() -> ets:give_away(ets:new(x, []), Other, gift) end) || _ <- [1, 2, 3]]
+    end),
+    #{use := #{tables := Paid}} = purlin:budget_info(B),
+    ok = purlin:end_budget(B),
+    io:format("~p~n", [{Made, Paid}]),
+    io:format("~p~n", [{gone(B, 100), length([T || T <- ets:all(), ets:info(T, owner) =:= Other])}]).
+
+gone(_, 0) -> there;
+gone(B, N) ->
+    try purlin:budget_info(B) of _ -> timer:sleep(10), gone(B, N - 1)
+    catch error:badarg -> gone end.
+
+%% A read for which there is no room is refused, and the place in the file stays.
+reads() ->
+    {ok, B} = purlin:budget(#{memory => 8 bsl 20}),
+    Name = "reads_of_budgets.tmp",
+    ok = file:write_file(Name, binary:copy(<<"0123456789">>, 1200000)),
+    R = in_budget(B, fun() ->
+        {ok, Zeros} = file:open("/dev/zero", [read, raw, binary]),
+        {ok, F} = file:open(Name, [read, raw, binary]),
+        {ok, <<"0123">>} = file:read(F, 4),
+        [catching(fun() -> Size(element(2, Read())) end) || Size <- [fun byte_size/1], Read <- [
+            fun() -> file:read(Zeros, 800 bsl 20) end,
+            fun() -> file:pread(Zeros, 0, 800 bsl 20) end,
+            fun() -> file:read(F, 800 bsl 20) end,
+            fun() -> file:pread(F, 1, 1 bsl 40) end,
+            fun() -> prim_file:read_file(Name) end,
+            fun() -> prim_file:read_file("/dev/zero") end,
+            fun() -> file:read(F, 1000000) end]] ++ [file:read(F, 3)]
+    end),
+    file:delete(Name),
+    io:format("~p~n", [R]).
 
 %% Each resource beyond its limit raises system_limit, and what is given back can be used again.
 counts() ->

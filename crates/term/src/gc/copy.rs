@@ -31,13 +31,14 @@ use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent, moved_to};
 use super::sizes::{FETCHED_BYTES, MOST_IN_RUN_WORDS};
 use super::steps::{self, Runs};
-use crate::blocks::{alloc_block, free_block};
+use crate::blocks::{MAP_ABOVE_WORDS, alloc_block, decommit_between, free_block};
 use crate::copy::retain_object;
 use crate::fence;
 use crate::heap::Heap;
 use crate::layout;
 use crate::off_heap::{OffHeap, sweep};
 use crate::prefetch::prefetch;
+use crate::pressure::is_coarse;
 use crate::region_set::RegionSet;
 use crate::sent_terms::SentTerm;
 use crate::stress::{poison, stress};
@@ -187,9 +188,50 @@ unsafe fn copy_stack(heap: &Heap, block: *mut Term, size: usize) -> (*mut Term, 
         let hend = block.add(size);
         let stop = hend.sub(stack);
         if stack > 0 {
-            std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+            move_stack(heap, stop);
         }
         (stop, hend)
+    }
+}
+
+/// Words of a large stack that are moved at a time where memory is limited.
+const STACK_PIECE_WORDS: usize = 1 << 15;
+
+/// Copies the stack to `to`. Its old place has undefined contents from then on: where memory is
+/// limited, a large stack is never there twice.
+///
+/// # Safety
+/// `to` has room for the stack, and is not part of the heap.
+#[inline]
+pub(super) unsafe fn move_stack(heap: &Heap, to: *mut Term) {
+    let stack = heap.stack_words();
+    // SAFETY: by the contract.
+    unsafe {
+        match is_coarse(stack * 8) && heap.block_words() > MAP_ABOVE_WORDS && !stress() {
+            true => move_in_pieces(heap, to, stack),
+            false => std::ptr::copy_nonoverlapping(heap.stop, to, stack),
+        }
+    }
+}
+
+/// The same, piece by piece. Each is given back to the system as soon as it was copied.
+///
+/// # Safety
+/// As for [`move_stack`]; the block of the heap is mapped.
+#[cold]
+unsafe fn move_in_pieces(heap: &Heap, to: *mut Term, stack: usize) {
+    let mut left = stack;
+    while left > 0 {
+        let n = left.min(STACK_PIECE_WORDS);
+        left -= n;
+        // SAFETY: by the contract. What lies behind has been copied.
+        unsafe {
+            let from = heap.stop.add(left);
+            std::ptr::copy_nonoverlapping(from, to.add(left), n);
+            if !fence::on() {
+                decommit_between(from, from.add(n));
+            }
+        }
     }
 }
 

@@ -18,7 +18,7 @@
 //! empty shrinks only if that happens twice in a row (`shrink_next`).
 
 use super::compact::{self, Room};
-use super::copy::{Kind, pass};
+use super::copy::{Kind, move_stack, pass};
 use super::dedup;
 use super::invariants::{check_collected, check_heap, words_between};
 use super::regions::{SeenRegion, worth_leaving};
@@ -191,7 +191,7 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     unsafe {
         let hend = block.add(young_words);
         let stop = hend.sub(stack);
-        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        move_stack(heap, stop);
         // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of
         // this block, which is now room.
         (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);

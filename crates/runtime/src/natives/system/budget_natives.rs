@@ -260,6 +260,7 @@ fn end_budget_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
         send::exit_signal(me, pid, am::KILL);
     }
     crate::port::end_of_budget(b.index());
+    crate::ets::end_of_budget(b.index());
     budgets::release_ended(&ended);
     Ok(am::OK)
 }
