@@ -79,6 +79,8 @@ pub const ERRORS_NAMED: Feature = since(29);
 /// A value to be encoded in UTF-8 in a new binary is checked when the sizes are computed, as one
 /// for UTF-32 is.
 pub const UTF_SIZES: Feature = since(27);
+/// The text of an alias has five numbers, so `list_to_ref/1` takes as many.
+pub const LONG_ALIAS_TEXT: Feature = since(27);
 /// The form `silent` of a match specification has no effect on a process that is not traced.
 pub const SILENT_IF_TRACED: Feature = since(27);
 /// A tracer with `return_to` gets the function that handles an exception, wherever that is; before,

@@ -104,6 +104,14 @@ pub fn bits_of(numbers: [u32; 3]) -> Option<u64> {
     (numbers_of(bits) == numbers).then_some(bits)
 }
 
+/// Whether a reference of these numbers may have been made in this run: a thread has the block of
+/// numbers that they are in.
+pub fn may_be_made(numbers: [u32; 3]) -> bool {
+    bits_of(numbers).is_some_and(|bits| {
+        bits.wrapping_sub(FIRST.load(Ordering::Relaxed)) < NEXT_REF.load(Ordering::Relaxed)
+    })
+}
+
 /// `make_ref()`
 #[inline]
 pub fn make_ref<A: Alloc + ?Sized>(to: &mut A) -> Term {

@@ -47,7 +47,9 @@ pub fn numbers(l: Term, open: &str, most: usize) -> Option<Vec<u64>> {
             if d.is_empty() || !d.iter().all(u8::is_ascii_digit) {
                 return None;
             }
-            std::str::from_utf8(d).ok()?.parse().ok()
+            // As on stock, what a number has above its 64 bits is lost.
+            let add = |n: u64, &c: &u8| n.wrapping_mul(10).wrapping_add(u64::from(c - b'0'));
+            Some(d.iter().fold(0, add))
         })
         .collect()
 }

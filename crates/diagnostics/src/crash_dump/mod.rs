@@ -597,16 +597,40 @@ fn ports(w: &mut dyn Write) -> io::Result<()> {
         let Some(p) = port::find(id) else { continue };
         // Ports that are busy are not waited for.
         match port::try_info(&p) {
-            Some(i) => one_port(w, id, &p.name, &i)?,
+            Some(i) => one_port(w, id, &p, &i)?,
             None => writeln!(w, "State: CONNECTED|BUSY")?,
         }
     }
     Ok(())
 }
 
-fn one_port(w: &mut dyn Write, id: Term, name: &[u8], i: &port::Info) -> io::Result<()> {
+fn one_port(w: &mut dyn Write, id: Term, p: &port::Port, i: &port::Info) -> io::Result<()> {
     let list = |v: &[Term]| v.iter().map(|&t| show(t)).collect::<Vec<_>>().join(", ");
-    writeln!(w, "State: CONNECTED")?;
+    let flags = port::flags(p);
+    // The names of those that hold, with a bar between them.
+    let named = |all: &[(bool, &'static str)]| -> String {
+        let on = all.iter().filter(|f| f.0);
+        on.map(|f| f.1).collect::<Vec<_>>().join("|")
+    };
+    let of = |f: fn(&port::Flags) -> bool| flags.as_ref().is_some_and(f);
+    let state = [
+        (true, "CONNECTED"),
+        (of(|f| f.binary), "BINARY_IO"),
+        (of(|f| f.soft_eof), "SOFT_EOF"),
+        (of(|f| f.by_lines), "LINEBUF_IO"),
+        (i.own_lock, "PORT_LOCK"),
+    ];
+    writeln!(w, "State: {}", named(&state))?;
+    let tasks = named(&[
+        (of(|f| f.busy), "BUSY_PORT"),
+        (i.parallelism, "PARALLELISM"),
+    ]);
+    if !tasks.is_empty() {
+        writeln!(w, "Task Flags: {tasks}")?;
+    }
+    if let Some(f) = flags.as_ref().filter(|f| !f.suspended.is_empty()) {
+        writeln!(w, "Suspended: {}", list(&f.suspended))?;
+    }
     writeln!(w, "Slot: {}", id.pid_data())?;
     writeln!(w, "Connected: {}", show(i.connected))?;
     if !i.links.is_empty() {
@@ -620,7 +644,7 @@ fn one_port(w: &mut dyn Write, id: Term, name: &[u8], i: &port::Info) -> io::Res
     if let Some(n) = i.registered {
         writeln!(w, "Registered as: {}", show(n))?;
     }
-    let name = String::from_utf8_lossy(name);
+    let name = String::from_utf8_lossy(&p.name);
     // Ports of descriptors are named by numbers: the one they read from, and the one they write to.
     let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
     let descriptors = name
@@ -634,7 +658,11 @@ fn one_port(w: &mut dyn Write, id: Term, name: &[u8], i: &port::Info) -> io::Res
     }
     writeln!(w, "Input: {}", i.bytes_in)?;
     writeln!(w, "Output: {}", i.bytes_out)?;
-    writeln!(w, "Queue: {}", i.queued)
+    writeln!(w, "Queue: {}", i.queued)?;
+    match flags.and_then(|f| f.data) {
+        Some(data) => writeln!(w, "Port Data: {data}"),
+        None => Ok(()),
+    }
 }
 
 fn tables(w: &mut dyn Write) -> io::Result<()> {

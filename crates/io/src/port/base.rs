@@ -216,7 +216,6 @@ impl Base {
     ) -> Option<Term> {
         let p = super::enter(name.as_bytes(), owner).ok()?;
         let mut core = p.lock();
-        core.base.binary = self.binary;
         prepare(&mut core.base);
         core.base.add_link(owner);
         core.driver = Some(driver);
@@ -380,6 +379,10 @@ impl Base {
     /// Removes a link. Returns false if there was none.
     pub(super) fn remove_link(&mut self, pid: Term) -> bool {
         self.links.remove(&Peer::of(pid)).is_some()
+    }
+    /// The processes that wait until the port is no longer busy.
+    pub(super) fn suspended(&self) -> impl Iterator<Item = Term> {
+        self.waiting.iter().map(|w| w.0.term())
     }
     pub(super) fn links(&self) -> impl Iterator<Item = Term> {
         self.links.iter().map(|l| l.0.term())

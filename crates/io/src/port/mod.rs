@@ -1041,6 +1041,32 @@ pub fn try_info(port: &Port) -> Option<Info> {
     info(port)
 }
 
+/// The parts of a port that crash dumps show besides its [`Info`].
+pub struct Flags {
+    pub binary: bool,
+    pub soft_eof: bool,
+    pub by_lines: bool,
+    pub busy: bool,
+    /// Processes that wait until the port is no longer busy.
+    pub suspended: Vec<Term>,
+    /// The term of `port_set_data`, as text.
+    pub data: Option<String>,
+}
+
+/// The flags of a port; None if it is gone.
+pub fn flags(port: &Port) -> Option<Flags> {
+    let text = |d: &OwnedTerm| format_term(d.term(), Style::Display, 100_000);
+    let data = port.data().as_ref().map(text);
+    port.with_any(Work::Info, |_, b| Flags {
+        binary: b.binary,
+        soft_eof: b.soft_eof,
+        by_lines: b.lines.is_some(),
+        busy: b.busy(),
+        suspended: b.suspended().collect(),
+        data,
+    })
+}
+
 /// Writes the queues of all ports when the runtime halts, as far as time allows.
 pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
     let now = clock::elapsed();

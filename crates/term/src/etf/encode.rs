@@ -161,6 +161,8 @@ pub struct Encoder {
     left_out: Vec<(usize, Term)>,
     /// Number of bytes of those.
     left_bytes: usize,
+    /// Number of funs whose size has yet to be written.
+    open_funs: usize,
     /// Atoms that are referred to.
     refs: Option<AtomRefs>,
     /// Bytes that `external_size` reports beyond the actual ones: stock counts five for each small
@@ -238,7 +240,7 @@ pub fn external_size(t: Term, opts: Options) -> Option<usize> {
         }
         // Nobody reads the bytes: they are dropped once measured, unless the size of a fun has yet
         // to be written there.
-        if !opts.local && !e.todo.iter().any(|t| matches!(t, Todo::FunSize(..))) {
+        if !opts.local && e.open_funs == 0 {
             size += e.out.len();
             e.out.clear();
             e.left_out.clear();
@@ -272,6 +274,7 @@ impl Encoder {
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            open_funs: 0,
             refs: None,
             spare_bytes: 0,
             too_long: false,
@@ -287,6 +290,7 @@ impl Encoder {
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            open_funs: 0,
             refs: None,
             spare_bytes: 0,
             too_long: false,
@@ -449,6 +453,7 @@ impl Encoder {
             self.small(e.arity as i64);
         } else if let Some(e) = f.local() {
             self.out.push(tag::NEW_FUN);
+            self.open_funs += 1;
             self.todo
                 .push(Todo::FunSize(self.out.len(), self.left_bytes));
             self.u32(0);
@@ -642,6 +647,7 @@ impl Encoder {
                     let at = *at;
                     let n = (self.out.len() - at + self.left_bytes - *left) as u32;
                     self.out[at..at + 4].copy_from_slice(&n.to_be_bytes());
+                    self.open_funs -= 1;
                     self.todo.pop();
                     continue;
                 }

@@ -5,8 +5,11 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_dist::distribution_natives::connected_by_number;
+use purlin_isa::release::LONG_ALIAS_TEXT;
+use purlin_native::{bif::schedulers, ids};
 use purlin_natives::identifiers::numbers;
 use purlin_term::node::{self, Node};
+use purlin_term::release;
 use purlin_term::unassigned_ids;
 use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
 use purlin_term::{Alloc, Term};
@@ -41,12 +44,14 @@ fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 
 fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     match numbers(l, "#Port<", PORT_CHARS).as_deref() {
-        Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
-        Some(&[0, num]) => {
-            unassigned_ids::unassigned_id(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg)
+        // As on stock, which keeps 32 bits of the node's number.
+        Some(&[number, num]) if number as u32 != 0 => {
+            let node = elsewhere(u64::from(number as u32))?;
+            Ok(cx.external(Subtag::ExtPort, node, num))
         }
-        Some(&[number, num]) if number != 0 => {
-            Ok(cx.external(Subtag::ExtPort, elsewhere(number)?, num))
+        Some(&[_, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
+        Some(&[_, num]) => {
+            unassigned_ids::unassigned_id(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg)
         }
         _ => Err(Fail::Badarg),
     }
@@ -67,10 +72,27 @@ fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
         return Ok(cx.external_ref(elsewhere(number)?, &nums));
     }
     match nums[..] {
-        // The first number has 18 bits.
-        [a, b, c] if a < 1 << 18 => Ok(cx.local_ref([a, b, c])),
+        [a, b, c] if is_of_this_node([a, b, c]) => Ok(cx.local_ref([a, b, c])),
+        // Later releases have two more numbers for aliases. Elsewhere those say nothing.
+        [a, b, c, _, _] if b & ALIAS == 0 && release::has(LONG_ALIAS_TEXT) => {
+            is_of_this_node([a, b, c])
+                .then(|| cx.local_ref([a, b, c]))
+                .ok_or(Fail::Badarg)
+        }
         _ => Err(Fail::Badarg),
     }
+}
+
+/// The bit that the second number of an alias has on stock.
+const ALIAS: u32 = 1 << 16;
+
+/// Whether stock takes these for the numbers of a reference of this node: the first has 18 bits,
+/// and the low half of the second is the number of the scheduler that made it. References made here
+/// have any number there, so those that may exist are right as well.
+fn is_of_this_node(numbers: [u32; 3]) -> bool {
+    let [a, b, _] = numbers;
+    let maker = (b & 0xFFFF) as usize;
+    a < 1 << 18 && (maker <= schedulers() || ids::may_be_made(numbers))
 }
 
 crate::bifs! {
