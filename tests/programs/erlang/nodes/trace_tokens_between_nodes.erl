@@ -107,8 +107,8 @@ refers(Node, Peer) ->
     Other = erlang:send_after(3600000, nobody_here, There),
     %% What lies in shared regions is nobody's.
     %% Which terms that are is chance under stress.
-    Told = case {os:getenv("ERL_AFLAGS", ""), os:getenv("PURLIN_GC_STRESS", "")} of
-        {"", ""} -> [[3]];
+    Told = case {string:find(os:getenv("ERL_AFLAGS", ""), "+Fregion"), os:getenv("PURLIN_GC_STRESS", "")} of
+        {nomatch, ""} -> [[3]];
         {_, ""} -> [[]];
         _ -> [[], [3]]
     end,
