@@ -77,6 +77,9 @@ fn of_command(row: &CommandRow) -> String {
         text.push_str(RUN);
     }
     if row.name == "explain" {
+        text.push_str(
+            "\nAlso: exec -- COMMAND, show FILE (a record), diff FILE FILE (two answers).\n",
+        );
         text.push_str("\nTopics, each with its question:\n");
         for (name, doc) in explained_topics() {
             entry(&mut text, name, doc);

@@ -224,7 +224,7 @@ pub static COMMANDS: &[CommandRow] = &[
     },
     CommandRow {
         name: "explain",
-        arguments: "PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE",
+        arguments: "PID [TOPIC] | run FILE",
         doc: "show where memory and copies come from, by line",
         stock: false,
         takes: Takes::Explained,
