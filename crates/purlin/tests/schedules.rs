@@ -465,7 +465,7 @@ fn a_search_goes_on_after_a_failure() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
     let json = text(&o);
     assert!(
-        json.starts_with("{\"command\":[\"run\",\"two_race.erl\"],"),
+        json.starts_with("{\"schema\":\"purlin-story/1\",\"command\":[\"run\",\"two_race.erl\"],"),
         "{json}"
     );
     assert!(json.contains("\"place\":\"two_race.erl:"), "{json}");
