@@ -606,7 +606,7 @@ fn ports(w: &mut dyn Write) -> io::Result<()> {
 
 fn one_port(w: &mut dyn Write, id: Term, p: &port::Port, i: &port::Info) -> io::Result<()> {
     let list = |v: &[Term]| v.iter().map(|&t| show(t)).collect::<Vec<_>>().join(", ");
-    let flags = port::flags(p);
+    let flags = port::try_flags(p);
     // The names of those that hold, with a bar between them.
     let named = |all: &[(bool, &'static str)]| -> String {
         let on = all.iter().filter(|f| f.0);

@@ -48,9 +48,10 @@ pub(super) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -
     let there = open(file)?;
     enter(&there)?;
     let r = f();
-    if enter(&here).is_err() {
+    if let Err(e) = enter(&here) {
         // All that the thread opens from now on would be in the wrong namespace.
-        std::process::abort();
+        let e = std::io::Error::from_raw_os_error(e);
+        purlin_term::say::refused(format_args!("cannot return to the network namespace: {e}"));
     }
     r
 }

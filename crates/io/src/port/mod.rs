@@ -1053,8 +1053,9 @@ pub struct Flags {
     pub data: Option<String>,
 }
 
-/// The flags of a port; None if it is gone.
-pub fn flags(port: &Port) -> Option<Flags> {
+/// The flags of a port; None if it is gone, or busy with something.
+pub fn try_flags(port: &Port) -> Option<Flags> {
+    drop(port.try_lock()?);
     let text = |d: &OwnedTerm| format_term(d.term(), Style::Display, 100_000);
     let data = port.data().as_ref().map(text);
     port.with_any(Work::Info, |_, b| Flags {
