@@ -73,7 +73,7 @@ roots: ## fetches other releases of Erlang and Elixir, with their stock emulator
 demo: ## what Purlin is for, in twenty minutes: a million processes on both runtimes
 	@sh demo
 
-test: ## runs the tests, within 55 minutes; the last line is the count
+test: ## runs the tests, within an hour; the last line is the count
 	@sh test
 
 # The programs of tests/programs and random programs once more in the modes that `make test`
