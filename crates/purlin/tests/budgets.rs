@@ -75,6 +75,11 @@ fn nothing_leaves_its_budget() {
 }
 
 #[test]
+fn limited_processes_run_after_others() {
+    prints("behind", &["other [limited]"]);
+}
+
+#[test]
 fn an_ended_budget_is_empty_and_forgotten() {
     prints("ends", &["[killed]", "undefined {error,badarg}", "gone []"]);
 }

@@ -784,9 +784,15 @@ pub fn throttled(index: u32, others_wait: bool) -> Option<u32> {
 }
 
 /// Whether the processor time of the process in a cell is limited to a share.
+#[inline]
 pub fn has_share(cell: u32) -> bool {
+    on() && budget_has_share(of_cell(cell))
+}
+
+#[inline(never)]
+fn budget_has_share(index: u32) -> bool {
     let limited = |b: &Budget| b.cpu.percent.load(Ordering::Relaxed) != NO_LIMIT;
-    on() && upwards(of_cell(cell), ROOT).any(limited)
+    upwards(index, ROOT).any(limited)
 }
 
 /// Returns the budget of a process that the caller owns, or of a cell whose process may change.

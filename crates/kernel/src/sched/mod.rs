@@ -626,10 +626,11 @@ fn put(p: *mut Process, prio: Priority, cause: Cause) {
         return own::ring(table().index(p));
     }
     let cell = table().index(p);
-    // A share of the processor gives no precedence over those outside of it.
-    let prio = match prio > Priority::Normal && crate::budgets::has_share(cell) {
-        true => Priority::Normal,
-        false => prio,
+    // Processes with a share of the processor, of which there may be thousands, go behind others
+    // of normal priority that were woken.
+    let (prio, cause) = match crate::budgets::has_share(cell) {
+        true => (prio.min(Priority::Normal), Cause::Long),
+        false => (prio, cause),
     };
     crate::waits::queued(cell);
     match IN_ORDER.get() {

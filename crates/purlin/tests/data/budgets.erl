@@ -9,6 +9,7 @@ main([Name]) ->
         rights -> rights();
         refusals -> refusals();
         ends -> ends();
+        behind -> behind();
         wait -> wait();
         drop -> drop();
         exits -> exits();
@@ -140,6 +141,21 @@ rights() ->
     ok.
 
 %% A budget that is ended kills what is in it and below it, and is forgotten.
+%% Processes that may use a share of the processor run after others that were woken later.
+behind() ->
+    erlang:system_flag(schedulers_online, 1),
+    {ok, B} = purlin:budget(#{cpu => 50}),
+    Self = self(),
+    Answers = fun(What) -> fun() -> receive go -> Self ! What end end end,
+    Many = [spawn_opt(Answers(limited), [{budget, B}]) || _ <- lists:seq(1, 50)],
+    Urgent = spawn_opt(Answers(limited), [{budget, B}, {priority, high}]),
+    Other = spawn(Answers(other)),
+    erlang:yield(),
+    [P ! go || P <- [Urgent | Many] ++ [Other]],
+    First = receive F -> F end,
+    Rest = [receive R -> R end || _ <- [Other | Many]],
+    io:format("~w ~w~n", [First, lists:usort(Rest)]).
+
 ends() ->
     {ok, A} = purlin:budget(#{}),
     Self = self(),
