@@ -27,7 +27,7 @@ all() ->
      deep, deep_try, alias_flood, timer_flood, node_flood, bag, counter_keys, fixed_table, give_away,
      heirs, scanned_atoms, json_atoms, printed_atoms, respawn, monitor_chain, zlib_bomb,
      compressed_term, compressing, dirty, power, digits, read_zeros, first_heaps, arrays, tracer,
-     busy_high, ping_pong, peeking, forced, modules].
+     busy_high, ping_pong, peeking, forced, modules, growing, growing_slowly, flattening].
 
 main() -> main([]).
 main(["loading" | Names]) ->
@@ -290,6 +290,9 @@ bomb(tracer) ->
     erlang:trace(self(), true, [call, send, {tracer, P}]),
     erlang:trace_pattern({lists, seq, 2}, true, [local]),
     traced();
+bomb(growing) -> [spawn(fun() -> growing([]) end) || _ <- lists:seq(1, 100)], idle();
+bomb(growing_slowly) -> [spawn(fun() -> growing_slowly([]) end) || _ <- lists:seq(1, 100)], idle();
+bomb(flattening) -> flattening(lists:seq(1, 100000));
 bomb(busy_high) ->
     process_flag(priority, high),
     [spawn_opt(fun busy/0, [{priority, high}]) || _ <- lists:seq(1, 100)],
@@ -537,6 +540,9 @@ dirty() ->
 power(N) -> M = N * N, put(p, M), power(M).
 digits(L) -> list_to_integer(L), integer_to_list(list_to_integer(L)), digits(L ++ L).
 first_heaps(O) -> [catch spawn_opt(fun idle/0, O) || _ <- lists:seq(1, 20)].
+growing(L) -> growing([1 | L]).
+growing_slowly(L) -> receive after 1 -> growing_slowly(lists:seq(1, 200) ++ L) end.
+flattening(L) -> lists:flatten([L, L, L, L]), flattening([L | L]).
 traced() -> self() ! lists:seq(1, 100), receive _ -> ok end, traced().
 ping(P) -> P ! {self(), x}, receive x -> ping(P) end.
 pong() -> receive {P, M} -> P ! M, pong() end.

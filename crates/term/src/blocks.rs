@@ -28,7 +28,10 @@ pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
 /// Bytes of freed blocks that are kept, unless a fourth of all mapped blocks is more.
 const SPARE_BYTES: usize = 64 << 20;
 const SPARE_PART: usize = 4;
-/// The same in a crowd of processes: see [`crate::pressure`].
+/// Words from which a block that is not mapped loses its pages when it is freed, while memory
+/// matters more than time.
+const EMPTIED_WORDS: usize = 1 << 12;
+/// Maximum of [`SPARE_BYTES`] in a crowd of processes: see [`crate::pressure`].
 const SPARE_IN_CROWD: usize = 16 << 20;
 
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -456,9 +459,26 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
                 std::hint::black_box(p);
             }
             if stash(p, words).is_none() && keep_warm(p, words).is_none() {
+                if words >= EMPTIED_WORDS && gives_back() {
+                    empty(p, words);
+                }
                 std::alloc::dealloc(p as *mut u8, layout(words));
             }
         }
+    }
+}
+
+/// Gives back the whole pages of a block that is about to be freed. The C library would keep them
+/// for the next block of that size.
+///
+/// # Safety
+/// `p` came from the allocator, with `words` words, and nothing reads it any more.
+unsafe fn empty(p: *mut Term, words: usize) {
+    let page = sys::page_bytes();
+    let from = (p as usize).next_multiple_of(page);
+    let end = (p as usize + words * 8) / page * page;
+    if from < end {
+        sys::decommit(from, end - from);
     }
 }
 
