@@ -3,14 +3,15 @@
 //! memory.
 //!
 //! Reads use only pages that the system has in memory: the system refuses the others instead of
-//! waiting. A write may wait, so:
+//! waiting. Some file systems cannot do that (tmpfs, and overlayfs, on which containers run); a read
+//! of their files may wait. So may a write, and for both:
 //! * Only files whose bytes go to memory qualify: `/dev/null` and its like, and regular files of
 //!   local file systems that are not opened to be written through.
-//! * At any time at least one scheduler makes no such write, so whatever becomes ready meanwhile
-//!   runs there. With a single scheduler there are no such writes.
+//! * At any time at least one scheduler makes no such call, so whatever becomes ready meanwhile
+//!   runs there. With a single scheduler there are no such calls.
 //! * Such a write has at most [`MOST_BYTES`]. After a write that took longer than [`LONG_NS`],
 //!   dirty threads make the next writes of that file: [`FIRST_AWAY`] of them, and more after
-//!   another long one.
+//!   another long one. After such a read, they make the next reads of all such files.
 //!
 //! For names, a scheduler asks what is there ([`look`], [`open_file`], [`open_to_read`]), and only
 //! if the system needs no disk and no other program for the answer. Code is mostly looked for in
@@ -59,7 +60,7 @@ impl AtOnce {
             // Reproducible runs must not depend on what the system happens to have in memory or on
             // how long it takes.
             never: purlin_kernel::os::exploring::on() || !st.is_some_and(|st| is_buffered(fd, st)),
-            reads_unknown: AtomicBool::new(false),
+            reads_unknown: AtomicBool::new(st.is_some_and(|st| may_wait(st.st_dev))),
             away: AtomicU32::new(0),
             next_away: AtomicU32::new(FIRST_AWAY),
         }
@@ -68,9 +69,12 @@ impl AtOnce {
     pub(crate) fn seeks(&self) -> bool {
         !self.never
     }
-    /// Whether a scheduler may try to read.
-    pub(crate) fn reads(&self) -> bool {
-        !self.never && !self.reads_unknown.load(Ordering::Relaxed)
+    /// Begins a read on a scheduler. None if a dirty thread must make it; a call if it may wait.
+    pub(crate) fn begin_read(&self) -> Option<Option<Call<'static>>> {
+        match self.never {
+            true => None,
+            false => begin_read(self.reads_unknown.load(Ordering::Relaxed)),
+        }
     }
     /// Records the error of a scheduler's read. Returns whether a dirty thread must read instead.
     pub(crate) fn read_failed(&self, errno: i32) -> bool {
@@ -102,7 +106,23 @@ impl AtOnce {
     }
 }
 
-/// A write in progress on a scheduler.
+/// Whether a scheduler reads files of file systems that cannot tell what they have in memory.
+static READS: AtOnce = AtOnce {
+    never: false,
+    reads_unknown: AtomicBool::new(true),
+    away: AtomicU32::new(0),
+    next_away: AtomicU32::new(FIRST_AWAY),
+};
+
+/// Begins a read on a scheduler, as [`AtOnce::begin_read`]; it may wait if that is unknown.
+pub(crate) fn begin_read(unknown: bool) -> Option<Option<Call<'static>>> {
+    match unknown {
+        true => READS.begin().map(Some),
+        false => Some(None),
+    }
+}
+
+/// A read or write in progress on a scheduler that may wait.
 pub(crate) struct Call<'a> {
     of: &'a AtOnce,
     since: i64,
@@ -158,8 +178,17 @@ static LOCAL: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 /// Devices, plus one, of file systems that cannot tell which pages of a file are in memory.
 static UNREADABLE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
+/// Whether a read of a file on that device may wait, since its file system cannot tell what it has
+/// in memory.
+pub(crate) fn may_wait(device: libc::dev_t) -> bool {
+    let entry = device as u64 + 1;
+    UNREADABLE
+        .iter()
+        .any(|d| d.load(Ordering::Relaxed) == entry)
+}
+
 /// Records the error of a read on that device. If it means that the file system does not support
-/// such reads, no scheduler tries again.
+/// such reads, they [may wait](may_wait).
 pub(crate) fn read_refused(device: libc::dev_t, errno: i32) {
     if errno == libc::EOPNOTSUPP {
         let entry = device as u64 + 1;
@@ -270,11 +299,7 @@ pub(crate) fn open_file(
     path: &CStr,
     most: usize,
 ) -> Option<Result<(OwnedFd, usize, libc::dev_t), i32>> {
-    let fits = |device: libc::dev_t, size: usize| {
-        (1..=most).contains(&size)
-            && !(UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
-    };
-    let found = open_regular(path, fits)?;
+    let found = open_regular(path, |_, size| (1..=most).contains(&size))?;
     Some(found.map(|(fd, st)| (fd, st.st_size as usize, st.st_dev)))
 }
 #[cfg(not(target_os = "linux"))]
@@ -509,13 +534,30 @@ fn is_local_kind(kind: u64) -> bool {
     local.iter().any(|&k| k as u64 == kind)
 }
 
-/// Reads the part of the file that is in memory, from `at` or from the current position, without
-/// waiting. Returns the number of bytes, or -1 with an error number.
+/// Reads from `at` or from the current position: the part of the file that is in memory, without
+/// waiting, unless `call` says that it may wait. Returns the number of bytes, or -1 with an error
+/// number.
 ///
 /// # Safety
 /// `to` is valid for writes of `n` bytes.
 #[cfg(target_os = "linux")]
-pub(crate) unsafe fn read_now(fd: i32, to: *mut u8, n: usize, at: Option<i64>) -> isize {
+pub(crate) unsafe fn read_now(
+    fd: i32,
+    to: *mut u8,
+    n: usize,
+    at: Option<i64>,
+    call: &mut Option<Call>,
+) -> isize {
+    if let Some(call) = call {
+        call.ask();
+        // SAFETY: by the contract.
+        return unsafe {
+            match at {
+                None => libc::read(fd, to.cast(), n),
+                Some(at) => libc::pread(fd, to.cast(), n, at),
+            }
+        };
+    }
     let room = libc::iovec {
         iov_base: to.cast(),
         iov_len: n,
@@ -528,6 +570,12 @@ pub(crate) unsafe fn read_now(fd: i32, to: *mut u8, n: usize, at: Option<i64>) -
 /// # Safety
 /// None is needed.
 #[cfg(not(target_os = "linux"))]
-pub(crate) unsafe fn read_now(_: i32, _: *mut u8, _: usize, _: Option<i64>) -> isize {
+pub(crate) unsafe fn read_now(
+    _: i32,
+    _: *mut u8,
+    _: usize,
+    _: Option<i64>,
+    _: &mut Option<Call>,
+) -> isize {
     -1
 }

@@ -660,15 +660,16 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
     let size = size.filter(|n| (1..=MOST_HERE).contains(n));
     with_fd(cx, f, |cx, fd| {
         let direct = &file(f)?.at_once;
-        let size = size.filter(|_| direct.reads() && !gc::stress_roll(3));
+        let size = size.filter(|_| !gc::stress_roll(3));
         let size = size.ok_or(Fail::Dirty)?;
+        let mut call = direct.begin_read().ok_or(Fail::Dirty)?;
         let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
         let r = b.fill(size, |p, n, before| {
             // SAFETY: `fill` passes room for n bytes.
-            retry(|| unsafe {
-                at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64)))
-            })
+            let at = at.map(|at| at.saturating_add(before as i64));
+            retry(|| unsafe { at_once::read_now(fd, p, n, at, &mut call) })
         });
+        drop(call);
         match r {
             Ok(()) => {}
             Err(e) if direct.read_failed(e) => {
@@ -1038,8 +1039,10 @@ fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
         Err(e) => return Some(Err(e)),
     };
     let mut b = Filling::new(size).ok()?;
+    let mut call = at_once::begin_read(at_once::may_wait(device))?;
     // SAFETY: `fill` passes room for n bytes.
-    let read = |p, n, _| retry(|| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) });
+    let read =
+        |p, n, _| retry(|| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None, &mut call) });
     let read = b.fill(size, read);
     read.map_err(|e| at_once::read_refused(device, e)).ok()?;
     Some(Ok(b))
