@@ -194,6 +194,39 @@ fn a_link_in_the_place_of_the_folder_is_refused() {
     assert!(link.is_symlink() && victim.is_dir());
 }
 
+#[test]
+fn what_was_confirmed_before_it_was_synced_is_lost_with_the_power() {
+    let options = ["--nodes", "2", "--faults", "power"];
+    found("lost_write", &options, "FAIL: confirmed and lost: [");
+    passes("lost_write_right", &options, "20");
+}
+
+#[test]
+fn a_process_that_ends_loses_nothing_that_it_has_written() {
+    passes("lost_write", &["--nodes", "2", "--faults", "kill"], "12");
+}
+
+#[test]
+fn a_clock_that_steps_back_is_found() {
+    let options = ["--nodes", "1", "--faults", "clock"];
+    found("stepped_lease", &options, "FAIL: a lease of 100 ms took");
+    passes("stepped_lease_right", &options, "12");
+}
+
+#[test]
+fn a_write_to_a_full_disk_is_found() {
+    let options = ["--nodes", "2", "--faults", "disk"];
+    found("full_disk", &options, "FAIL: the counter is empty");
+    passes("full_disk_right", &options, "20");
+}
+
+#[test]
+fn datagrams_that_arrive_twice_are_found() {
+    let options = ["--nodes", "2", "--faults", "udp"];
+    found("added_twice", &options, "FAIL: ");
+    passes("added_twice_right", &options, "20");
+}
+
 /// Options that have no use, and those that are for worlds alone.
 #[test]
 fn options_that_do_not_fit_are_refused() {
@@ -211,7 +244,7 @@ fn options_that_do_not_fit_are_refused() {
         (&["--faults", "cut"][..], "--faults is for --nodes"),
         (
             &["--nodes", "2", "--faults", "rain"][..],
-            "is no list of faults: delay, reset, cut, kill",
+            "is no list of faults: delay, reset, cut, kill, power, disk, clock, udp",
         ),
     ] {
         let (code, said) = status(options);

@@ -8,7 +8,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr};
 
 /// The version of the protocol. A node of another build is refused.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Maximum number of bytes in a message.
 const MOST_BYTES: usize = 64 << 20;
@@ -122,6 +122,72 @@ pub enum Call {
         word: String,
         process: u64,
     },
+    File(FileCall),
+}
+
+/// What a node does with files. See [`Welcome::files`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileStep {
+    /// It is about to make a call, which takes room on the disk if `n` is 1. An error is the result
+    /// of that call.
+    Begins = 0,
+    /// `path` was there before the node did anything with it, and has the contents `data`.
+    Known = 1,
+    /// `path` was opened for writing as `fd`. `n` has bits of [`open_bits`], and the mode above
+    /// them.
+    Opened = 2,
+    /// `data` was written at the offset `n` of `fd`.
+    Written = 3,
+    /// `fd` has the length `n` now.
+    Length = 4,
+    Synced = 5,
+    Closed = 6,
+    /// `path` has the name `data` now.
+    Renamed = 7,
+    /// `path` has the name `data`, too.
+    Linked = 8,
+    /// `path` is a symbolic link with the text `data`.
+    LinkedSoftly = 9,
+    /// `path` is a new folder.
+    MadeFolder = 10,
+    /// The name of a file, or an empty folder, was removed.
+    Removed = 11,
+}
+
+/// Bits of [`FileStep::Opened`].
+pub mod open_bits {
+    pub const TRUNCATED: u64 = 1;
+    /// Each write is synced.
+    pub const SYNC: u64 = 2;
+    /// Position of the mode.
+    pub const MODE: u32 = 8;
+}
+
+impl FileStep {
+    const ALL: [FileStep; 12] = [
+        FileStep::Begins,
+        FileStep::Known,
+        FileStep::Opened,
+        FileStep::Written,
+        FileStep::Length,
+        FileStep::Synced,
+        FileStep::Closed,
+        FileStep::Renamed,
+        FileStep::Linked,
+        FileStep::LinkedSoftly,
+        FileStep::MadeFolder,
+        FileStep::Removed,
+    ];
+}
+
+/// A step, and the fields that it has. Paths are whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCall {
+    pub step: FileStep,
+    pub fd: u64,
+    pub n: u64,
+    pub path: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// A question of a node at its time, in nanoseconds since the world began.
@@ -144,6 +210,8 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Turn {
     pub now: u64,
+    /// The wall clock when the world began, as the node's clock has it now.
+    pub started: u64,
     /// Things with the events that they are ready for.
     pub ready: Vec<(Thing, u32)>,
 }
@@ -161,6 +229,8 @@ pub struct Welcome {
     pub process: u64,
     /// The ends of pipes that are standard input and output.
     pub pipes: Option<(Thing, Thing)>,
+    /// Whether the node reports what it does with files.
+    pub files: bool,
 }
 
 // ---- writing and reading ----
@@ -280,6 +350,13 @@ impl Question {
             Call::Pipes => w.number(20),
             Call::Start { input, output } => w.number(21).number(*input).number(*output),
             Call::Started { word, process } => w.number(22).bytes(word.as_bytes()).number(*process),
+            Call::File(f) => w
+                .number(25)
+                .number(f.step as u64)
+                .number(f.fd)
+                .number(f.n)
+                .bytes(&f.path)
+                .bytes(&f.data),
         };
         w.0
     }
@@ -319,6 +396,13 @@ impl Question {
                 word: r.text()?,
                 process: r.number()?,
             },
+            25 => Call::File(FileCall {
+                step: *FileStep::ALL.get(usize::try_from(r.number()?).ok()?)?,
+                fd: r.number()?,
+                n: r.number()?,
+                path: r.bytes()?,
+                data: r.bytes()?,
+            }),
             kind => {
                 let of = r.number()?;
                 match kind {
@@ -400,7 +484,7 @@ impl Turn {
     /// Writes it as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer(Vec::new());
-        w.number(self.now).pairs(&self.ready);
+        w.number(self.now).number(self.started).pairs(&self.ready);
         w.0
     }
 
@@ -409,6 +493,7 @@ impl Turn {
         let mut r = Reader(bytes);
         Some(Turn {
             now: r.number()?,
+            started: r.number()?,
             ready: r.pairs()?,
         })
     }
@@ -424,7 +509,8 @@ impl Welcome {
             .number(self.random)
             .number(self.process)
             .option(self.pipes.map(|p| p.0))
-            .option(self.pipes.map(|p| p.1));
+            .option(self.pipes.map(|p| p.1))
+            .number(self.files.into());
         w.0
     }
 
@@ -438,6 +524,7 @@ impl Welcome {
             random: r.number()?,
             process: r.number()?,
             pipes: r.option()?.zip(r.option()?),
+            files: r.flag()?,
         })
     }
 }
@@ -549,6 +636,13 @@ mod tests {
                 word: "p1".into(),
                 process: 3,
             },
+            Call::File(FileCall {
+                step: FileStep::Removed,
+                fd: 4,
+                n: 5,
+                path: b"/a".to_vec(),
+                data: vec![6],
+            }),
         ]
     }
 
@@ -567,14 +661,19 @@ mod tests {
             let r = Reply { until: 3, answer };
             assert_eq!(Reply::from_bytes(&r.to_bytes()), Some(r));
         }
+        for (n, step) in FileStep::ALL.into_iter().enumerate() {
+            assert_eq!(step as usize, n);
+        }
         let t = Turn {
             now: 4,
+            started: 8,
             ready: vec![(1, 4)],
         };
         assert_eq!(Turn::from_bytes(&t.to_bytes()), Some(t));
         let w = Welcome {
             pipes: Some((1, 2)),
             ids: 5,
+            files: true,
             ..Welcome::default()
         };
         assert_eq!(Welcome::from_bytes(&w.to_bytes()), Some(w));

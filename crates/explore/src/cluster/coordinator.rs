@@ -4,10 +4,13 @@
 //! moment at which another node could act, or a millisecond longer, so that nodes that compute take
 //! turns. Time passes only from one event to the next: there is no wait.
 
+use super::disks::Disks;
 use super::fault::{At, Fault, Harm, MS, Node, Profile, Time};
 use super::members::{Door, Member, Open, RunFolder, Spec, State, end, is_gone};
 use super::wires::Wires;
-use purlin_world::protocol::{self, Call, Question, Reply, Thing, Turn, Welcome, numbers};
+use purlin_world::protocol::{
+    self, Call, FileCall, FileStep, Question, Reply, Thing, Turn, Welcome, numbers,
+};
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +31,8 @@ const BEGINNING: u64 = 1_767_225_600_000_000_000;
 pub struct Plan {
     pub seed: u64,
     pub faults: Vec<Fault>,
+    /// Whether nodes report what they do with files.
+    pub files: bool,
 }
 
 /// How a run has ended.
@@ -82,6 +87,10 @@ pub struct Run {
 enum Due {
     Heal(Node, Node),
     InTime(Node, Node),
+    /// Datagrams arrive once again.
+    Reliable(Node, Node),
+    /// The disk has room again.
+    Room(Node),
     Restart(Node),
     Fault(usize),
 }
@@ -99,6 +108,12 @@ struct Cluster<'a> {
     now: u64,
     lives: BTreeMap<Node, u32>,
     outputs: BTreeMap<Node, u64>,
+    disks: Disks,
+    /// Nodes whose disk is full, and those whose next change to files fails.
+    full: BTreeSet<Node>,
+    broken: BTreeSet<Node>,
+    /// Nanoseconds by which wall clocks have stepped.
+    steps: BTreeMap<Node, i64>,
     run: Run,
     /// The time by which the program is to have ended.
     ends: u64,
@@ -129,6 +144,10 @@ pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
         now: 0,
         lives: BTreeMap::new(),
         outputs: BTreeMap::new(),
+        disks: Disks::default(),
+        full: BTreeSet::new(),
+        broken: BTreeSet::new(),
+        steps: BTreeMap::new(),
         run: Run::default(),
         ends: PROGRAM_LIMIT,
     };
@@ -137,6 +156,7 @@ pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
     result?;
     cluster.run.profile.packets = std::mem::take(&mut cluster.wires.packets);
     cluster.run.profile.took = cluster.now;
+    cluster.run.profile.nodes = cluster.lives.keys().copied().collect();
     let first_mortal = if spec.nodes == 1 { 2 } else { 1 };
     cluster.run.profile.mortal = (cluster.lives.keys().copied())
         .filter(|n| *n >= first_mortal)
@@ -305,7 +325,19 @@ impl Cluster<'_> {
                     self.wires.set_late(a, b, 0);
                     self.say(&format!("==== n{a} reaches n{b} in time again"));
                 }
-                Due::Restart(node) => self.begin_root(node)?,
+                Due::Reliable(a, b) => {
+                    self.wires.lost.remove(&(a, b));
+                    self.wires.twice.remove(&(a, b));
+                    self.say(&format!("==== datagrams of n{a} to n{b} arrive once again"));
+                }
+                Due::Room(node) => {
+                    self.full.remove(&node);
+                    self.say(&format!("==== the disk of n{node} has room again"));
+                }
+                Due::Restart(node) => {
+                    self.wires.start_machine(node);
+                    self.begin_root(node)?;
+                }
                 Due::Fault(i) => self.harm(i),
             }
         }
@@ -352,8 +384,55 @@ impl Cluster<'_> {
                 }
                 back.unwrap_or(0)
             }
+            Harm::Power(node, back) => {
+                self.lose_power(node);
+                let back = back.filter(|_| node <= self.spec.nodes);
+                if let Some(t) = back {
+                    self.due.insert((now + t, Due::Restart(node)));
+                }
+                back.unwrap_or(0)
+            }
+            Harm::Full(node, lasts) => {
+                self.full.insert(node);
+                self.due.insert((now + lasts, Due::Room(node)));
+                lasts
+            }
+            Harm::Broken(node) => {
+                self.broken.insert(node);
+                0
+            }
+            Harm::Step(node, by) => {
+                *self.steps.entry(node).or_default() += by;
+                0
+            }
+            Harm::Lose(a, b, lasts) => {
+                self.wires.lost.insert((a, b));
+                self.due.insert((now + lasts, Due::Reliable(a, b)));
+                lasts
+            }
+            Harm::Twice(a, b, lasts) => {
+                self.wires.twice.insert((a, b));
+                self.due.insert((now + lasts, Due::Reliable(a, b)));
+                lasts
+            }
         };
         self.ends = self.ends.max(now + over + PROGRAM_LIMIT);
+    }
+
+    /// The machine of a node loses its power.
+    fn lose_power(&mut self, node: Node) {
+        let living = |m: &Member| m.node == node && m.is_alive();
+        let Some(i) = self.members.iter().position(living) else {
+            return;
+        };
+        self.wires.stop_machine(node);
+        self.members[i].killed = true;
+        self.ended(i);
+        let life = self.members[i].life;
+        let mut numbers = Stream::new(self.plan.seed, node, life, Use::Disk);
+        if let Err(why) = self.disks.lose_power(node, &mut numbers) {
+            self.run.left.insert(format!("n{node}: {why}"));
+        }
     }
 
     fn kill(&mut self, node: Node) {
@@ -382,6 +461,7 @@ impl Cluster<'_> {
         for what in things.into_values() {
             self.wires.close(what);
         }
+        self.disks.ended(node);
         self.tell_output(node);
     }
 
@@ -433,6 +513,7 @@ impl Cluster<'_> {
             State::Begun => self.welcome(i).to_bytes(),
             State::Idle(_, watched) | State::Over(watched) => Turn {
                 now: begun,
+                started: self.wall(self.members[i].node),
                 ready: self.ready(&self.members[i], watched),
             }
             .to_bytes(),
@@ -489,9 +570,29 @@ impl Cluster<'_> {
                     let ready = m.things.get(&of).map_or(0, |w| self.wires.ready(*w, ended));
                     self.reply(i, begun, Ok(numbers(&[ready.into()])));
                 }
+                Call::File(f) => {
+                    let answer = self.file(i, &f);
+                    if !self.members[i].is_alive() {
+                        return Ok(());
+                    }
+                    self.reply(i, begun, answer);
+                }
                 call => {
-                    if let Call::Send { of, .. } = &call {
-                        self.packet(i, *of);
+                    let to = match &call {
+                        Call::Send { of, .. } => {
+                            self.wires.receiver(self.members[i].things.get(of))
+                        }
+                        Call::SendTo { to, .. } => {
+                            let to = self.wires.datagram_receiver(*to);
+                            let from = self.members[i].node;
+                            let link = to.filter(|to| *to != from).map(|to| (from, to));
+                            self.run.profile.datagrams.extend(link);
+                            to
+                        }
+                        _ => None,
+                    };
+                    if let Some(to) = to {
+                        self.packet(i, to);
                         if !self.members[i].is_alive() {
                             return Ok(());
                         }
@@ -505,28 +606,56 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A member is about to send on a connection: a fault may have its place here.
-    fn packet(&mut self, i: usize, of: Thing) {
-        let m = &self.members[i];
-        let from = m.node;
-        let Some(to) = self
-            .wires
-            .receiver(m.things.get(&of))
-            .filter(|to| *to != from)
-        else {
+    /// A member is about to send something to a node: a fault may have its place here.
+    fn packet(&mut self, i: usize, to: Node) {
+        let from = self.members[i].node;
+        if from == to {
             return;
-        };
+        }
         let n = self.wires.packets.entry((from, to)).or_default();
         *n += 1;
         let here = At::Packet(from, to, *n);
+        self.arrive_at(here);
+    }
+
+    /// The run has come to a place: the faults happen that begin there.
+    fn arrive_at(&mut self, here: At) {
         let faults = self.plan.faults.iter().enumerate();
-        let due: Vec<usize> = faults
-            .filter(|(_, f)| f.place == here)
-            .map(|(i, _)| i)
-            .collect();
+        let due = faults.filter(|(_, f)| f.place == here);
+        let due: Vec<usize> = due.map(|(i, _)| i).collect();
         for f in due {
             self.harm(f);
         }
+    }
+
+    /// A member does something with a file.
+    fn file(&mut self, i: usize, f: &FileCall) -> Result<Vec<u8>, Refusal> {
+        let (node, life) = (self.members[i].node, self.members[i].life);
+        if f.step != FileStep::Begins {
+            if let Err(path) = self.disks.step(node, life, f) {
+                let what = format!("n{node}: {path}: a change that no loss of power takes back");
+                self.run.left.insert(what);
+            }
+            return Ok(Vec::new());
+        }
+        let n = self.run.profile.files.entry(node).or_default();
+        *n += 1;
+        let here = At::File(node, *n);
+        self.arrive_at(here);
+        if self.broken.remove(&node) {
+            return Err(Errno::EIO.into());
+        }
+        match f.n == 1 && self.full.contains(&node) {
+            true => Err(Errno::ENOSPC.into()),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns what the wall clock of a node showed when the world began, as it has it now.
+    fn wall(&self, node: Node) -> u64 {
+        let mut machine = Stream::new(self.plan.seed, 0, 0, Use::Machine);
+        let started = BEGINNING + machine.below(1_000_000_000);
+        started.saturating_add_signed(self.steps.get(&node).copied().unwrap_or(0))
     }
 
     fn welcome(&self, i: usize) -> Welcome {
@@ -534,12 +663,12 @@ impl Cluster<'_> {
         let of = |what| Stream::new(self.plan.seed, m.node, m.life, what).draw();
         Welcome {
             now: self.now,
-            started: BEGINNING
-                + Stream::new(self.plan.seed, 0, 0, Use::Machine).below(1_000_000_000),
+            started: self.wall(m.node),
             ids: of(Use::Ids),
             random: of(Use::Crypto),
             process: u64::from(m.node) * 1000 + u64::from(m.life),
             pipes: m.pipes,
+            files: self.plan.files,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The faults of a cluster: what happens, where, and for how long.
 
 use purlin_world::streams::Stream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Number of a node, from 1 on.
@@ -17,6 +17,10 @@ pub enum Class {
     Reset,
     Cut,
     Kill,
+    Power,
+    Disk,
+    Clock,
+    Udp,
 }
 
 impl Class {
@@ -27,13 +31,22 @@ impl Class {
             "reset" => Some(Class::Reset),
             "cut" => Some(Class::Cut),
             "kill" => Some(Class::Kill),
+            "power" => Some(Class::Power),
+            "disk" => Some(Class::Disk),
+            "clock" => Some(Class::Clock),
+            "udp" => Some(Class::Udp),
             _ => None,
         };
         text.split(',').map(one).collect()
     }
 
     /// The names that [`Class::list`] reads.
-    pub const NAMES: &str = "delay, reset, cut, kill";
+    pub const NAMES: &str = "delay, reset, cut, kill, power, disk, clock, udp";
+
+    /// Whether nodes report what they do with files for such faults.
+    pub fn is_of_files(self) -> bool {
+        matches!(self, Class::Power | Class::Disk)
+    }
 }
 
 /// Where a fault begins.
@@ -41,6 +54,8 @@ impl Class {
 pub enum At {
     /// Before the packet of that number, from 1 on, that the first node sends to the second.
     Packet(Node, Node, u64),
+    /// Before the change of that number, from 1 on, that a node makes to files.
+    File(Node, u64),
     /// At that time of the world, in nanoseconds.
     Time(u64),
 }
@@ -58,6 +73,19 @@ pub enum Harm {
     Alone(Node, u64),
     /// A node ends at once, and is started again after that time, or never.
     Kill(Node, Option<u64>),
+    /// The machine of a node loses its power, and what was not synced with it. Other nodes do not
+    /// learn it. It is started again after that time, or never.
+    Power(Node, Option<u64>),
+    /// For that time, a node's disk is full.
+    Full(Node, u64),
+    /// A node's next change to files fails.
+    Broken(Node),
+    /// The wall clock of a node steps by that time.
+    Step(Node, i64),
+    /// For that time, datagrams of the first node to the second are lost.
+    Lose(Node, Node, u64),
+    /// For that time, datagrams of the first node to the second arrive twice.
+    Twice(Node, Node, u64),
 }
 
 /// A fault.
@@ -81,6 +109,7 @@ impl Fault {
     pub fn text(&self) -> String {
         let place = match self.place {
             At::Packet(a, b, n) => format!("packet {a} {b} {n}"),
+            At::File(a, n) => format!("file {a} {n}"),
             At::Time(t) => format!("time {t}"),
         };
         let what = match self.what {
@@ -90,6 +119,13 @@ impl Fault {
             Harm::Alone(a, t) => format!("alone {a} {t}"),
             Harm::Kill(a, Some(t)) => format!("kill {a} {t}"),
             Harm::Kill(a, None) => format!("kill {a}"),
+            Harm::Power(a, Some(t)) => format!("power {a} {t}"),
+            Harm::Power(a, None) => format!("power {a}"),
+            Harm::Full(a, t) => format!("full {a} {t}"),
+            Harm::Broken(a) => format!("broken {a}"),
+            Harm::Step(a, by) => format!("step {a} {by}"),
+            Harm::Lose(a, b, t) => format!("lose {a} {b} {t}"),
+            Harm::Twice(a, b, t) => format!("twice {a} {b} {t}"),
         };
         format!("{place} {what}")
     }
@@ -106,6 +142,7 @@ impl Fault {
                 number(words.next())?,
                 number(words.next())?,
             ),
+            "file" => At::File(number(words.next())?, number(words.next())?),
             "time" => At::Time(number(words.next())?),
             _ => return None,
         };
@@ -121,6 +158,15 @@ impl Fault {
                 None => Harm::Kill(a, None),
                 Some(t) => Harm::Kill(a, Some(t.parse().ok()?)),
             },
+            "power" => match next() {
+                None => Harm::Power(a, None),
+                Some(t) => Harm::Power(a, Some(t.parse().ok()?)),
+            },
+            "full" => Harm::Full(a, number(next())?),
+            "broken" => Harm::Broken(a),
+            "step" => Harm::Step(a, number(next())?),
+            "lose" => Harm::Lose(a, number(next())?, number(next())?),
+            "twice" => Harm::Twice(a, number(next())?, number(next())?),
             _ => return None,
         };
         words.next().is_none().then_some(Fault { place, what })
@@ -139,6 +185,23 @@ impl Fault {
             Harm::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
             Harm::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
             Harm::Kill(a, None) => format!("n{a} is killed for good"),
+            Harm::Power(a, Some(t)) => {
+                format!("n{a} loses its power, and starts again after {}", Time(t))
+            }
+            Harm::Power(a, None) => format!("n{a} loses its power for good"),
+            Harm::Full(a, t) => format!("the disk of n{a} is full for {}", Time(t)),
+            Harm::Broken(a) => format!("a change of n{a} to its disk fails"),
+            Harm::Step(a, by) => {
+                let sign = if by < 0 { "back" } else { "forward" };
+                let by = Time(by.unsigned_abs());
+                format!("the wall clock of n{a} steps {sign} by {by}")
+            }
+            Harm::Lose(a, b, t) => {
+                format!("datagrams of n{a} to n{b} are lost for {}", Time(t))
+            }
+            Harm::Twice(a, b, t) => {
+                format!("datagrams of n{a} to n{b} arrive twice for {}", Time(t))
+            }
         }
     }
 
@@ -146,6 +209,7 @@ impl Fault {
     pub fn place(&self) -> String {
         match self.place {
             At::Packet(a, b, n) => format!("before packet {n} from n{a} to n{b}"),
+            At::File(a, n) => format!("before change {n} of n{a} to files"),
             At::Time(t) => format!("at {}", Time(t)),
         }
     }
@@ -165,7 +229,15 @@ impl Fault {
                 v
             }
             Harm::Delay(a, b, t) => shorter(t).map(|s| with(Harm::Delay(a, b, s))).collect(),
-            Harm::Reset(..) | Harm::Kill(..) => Vec::new(),
+            Harm::Power(a, t) => vec![with(Harm::Kill(a, t))],
+            Harm::Full(a, t) => {
+                let mut v = vec![with(Harm::Broken(a))];
+                v.extend(shorter(t).map(|s| with(Harm::Full(a, s))));
+                v
+            }
+            Harm::Lose(a, b, t) => shorter(t).map(|s| with(Harm::Lose(a, b, s))).collect(),
+            Harm::Twice(a, b, t) => shorter(t).map(|s| with(Harm::Twice(a, b, s))).collect(),
+            Harm::Reset(..) | Harm::Kill(..) | Harm::Broken(_) | Harm::Step(..) => Vec::new(),
         }
     }
 }
@@ -175,6 +247,12 @@ impl Fault {
 pub struct Profile {
     /// Number of packets by sender and receiver.
     pub packets: BTreeMap<(Node, Node), u64>,
+    /// Number of changes to files by node, if nodes reported them.
+    pub files: BTreeMap<Node, u64>,
+    /// Nodes that send each other datagrams.
+    pub datagrams: BTreeSet<(Node, Node)>,
+    /// All nodes.
+    pub nodes: Vec<Node>,
     /// Nodes that may be killed.
     pub mortal: Vec<Node>,
     /// The time at which it ended.
@@ -199,25 +277,78 @@ impl Profile {
             .collect()
     }
 
+    /// Whether a run has a place for such a fault.
+    fn allows(&self, class: Class) -> bool {
+        match class {
+            Class::Delay | Class::Reset | Class::Cut => !self.packets.is_empty(),
+            Class::Kill | Class::Power => !self.mortal.is_empty(),
+            Class::Disk => !self.files.is_empty(),
+            Class::Clock => !self.nodes.is_empty(),
+            Class::Udp => !self.datagrams.is_empty(),
+        }
+    }
+
     fn one(&self, classes: &[Class], numbers: &mut Stream) -> Option<Fault> {
         let links: Vec<((Node, Node), u64)> = self.packets.iter().map(|(l, n)| (*l, *n)).collect();
-        let ((a, b), packets) = pick(numbers, &links)?;
+        let link = pick(numbers, &links);
+        let ((a, b), packets) = link.unwrap_or_default();
         // Where something is said, or at any time.
         let place = match numbers.below(2) {
-            0 => At::Packet(a, b, 1 + numbers.below(packets)),
+            0 if link.is_some() => At::Packet(a, b, 1 + numbers.below(packets)),
             _ => At::Time(numbers.below(self.took.max(1)) / MS * MS),
+        };
+        let possible = classes.iter().copied().filter(|c| self.allows(*c));
+        let possible: Vec<Class> = possible.collect();
+        let class = pick(numbers, &possible)?;
+        let files: Vec<(Node, u64)> = self.files.iter().map(|(n, all)| (*n, *all)).collect();
+        let mut change = || {
+            let (node, all) = pick(numbers, &files)?;
+            Some(At::File(node, 1 + numbers.below(all)))
+        };
+        let place = match class {
+            Class::Disk => change()?,
+            Class::Power => change().filter(|_| numbers.below(2) == 0).unwrap_or(place),
+            _ => place,
         };
         let time = |numbers: &mut Stream, all: &[u64]| pick(numbers, all).unwrap_or(200) * MS;
         const CUTS: [u64; 6] = [200, 1000, 5000, 10_000, 20_000, 60_000];
-        let what = match pick(numbers, classes)? {
+        const BACK: [u64; 5] = [100, 500, 1000, 2000, 10_000];
+        let what = match class {
             Class::Delay => Harm::Delay(a, b, time(numbers, &[10, 100, 500, 1000])),
             Class::Reset => Harm::Reset(a, b),
             Class::Cut if numbers.below(4) == 0 => Harm::Alone(a, time(numbers, &CUTS)),
             Class::Cut => Harm::Cut(a, b, time(numbers, &CUTS)),
-            Class::Kill => {
+            Class::Kill | Class::Power => {
                 let node = pick(numbers, &self.mortal)?;
-                let back = time(numbers, &[100, 500, 1000, 2000, 10_000]);
-                Harm::Kill(node, (numbers.below(5) > 0).then_some(back))
+                let back = time(numbers, &BACK);
+                let back = (numbers.below(5) > 0).then_some(back);
+                match class {
+                    Class::Kill => Harm::Kill(node, back),
+                    _ => Harm::Power(node, back),
+                }
+            }
+            Class::Disk => {
+                let At::File(node, _) = place else {
+                    return None;
+                };
+                match numbers.below(2) {
+                    0 => Harm::Broken(node),
+                    _ => Harm::Full(node, time(numbers, &[200, 1000, 5000, 20_000])),
+                }
+            }
+            Class::Clock => {
+                let node = pick(numbers, &self.nodes)?;
+                let by = time(numbers, &[50, 500, 2000, 5000]) as i64;
+                Harm::Step(node, if numbers.below(2) == 0 { by } else { -by })
+            }
+            Class::Udp => {
+                let all: Vec<(Node, Node)> = self.datagrams.iter().copied().collect();
+                let (a, b) = pick(numbers, &all)?;
+                let lasts = time(numbers, &[10, 200, 1000, 5000]);
+                match numbers.below(3) {
+                    0 => Harm::Twice(a, b, lasts),
+                    _ => Harm::Lose(a, b, lasts),
+                }
             }
         };
         Some(Fault { place, what })
@@ -231,6 +362,9 @@ mod tests {
     fn profile() -> Profile {
         Profile {
             packets: BTreeMap::from([((1, 2), 40), ((2, 1), 30), ((2, 3), 1)]),
+            files: BTreeMap::from([(2, 7)]),
+            datagrams: BTreeSet::from([(3, 1)]),
+            nodes: vec![1, 2, 3],
             mortal: vec![2, 3],
             took: 9_000 * MS,
         }
@@ -238,7 +372,8 @@ mod tests {
 
     #[test]
     fn faults_survive_a_round_trip() {
-        let all = [Class::Delay, Class::Reset, Class::Cut, Class::Kill];
+        let names = Class::NAMES.replace(", ", ",");
+        let all = Class::list(&names).expect("names of all kinds");
         let mut numbers = Stream::from_state(4);
         let mut seen = 0;
         for _ in 0..500 {

@@ -1,8 +1,8 @@
 //! Clusters under one seed: several emulators, each a process, whose network and clock a
 //! coordinator owns.
 //!
-//! [`run`] runs a cluster once: [`coordinator`] gives turns, `wires` answers what nodes ask, and
-//! `members` starts and ends them. [`search`] runs it again and again with [`fault`]s, and
+//! [`run`] runs a cluster once: [`coordinator`] gives turns, `wires` answers what nodes ask,
+//! `disks` knows what they have synced, and `members` starts and ends them. [`search`] runs it again and again with [`fault`]s, and
 //! `run_file` is what is left for a replay.
 //!
 //! # Invariants
@@ -12,6 +12,7 @@
 //! * All processes of a run have ended when it has.
 
 mod coordinator;
+mod disks;
 pub mod fault;
 mod members;
 mod run_file;

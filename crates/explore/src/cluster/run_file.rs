@@ -34,6 +34,9 @@ impl Recorded {
         for w in &self.command {
             let _ = writeln!(s, "argument {w}");
         }
+        if self.plan.files {
+            s.push_str("files reported\n");
+        }
         for f in &self.plan.faults {
             let _ = writeln!(s, "fault {}", f.text());
         }
@@ -65,6 +68,7 @@ pub fn read(text: &str) -> Result<Recorded, String> {
                 r.command.push(value.into());
                 Some(())
             }
+            "files" => Some(r.plan.files = true),
             "fault" => Fault::parse(value).map(|f| r.plan.faults.push(f)),
             "story" => {
                 r.story.push(value.into());
@@ -94,6 +98,7 @@ mod tests {
             plan: Plan {
                 seed: 7,
                 faults: vec![fault],
+                files: true,
             },
             verdict: "n1 ends with status 1".into(),
             hash: u64::MAX,

@@ -61,8 +61,14 @@ impl Request {
         let plan = Plan {
             seed: self.seed,
             faults: faults.to_vec(),
+            files: self.reports_files(),
         };
         run(&self.spec, &plan)
+    }
+
+    /// Whether nodes report what they do with files.
+    fn reports_files(&self) -> bool {
+        self.classes.iter().any(|c| c.is_of_files())
     }
 
     /// Returns the faults of a schedule, from 1 on.
@@ -80,6 +86,7 @@ impl Request {
             plan: Plan {
                 seed: self.seed,
                 faults,
+                files: self.reports_files(),
             },
             hash: r.hash,
             story: r.story.clone(),

@@ -10,7 +10,7 @@ use purlin_world::net::{Direction, ERR, Family, HUP, IN, MachineId, Net, OUT, So
 use purlin_world::protocol::{Call, Thing, address, numbers};
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The port of the name server.
@@ -44,6 +44,9 @@ pub(super) struct Wires {
     machines: Vec<Node>,
     /// Number of packets by sender and receiver.
     pub packets: BTreeMap<(Node, Node), u64>,
+    /// Sender and receiver of datagrams that are lost, and of those that arrive twice.
+    pub lost: BTreeSet<(Node, Node)>,
+    pub twice: BTreeSet<(Node, Node)>,
 }
 
 pub(super) type Answered = Result<Vec<u8>, Refusal>;
@@ -72,6 +75,8 @@ impl Wires {
             shown: BTreeMap::new(),
             machines: Vec::new(),
             packets: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            twice: BTreeSet::new(),
         };
         wires.net.add_machine(NAMES, addresses(NAMES).to_vec());
         let net = &mut wires.net;
@@ -120,6 +125,27 @@ impl Wires {
         for id in self.net.between(MachineId(a), MachineId(b)) {
             let _ = self.net.reset(id);
         }
+    }
+
+    /// Has the machine of a node lose its power: the other ends of its connections do not learn it.
+    /// What it has registered with the name server is gone.
+    pub fn stop_machine(&mut self, node: Node) {
+        let id = MachineId(node);
+        let (net, names) = (&mut self.net, &mut self.names);
+        self.name_connections.retain(|(socket, connection)| {
+            let gone = net.peer_machine(*socket) == Some(id);
+            if gone {
+                names.close(*connection);
+                let _ = net.close(*socket);
+            }
+            !gone
+        });
+        self.net.machine_stops(id);
+    }
+
+    /// Has the machine of a node start again.
+    pub fn start_machine(&mut self, node: Node) {
+        self.net.machine_starts(MachineId(node));
     }
 
     /// The nodes other than that one.
@@ -264,6 +290,12 @@ impl Wires {
         (machine != NAMES).then_some(machine.0)
     }
 
+    /// Returns the node that a datagram goes to.
+    pub fn datagram_receiver(&self, to: SocketAddr) -> Option<Node> {
+        let machine = self.ports.get(&to.port())?;
+        (*machine != NAMES).then_some(machine.0)
+    }
+
     /// Answers a call on a thing of a member.
     pub fn answer(&mut self, member: &mut Member, call: &Call) -> Answered {
         match call {
@@ -278,7 +310,14 @@ impl Wires {
             }
             Call::SendTo { of, to, data } => {
                 let id = socket(member, *of)?;
+                let link = self.datagram_receiver(*to).map(|b| (member.node, b));
                 let to = self.target(member.node, *to)?;
+                if link.is_some_and(|l| self.lost.contains(&l)) {
+                    return Ok(numbers(&[data.len() as u64]));
+                }
+                if link.is_some_and(|l| self.twice.contains(&l)) {
+                    self.net.send_datagram(id, data, Some(to))?;
+                }
                 let sent = self.net.send_datagram(id, data, Some(to))?;
                 if let Ok(at) = self.net.name(id) {
                     let own = MachineId(member.node);

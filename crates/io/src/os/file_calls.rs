@@ -6,15 +6,15 @@
 //! system has in memory (`file/at_once.rs`, `file/cached.rs`), which the race finder turns off. So
 //! each call can be [made to fail](purlin_kernel::os::failing).
 
-use super::{retry, unit};
+use super::{retry, unit, world_files};
 use crate::posix::{errno_of, last_errno};
 use purlin_kernel::os::failing::{self, Call};
-use purlin_kernel::os::world;
+use purlin_kernel::os::world::{self, messages::FileStep};
 use purlin_term::plants::{self, Plant};
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -31,14 +31,17 @@ fn std_call<T>(call: Call, real: impl FnOnce() -> io::Result<T>) -> Result<T, i3
 pub(crate) fn open(path: &CStr, flags: i32, mode: u32) -> Result<OwnedFd, i32> {
     if world::is_on() && flags & (libc::O_WRONLY | libc::O_RDWR) != 0 {
         world::note_written(path.to_bytes());
+        world_files::begins_at(path, || peek_at(path, true).is_err())?;
     }
-    failing::file(Call::Open, || {
+    let file = failing::file(Call::Open, || {
         // SAFETY: the path is terminated and lives for the call.
         let open = || unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) as isize };
         let fd = retry(open)?;
         // SAFETY: opened here and known to nobody else.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
-    })
+    })?;
+    world_files::opened(path, file.as_raw_fd(), flags, mode);
+    Ok(file)
 }
 
 /// Duplicates a descriptor.
@@ -58,6 +61,7 @@ pub(crate) fn is_open(fd: RawFd) -> bool {
 /// # Safety
 /// Nobody else uses or closes the descriptor.
 pub(crate) unsafe fn close(fd: RawFd) -> Result<(), i32> {
+    world_files::closes(fd);
     // SAFETY: by the contract of this function.
     let closed = unit(unsafe { libc::close(fd) });
     failing::file(Call::Close, || closed)
@@ -94,13 +98,16 @@ pub(crate) unsafe fn write(
     at: Option<i64>,
 ) -> Result<usize, i32> {
     let all = parts.iter().map(|p| p.iov_len).sum();
+    world_files::begins(true)?;
     let some = failing::file_bytes(Call::Write, all)?;
-    // SAFETY: by the contract of this function.
+    // SAFETY: by the contract of this function; no more bytes were written than there are.
     unsafe {
-        match some < all {
+        let n = match some < all {
             false => retry(|| write_parts(fd, parts, at)),
             true => retry(|| write_parts(fd, &first_bytes(parts, some), at)),
-        }
+        }?;
+        world_files::written(fd, parts, n, at);
+        Ok(n)
     }
 }
 
@@ -156,21 +163,30 @@ pub(crate) fn seek(fd: RawFd, offset: i64, whence: i32) -> Result<i64, i32> {
 
 /// Has what was written reach the disk, or the data alone.
 pub(crate) fn sync(fd: RawFd, data_only: bool) -> Result<(), i32> {
-    failing::file(Call::Sync, || system::sync(fd, data_only))
+    world_files::begins(false)?;
+    failing::file(Call::Sync, || system::sync(fd, data_only))?;
+    world_files::synced(fd);
+    Ok(())
 }
 
 /// Cuts a file off at the position of its descriptor.
 pub(crate) fn truncate(fd: RawFd) -> Result<(), i32> {
+    world_files::begins(false)?;
     failing::file(Call::Write, || {
         let at = seek(fd, 0, libc::SEEK_CUR)?;
         // SAFETY: a plain call.
         unit(unsafe { libc::ftruncate(fd, at) })
-    })
+    })?;
+    world_files::resized(fd);
+    Ok(())
 }
 
 /// Makes room for a part of a file.
 pub(crate) fn allocate(fd: RawFd, at: i64, len: i64) -> Result<(), i32> {
-    failing::file(Call::Write, || system::allocate(fd, at, len))
+    world_files::begins(true)?;
+    failing::file(Call::Write, || system::allocate(fd, at, len))?;
+    world_files::resized(fd);
+    Ok(())
 }
 
 /// How a part of a file will be used.
@@ -351,36 +367,55 @@ pub(crate) fn list(path: &CStr) -> Result<std::fs::ReadDir, i32> {
 
 /// Gives a file another name.
 pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<(), i32> {
-    std_call(Call::Rename, || std::fs::rename(as_path(from), as_path(to)))
+    world_files::begins_at(from, || false)?;
+    world_files::also_at(to);
+    std_call(Call::Rename, || std::fs::rename(as_path(from), as_path(to)))?;
+    world_files::named(FileStep::Renamed, from, Some(to));
+    Ok(())
 }
 
 /// Gives a file a further name.
 pub(crate) fn link(old: &CStr, new: &CStr) -> Result<(), i32> {
+    world_files::begins_at(old, || true)?;
     std_call(Call::Rename, || {
         std::fs::hard_link(as_path(old), as_path(new))
-    })
+    })?;
+    world_files::named(FileStep::Linked, old, Some(new));
+    Ok(())
 }
 
 /// Makes a symbolic link.
 pub(crate) fn link_softly(old: &CStr, new: &CStr) -> Result<(), i32> {
+    world_files::begins(true)?;
     std_call(Call::Rename, || {
         std::os::unix::fs::symlink(as_path(old), as_path(new))
-    })
+    })?;
+    world_files::named(FileStep::LinkedSoftly, new, Some(old));
+    Ok(())
 }
 
 /// Makes a folder.
 pub(crate) fn make_dir(path: &CStr) -> Result<(), i32> {
-    std_call(Call::Mkdir, || std::fs::create_dir(as_path(path)))
+    world_files::begins(true)?;
+    std_call(Call::Mkdir, || std::fs::create_dir(as_path(path)))?;
+    world_files::named(FileStep::MadeFolder, path, None);
+    Ok(())
 }
 
 /// Removes the name of a file.
 pub(crate) fn unlink(path: &CStr) -> Result<(), i32> {
-    std_call(Call::Unlink, || std::fs::remove_file(as_path(path)))
+    world_files::begins_at(path, || false)?;
+    std_call(Call::Unlink, || std::fs::remove_file(as_path(path)))?;
+    world_files::named(FileStep::Removed, path, None);
+    Ok(())
 }
 
 /// Removes an empty folder.
 pub(crate) fn remove_dir(path: &CStr) -> Result<(), i32> {
-    std_call(Call::Unlink, || std::fs::remove_dir(as_path(path)))
+    world_files::begins(false)?;
+    std_call(Call::Unlink, || std::fs::remove_dir(as_path(path)))?;
+    world_files::named(FileStep::Removed, path, None);
+    Ok(())
 }
 
 /// Returns the current folder.
@@ -397,7 +432,6 @@ pub(crate) fn set_current_dir(path: &CStr) -> Result<(), i32> {
 mod tests {
     use super::*;
     use crate::os::sock::iovec;
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn the_first_bytes_of_parts_are_kept() {

@@ -14,6 +14,7 @@ pub mod signals;
 pub(crate) mod sock;
 pub(crate) mod sockaddr;
 pub mod terminal;
+mod world_files;
 mod world_sock;
 
 use crate::posix::{errno_of, last_errno};

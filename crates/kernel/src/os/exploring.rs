@@ -59,6 +59,11 @@ pub fn now() -> i64 {
     NOW.load(Ordering::Relaxed)
 }
 
+/// Steps the wall clock: sets what it showed at the start, in nanoseconds since 1970.
+pub(crate) fn set_started(started: i64) {
+    STARTED.store(started, Ordering::Relaxed);
+}
+
 /// Returns the wall clock at the start, in nanoseconds since 1970.
 #[inline]
 pub fn started() -> i64 {

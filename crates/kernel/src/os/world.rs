@@ -11,7 +11,9 @@
 //! * One thread calls everything here.
 //! * The node runs only while it has the turn.
 
-use purlin_world::protocol::{self, Call, Question, Reply, Thing, Turn, VERSION, Welcome};
+use purlin_world::protocol::{
+    self, Call, FileCall, Question, Reply, Thing, Turn, VERSION, Welcome,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -29,6 +31,8 @@ pub const WORD: &str = "PURLIN_WORLD_WORD";
 /// one when it starts.
 pub const HOST: &str = "world.purlin";
 static ON: AtomicBool = AtomicBool::new(false);
+/// Whether the coordinator wants to know what this node does with files.
+static FILES: AtomicBool = AtomicBool::new(false);
 
 /// The time at which the turn ends.
 static UNTIL: AtomicI64 = AtomicI64::new(i64::MAX);
@@ -37,6 +41,18 @@ static UNTIL: AtomicI64 = AtomicI64::new(i64::MAX);
 #[inline(always)]
 pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
+}
+
+/// Whether calls on files are reported by [`file`].
+#[inline(always)]
+pub fn reports_files() -> bool {
+    FILES.load(Ordering::Relaxed)
+}
+
+/// Reports a step with a file. An error is the result of the call that begins.
+#[cold]
+pub fn file(step: FileCall) -> Result<(), i32> {
+    ask(Call::File(step)).map(drop)
 }
 
 /// Whether the turn is over.
@@ -122,6 +138,7 @@ fn begin(place: String, word: String) -> Result<Welcome, String> {
     n.welcome = welcome.clone();
     *node() = Some(n);
     ON.store(true, Ordering::Relaxed);
+    FILES.store(welcome.files, Ordering::Relaxed);
     if let Some((input, output)) = welcome.pipes {
         for (thing, number) in [(input, 0), (output, 1)] {
             let fd = placeholder(thing).map_err(|e| format!("error {e}"))?;

@@ -467,6 +467,7 @@ pub(crate) fn give_turn(next: Option<i64>, over: bool) {
     let watched = wanted.iter().map(|(_, thing, bits)| (*thing, *bits));
     let turn = world::give_turn(next, over, watched.collect());
     exploring::jump(i64::try_from(turn.now).unwrap_or(i64::MAX));
+    exploring::set_started(i64::try_from(turn.started).unwrap_or(i64::MAX));
     let Some(Ok(s)) = SERVICE.get() else { return };
     for (id, thing, bits) in wanted {
         let Some((_, events)) = turn.ready.iter().find(|(t, _)| *t == thing) else {

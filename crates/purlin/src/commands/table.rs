@@ -302,7 +302,7 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--faults",
                 "KINDS",
-                "with --nodes: delay, reset, cut, kill (delay)",
+                "with --nodes: delay (default), reset, cut, kill, power, disk, clock, udp",
             ),
             option(
                 "--fail-nth",
