@@ -243,6 +243,8 @@ pub trait Machine: Sized + 'static {
     /// Bytes from the entry of a function, for compiled callers, to the place where the interpreter
     /// enters it, which has counted the call.
     const INNER: u32;
+    /// Whether an operation takes its first operand from another register than that of its result.
+    const THREE_OPERANDS: bool;
     /// Whether [`popcount`](Machine::popcount) and [`bits_below`](Machine::bits_below) exist.
     fn counts_bits() -> bool;
 
@@ -276,6 +278,10 @@ pub trait Machine: Sized + 'static {
 
     /// `d = s`; no code if they are the same.
     fn mov(&mut self, d: Reg, s: Reg);
+    /// `d = s`, after which `s` is undefined.
+    fn mov_result(&mut self, d: Reg, s: Reg) {
+        self.mov(d, s);
+    }
     /// `d = s`, the lower 32 bits; the upper become 0.
     fn mov32(&mut self, d: Reg, s: Reg);
     /// `d = value`

@@ -127,24 +127,34 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         }
         self.if_not_smalls(pa, pb, cold);
         let overflow = self.overflow(o, cold);
+        // Sums and differences are made with the tag of a small integer even if they overflow, so
+        // the register of the result may have one when the general case collects.
+        let to = match o.dst {
+            Dst::X(n) if M::THREE_OPERANDS && n < IN_MEMORY => X_REGS[n as usize],
+            _ => R,
+        };
+        let to = if to == pa.1 || to == pb.1 { R } else { to };
         match (o.a, o.b) {
             (_, Src::C(w)) => {
                 let d = w.wrapping_sub(TAG_SMALL);
-                self.a.mov(R, pa.1);
-                self.a.sum_i_or(alu, R, d, overflow);
+                self.a.mov(to, pa.1);
+                self.a.sum_i_or(alu, to, d, overflow);
             }
             (Src::C(w), _) => {
-                self.a.mov_i(R, w);
+                self.a.mov_i(to, w);
                 self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.sum_or(alu, R, B, overflow);
+                self.a.sum_or(alu, to, B, overflow);
             }
             _ => {
                 self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.mov(R, pa.1);
-                self.a.sum_or(alu, R, B, overflow);
+                self.a.mov(to, pa.1);
+                self.a.sum_or(alu, to, B, overflow);
             }
         }
-        self.put(o.dst, R);
+        match to {
+            R => self.put_result(o.dst, R),
+            _ => {}
+        }
         self.rejoin();
     }
     fn product(&mut self, o: Operation) {
@@ -181,7 +191,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             }
         }
         self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
     fn quotient_or_rest(&mut self, o: Operation) {
@@ -207,14 +217,14 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             if o.op == Op::IntDiv {
                 self.a.shift_i(Q, Shr, R, k as u8);
                 self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             } else if k < 27 {
                 self.a.alu_i(Q, And, R, ((1i64 << (k + 4)) - 1) as i32);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             } else {
                 self.a.mov_i(B, (1u64 << (k + 4)) - 1);
                 self.a.alu(Q, And, R, B);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             }
             self.a.bind(done);
             if natural {
@@ -259,7 +269,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         }
         self.a.divide(quotient);
         self.a.tag(Q, R);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
     }
     fn bitwise(&mut self, o: Operation) {
         let op = match o.op {
@@ -293,7 +303,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         if op == Xor {
             self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
         }
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
     fn shift(&mut self, o: Operation) {
@@ -322,7 +332,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                     }
                     self.a.shift_i(Q, if left { Shl } else { Sar }, R, k as u8);
                     self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-                    self.put(o.dst, R);
+                    self.put_result(o.dst, R);
                     return self.rejoin();
                 }
                 self.a.mov_i(R, k as u64);
@@ -355,7 +365,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.a.mov(R, B);
         }
         self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
 }

@@ -170,7 +170,7 @@ fn view<R>(m: &Module, f: &LoweredFunction, look: impl FnOnce(&FunctionView) -> 
     FunctionView::new(code, extent).as_ref().map(look)
 }
 
-/// What code expects at the start of an instruction.
+/// The frame and the registers that code expects at the start of an instruction.
 struct Place {
     frame: Frame,
     op: Op,
@@ -180,7 +180,7 @@ struct Place {
     to: u32,
 }
 
-/// What the instructions of a function expect, by offset in the function.
+/// The places of a function, by offset in it.
 struct Places {
     at: Vec<Option<Place>>,
     live: Vec<u16>,

@@ -15,7 +15,7 @@
 //! true`, the range is mapped once. Then each piece has pages of its own, which alternate between
 //! writable and executable. No thread runs them before they are written or after they are freed.
 //!
-//! macOS has memory that is writable to one thread and executable to the others (`memory/apple.rs`).
+//! macOS has memory that is writable to one thread and executable to the others: `memory/apple.rs`.
 //! Machine code is not made there: no call makes the other threads synchronise, so they would have
 //! to do it when they enter code (`isb`), and the range would have to lie anywhere.
 
@@ -238,8 +238,8 @@ impl Memory {
         m.allow(0, m.page, libc::PROT_READ | libc::PROT_EXEC)?;
         Ok(m)
     }
-    /// Lets pages of the range be read, and written or executed. Returns false if the system refuses
-    /// it.
+    /// Lets pages of the range be read, and written or executed. Returns false if the system
+    /// refuses it.
     fn allowed(&self, offset: usize, bytes: usize, right: i32) -> bool {
         // There it is a right of the thread.
         cfg!(target_os = "macos") || self.allow(offset, bytes, libc::PROT_READ | right).is_ok()
