@@ -141,6 +141,12 @@ impl A64 {
         if Asm::displacement_fits(size, disp) {
             return (base, disp);
         }
+        // The access has room for the rest.
+        let (far, rest) = (disp & !0xFFF, disp & 0xFFF);
+        if (1..1 << 24).contains(&far) && Asm::displacement_fits(size, rest) {
+            self.a.sum_i(X, Sum::Add, P, base, far as u64);
+            return (P, rest);
+        }
         self.add(P, base, disp);
         (P, 0)
     }
@@ -234,6 +240,15 @@ impl A64 {
             Alu::Or => Logic::Orr,
             _ => Logic::Eor,
         }
+    }
+    /// Returns two immediates of which a mask is made, if there are such: one has the ones up to
+    /// the highest one of the mask.
+    fn two_masks(width: Width, mask: u64) -> Option<(u64, u64)> {
+        let all = extended(width, -1);
+        let low = u64::MAX.checked_shr(mask.leading_zeros())?;
+        let rest = (mask | !low) & all;
+        (logic_fits(w(width), rest).is_some() && logic_fits(w(width), low).is_some())
+            .then_some((rest, low))
     }
     fn overflows(&mut self, overflow: Option<Label>) {
         if let Some(l) = overflow {
@@ -401,10 +416,16 @@ impl Machine for A64 {
             _ if logic_fits(w(width), by).is_some() => {
                 self.a.logic_i(w(width), Self::logic(op), d, n, by);
             }
-            _ => {
-                let by = self.value(by);
-                self.a.logic(w(width), Self::logic(op), d, n, by);
-            }
+            _ => match Self::two_masks(width, by).filter(|_| op == Alu::And) {
+                Some((one, other)) => {
+                    self.a.logic_i(w(width), Logic::And, d, n, one);
+                    self.a.logic_i(w(width), Logic::And, d, d, other);
+                }
+                None => {
+                    let by = self.value(by);
+                    self.a.logic(w(width), Self::logic(op), d, n, by);
+                }
+            },
         }
         self.made(d);
     }
@@ -450,6 +471,15 @@ impl Machine for A64 {
         let (d, m) = (r(d), r(s));
         let n = if d == m { d } else { self.source(d) };
         self.sum(op, d, n, m, overflow);
+    }
+    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
+        self.a.logic(X, Logic::And, V, r(n), r(by));
+        self.a.logic_i(W, Logic::And, V, V, TAG4_MASK);
+        let op = if op == Alu::Add { Sum::Adds } else { Sum::Subs };
+        self.a.sum(X, op, r(d), r(n), r(m));
+        // After an overflow the flags say that the tags are others.
+        self.a.ccmp_i(W, V, TAG_SMALL as u32, 0, a64::Cond::Vc);
+        self.a.b_cond(a64::Cond::Ne, l);
     }
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>) {
         let plus = (value as i64) >= 0;

@@ -350,7 +350,14 @@ pub trait Machine: Sized + 'static {
 
     /// `d = d op s`, a sum or a difference; to the label if it overflows.
     fn sum_or(&mut self, op: Alu, d: Reg, s: Reg, overflow: Option<Label>);
-    /// `d = d op value`, likewise; may use [`B`].
+    /// `d = n op m` of a small integer and one without its tag, which `by` has; to the label unless
+    /// both are small integers and it does not overflow.
+    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
+        self.if_not_both_small(n, by, l);
+        self.mov(d, n);
+        self.sum_or(op, d, m, Some(l));
+    }
+    /// `d = d op value`, to the label if it overflows; may use [`B`].
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>);
     /// `d = d + [m]`, likewise.
     fn add_m_or(&mut self, d: Reg, m: Mem, overflow: Label);

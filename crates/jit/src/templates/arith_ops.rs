@@ -125,7 +125,6 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.a.jmp(cold);
             return self.rejoin();
         }
-        self.if_not_smalls(pa, pb, cold);
         let overflow = self.overflow(o, cold);
         // Sums and differences are made with the tag of a small integer even if they overflow, so
         // the register of the result may have one when the general case collects.
@@ -134,7 +133,19 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             _ => R,
         };
         let to = if to == pa.1 || to == pb.1 { R } else { to };
+        // One jump serves tags and overflow, where the result does not go to a place that others
+        // look at.
+        let unknown = |g: &Self, a: Src| !matches!(a, Src::C(_)) && g.range(a).is_none();
+        let both = unknown(self, o.a) && unknown(self, o.b) && pa.1 != pb.1;
+        let at_once = M::THREE_OPERANDS && both && to == R && overflow.is_some();
+        if !at_once {
+            self.if_not_smalls(pa, pb, cold);
+        }
         match (o.a, o.b) {
+            _ if at_once => {
+                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
+                self.a.small_sum_or(alu, R, pa.1, B, pb.1, cold);
+            }
             (_, Src::C(w)) => {
                 let d = w.wrapping_sub(TAG_SMALL);
                 self.a.mov(to, pa.1);
@@ -151,9 +162,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                 self.a.sum_or(alu, to, B, overflow);
             }
         }
-        match to {
-            R => self.put_result(o.dst, R),
-            _ => {}
+        if to == R {
+            self.put_result(o.dst, R);
         }
         self.rejoin();
     }
