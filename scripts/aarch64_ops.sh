@@ -29,7 +29,8 @@ test_of() {
     echo "test result: FAILED. 0 passed; 1 failed; 0 ignored; $2 does not compile for aarch64"
     return 1
   fi
-  (cd "crates/$1" && exec "$emulator" -L /usr/aarch64-linux-gnu "$program")
+  # The emulator takes memory for each page that is reserved, and a test forks it repeatedly.
+  (ulimit -v 33554432 && cd "crates/$1" && exec "$emulator" -L /usr/aarch64-linux-gnu "$program")
 }
 status=0
 test_of jit machine_ops || status=1

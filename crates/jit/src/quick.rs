@@ -475,6 +475,13 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             Dst::Y(n) => self.a.store(y(n), r),
         }
     }
+    /// The same, after which `r` is undefined.
+    fn put_result(&mut self, a: Dst, r: Reg) {
+        match a {
+            Dst::X(n) if n < IN_MEMORY => self.a.mov_result(X_REGS[n as usize], r),
+            _ => self.put(a, r),
+        }
+    }
     fn put_word(&mut self, a: Dst, w: u64) {
         let mem = match a {
             Dst::X(n) if n < IN_MEMORY => return self.a.mov_i(X_REGS[n as usize], w),

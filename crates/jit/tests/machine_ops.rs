@@ -371,6 +371,19 @@ fn ways_out() {
                     assert_eq!(found, right, "{op:?} {a:#x} {b:#x}");
                 }
             }
+            for op in [Alu::Add, Alu::Sub] {
+                let untagged = b.wrapping_sub(15);
+                let x = area.run(&[a, b, 0, untagged], |m, _| {
+                    taken(m, |m, l| m.small_sum_or(op, X[2], X[0], X[3], X[1], l));
+                });
+                let right = match op {
+                    Alu::Add => s.checked_add(untagged as i64),
+                    _ => s.checked_sub(untagged as i64),
+                };
+                let right = right.filter(|_| a & b & 15 == 15);
+                let found = (!way(x)).then_some(x[2] as i64);
+                assert_eq!(found, right, "{op:?} of small integers {a:#x} {b:#x}");
+            }
             let x = area.run(&[a, b, a], |m, _| {
                 m.store(at(CX, 72), X[1]);
                 taken(m, |m, l| m.add_m_or(X[0], at(CX, 72), l));

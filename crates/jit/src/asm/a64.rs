@@ -318,6 +318,16 @@ impl Asm {
     fn i(&mut self, word: u32) {
         self.bytes.extend_from_slice(&word.to_le_bytes());
     }
+    /// Takes back the last instruction, to which no label, address or place refers.
+    pub(crate) fn take_back(&mut self) {
+        self.bytes.truncate(self.bytes.len() - 4);
+    }
+    /// Makes the last instruction, which writes a register and refers to no label, write another
+    /// one.
+    pub(crate) fn write_to(&mut self, d: Reg) {
+        let last = self.bytes.len() - 4;
+        self.bytes[last] = self.bytes[last] & !0x1F | d.0;
+    }
     fn to(&mut self, word: u32, field: Distance, l: Label) {
         self.fixups.push((self.here(), field, l));
         self.i(word);

@@ -17,12 +17,18 @@
 use super::*;
 use crate::asm::a64::{self, Asm, Index, Logic, SP, Size, Sum, Vec64, ZR, logic_fits, sum_fits};
 use purlin_term::word::{SMALL_SHIFT, TAG_LIST, TAG_MASK, TAG_SMALL, TAG4_MASK};
+use std::cell::Cell;
 
 /// Code for aarch64 under construction.
 pub struct A64 {
     a: Asm,
     /// Whether any place is within 32 KiB of any other.
     near: bool,
+    /// Where a move ends, its destination and its source: the operation behind it takes its first
+    /// operand from there. Forgotten where the place is asked for, which may then be a target.
+    moved: Cell<Option<(u32, a64::Reg, a64::Reg)>>,
+    /// Where an operation ends, and the register it writes: its result goes elsewhere at once.
+    made: Cell<Option<(u32, a64::Reg)>>,
 }
 
 /// The register of each role.
@@ -97,8 +103,29 @@ fn extended(width: Width, value: i32) -> u64 {
 }
 
 impl A64 {
+    /// Returns the first operand of an operation whose result goes to `d`, and which reads `d` as
+    /// nothing else: what was moved there just now.
+    fn source(&mut self, d: a64::Reg) -> a64::Reg {
+        match self.moved.take() {
+            Some((end, to, from)) if end == self.a.here() && to == d => {
+                self.a.take_back();
+                from
+            }
+            _ => d,
+        }
+    }
+    /// The place is one that others may know.
+    fn fixed(&self) {
+        self.moved.set(None);
+        self.made.set(None);
+    }
+    /// Notes that the last instruction makes the value of `d`.
+    fn made(&mut self, d: a64::Reg) {
+        self.made.set(Some((self.a.here(), d)));
+    }
     /// Returns the assembler, for stubs.
     pub(crate) fn assembler(&mut self) -> &mut Asm {
+        self.fixed();
         &mut self.a
     }
     /// Returns base and displacement of a memory operand for an access of that size; uses `P`.
@@ -113,6 +140,12 @@ impl A64 {
         let disp = i64::from(m.disp);
         if Asm::displacement_fits(size, disp) {
             return (base, disp);
+        }
+        // The access has room for the rest.
+        let (far, rest) = (disp & !0xFFF, disp & 0xFFF);
+        if (1..1 << 24).contains(&far) && Asm::displacement_fits(size, rest) {
+            self.a.sum_i(X, Sum::Add, P, base, far as u64);
+            return (P, rest);
         }
         self.add(P, base, disp);
         (P, 0)
@@ -208,20 +241,30 @@ impl A64 {
             _ => Logic::Eor,
         }
     }
+    /// Returns two immediates of which a mask is made, if there are such: one has the ones up to
+    /// the highest one of the mask.
+    fn two_masks(width: Width, mask: u64) -> Option<(u64, u64)> {
+        let all = extended(width, -1);
+        let low = u64::MAX.checked_shr(mask.leading_zeros())?;
+        let rest = (mask | !low) & all;
+        (logic_fits(w(width), rest).is_some() && logic_fits(w(width), low).is_some())
+            .then_some((rest, low))
+    }
     fn overflows(&mut self, overflow: Option<Label>) {
         if let Some(l) = overflow {
             self.a.b_cond(a64::Cond::Vs, l);
         }
     }
-    /// `d = d op m`, a sum or a difference.
-    fn sum(&mut self, op: Alu, d: a64::Reg, m: a64::Reg, overflow: Option<Label>) {
+    /// `d = n op m`, a sum or a difference.
+    fn sum(&mut self, op: Alu, d: a64::Reg, n: a64::Reg, m: a64::Reg, overflow: Option<Label>) {
         let op = match (op, overflow.is_some()) {
             (Alu::Add, false) => Sum::Add,
             (Alu::Add, true) => Sum::Adds,
             (_, false) => Sum::Sub,
             (_, true) => Sum::Subs,
         };
-        self.a.sum(X, op, d, d, m);
+        self.a.sum(X, op, d, n, m);
+        self.made(d);
         self.overflows(overflow);
     }
     /// Pushes the return address.
@@ -238,6 +281,7 @@ impl Machine for A64 {
     /// The count, the jump if it is used up, and the push of the return address: code that enters
     /// behind them has pushed one.
     const INNER: u32 = 12;
+    const THREE_OPERANDS: bool = true;
     fn counts_bits() -> bool {
         true
     }
@@ -246,15 +290,19 @@ impl Machine for A64 {
         A64 {
             a: Asm::with_capacity(bytes),
             near,
+            moved: Cell::default(),
+            made: Cell::default(),
         }
     }
     fn here(&self) -> u32 {
+        self.fixed();
         self.a.here()
     }
     fn label(&mut self) -> Label {
         self.a.label()
     }
     fn bind(&mut self, l: Label) {
+        self.fixed();
         self.a.bind(l);
     }
     fn offset(&self, l: Label) -> Option<u32> {
@@ -271,7 +319,17 @@ impl Machine for A64 {
     }
 
     fn mov(&mut self, d: Reg, s: Reg) {
-        self.a.mov(r(d), r(s));
+        let (d, s) = (r(d), r(s));
+        if d != s {
+            self.a.mov(d, s);
+            self.moved.set(Some((self.a.here(), d, s)));
+        }
+    }
+    fn mov_result(&mut self, d: Reg, s: Reg) {
+        match self.made.take() {
+            Some((end, made)) if end == self.a.here() && made == r(s) => self.a.write_to(r(d)),
+            _ => self.mov(d, s),
+        }
     }
     fn mov32(&mut self, d: Reg, s: Reg) {
         self.a.mov32(r(d), r(s));
@@ -331,39 +389,49 @@ impl Machine for A64 {
     fn unspare(&mut self) {}
 
     fn alu(&mut self, width: Width, op: Alu, d: Reg, s: Reg) {
-        let (d, s) = (r(d), r(s));
+        let (d, m) = (r(d), r(s));
+        let n = if d == m { d } else { self.source(d) };
         match op {
-            Alu::Add => self.a.sum(w(width), Sum::Add, d, d, s),
-            Alu::Sub => self.a.sum(w(width), Sum::Sub, d, d, s),
-            _ => self.a.logic(w(width), Self::logic(op), d, d, s),
+            Alu::Add => self.a.sum(w(width), Sum::Add, d, n, m),
+            Alu::Sub => self.a.sum(w(width), Sum::Sub, d, n, m),
+            _ => self.a.logic(w(width), Self::logic(op), d, n, m),
         }
+        self.made(d);
     }
     fn alu_i(&mut self, width: Width, op: Alu, d: Reg, value: i32) {
-        let (d, n) = (r(d), extended(width, value));
+        let (d, by) = (r(d), extended(width, value));
+        let n = self.source(d);
         match op {
             Alu::Add | Alu::Sub => {
                 let adds = (op == Alu::Add) == (value >= 0);
                 let op = if adds { Sum::Add } else { Sum::Sub };
                 let by = u64::from(value.unsigned_abs());
                 if sum_fits(by) {
-                    self.a.sum_i(w(width), op, d, d, by);
+                    self.a.sum_i(w(width), op, d, n, by);
                 } else {
                     self.a.mov_i(V, by);
-                    self.a.sum(w(width), op, d, d, V);
+                    self.a.sum(w(width), op, d, n, V);
                 }
             }
-            _ if logic_fits(w(width), n).is_some() => {
-                self.a.logic_i(w(width), Self::logic(op), d, d, n);
+            _ if logic_fits(w(width), by).is_some() => {
+                self.a.logic_i(w(width), Self::logic(op), d, n, by);
             }
-            _ => {
-                let by = self.value(n);
-                self.a.logic(w(width), Self::logic(op), d, d, by);
-            }
+            _ => match Self::two_masks(width, by).filter(|_| op == Alu::And) {
+                Some((one, other)) => {
+                    self.a.logic_i(w(width), Logic::And, d, n, one);
+                    self.a.logic_i(w(width), Logic::And, d, d, other);
+                }
+                None => {
+                    let by = self.value(by);
+                    self.a.logic(w(width), Self::logic(op), d, n, by);
+                }
+            },
         }
+        self.made(d);
     }
     fn alu_m(&mut self, op: Alu, d: Reg, m: Mem) {
         self.load_sized(Size::X, V, m);
-        self.sum(op, r(d), V, None);
+        self.sum(op, r(d), r(d), V, None);
     }
     fn inc(&mut self, d: Reg) {
         self.a.sum_i(X, Sum::Add, r(d), r(d), 1);
@@ -372,7 +440,10 @@ impl Machine for A64 {
         self.a.sum_i(X, Sum::Sub, r(d), r(d), 1);
     }
     fn shift_i(&mut self, width: Width, op: Shift, d: Reg, n: u8) {
-        self.a.shift_i(w(width), s(op), r(d), r(d), n.into());
+        let d = r(d);
+        let from = self.source(d);
+        self.a.shift_i(w(width), s(op), d, from, n.into());
+        self.made(d);
     }
     fn shift_by_r(&mut self, width: Width, op: Shift, d: Reg) {
         self.a.shift(w(width), s(op), r(d), r(d), r(R));
@@ -397,14 +468,27 @@ impl Machine for A64 {
     }
 
     fn sum_or(&mut self, op: Alu, d: Reg, s: Reg, overflow: Option<Label>) {
-        self.sum(op, r(d), r(s), overflow);
+        let (d, m) = (r(d), r(s));
+        let n = if d == m { d } else { self.source(d) };
+        self.sum(op, d, n, m, overflow);
+    }
+    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
+        self.a.logic(X, Logic::And, V, r(n), r(by));
+        self.a.logic_i(W, Logic::And, V, V, TAG4_MASK);
+        let op = if op == Alu::Add { Sum::Adds } else { Sum::Subs };
+        self.a.sum(X, op, r(d), r(n), r(m));
+        // After an overflow the flags say that the tags are others.
+        self.a.ccmp_i(W, V, TAG_SMALL as u32, 0, a64::Cond::Vc);
+        self.a.b_cond(a64::Cond::Ne, l);
     }
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>) {
         let plus = (value as i64) >= 0;
         let by = (value as i64).unsigned_abs();
+        let d = r(d);
+        let n = self.source(d);
         if !sum_fits(by) {
             self.a.mov_i(V, value);
-            return self.sum(op, r(d), V, overflow);
+            return self.sum(op, d, n, V, overflow);
         }
         let op = match ((op == Alu::Add) == plus, overflow.is_some()) {
             (true, false) => Sum::Add,
@@ -412,12 +496,13 @@ impl Machine for A64 {
             (false, false) => Sum::Sub,
             (false, true) => Sum::Subs,
         };
-        self.a.sum_i(X, op, r(d), r(d), by);
+        self.a.sum_i(X, op, d, n, by);
+        self.made(d);
         self.overflows(overflow);
     }
     fn add_m_or(&mut self, d: Reg, m: Mem, overflow: Label) {
         self.load_sized(Size::X, V, m);
-        self.sum(Alu::Add, r(d), V, Some(overflow));
+        self.sum(Alu::Add, r(d), r(d), V, Some(overflow));
     }
     fn mul_or(&mut self, d: Reg, s: Reg, overflow: Option<Label>) {
         self.product(r(d), r(s), overflow);
@@ -447,8 +532,9 @@ impl Machine for A64 {
     }
     fn divide(&mut self, quotient: bool) {
         let (by, d) = (r(B), r(R));
+        let from = self.source(by);
         self.a
-            .shift_i(X, a64::Shift::Asr, by, by, SMALL_SHIFT as u32);
+            .shift_i(X, a64::Shift::Asr, by, from, SMALL_SHIFT as u32);
         if quotient {
             return self.a.sdiv(X, d, by, d);
         }
@@ -465,6 +551,7 @@ impl Machine for A64 {
         self.a
             .shift_i(w(width), a64::Shift::Lsl, d, d, SMALL_SHIFT as u32);
         self.a.logic_i(w(width), Logic::Orr, d, d, TAG_SMALL);
+        self.made(d);
     }
     fn if_not_small(&mut self, reg: Reg, _by: Reg, l: Label) {
         self.small(reg);

@@ -243,6 +243,8 @@ pub trait Machine: Sized + 'static {
     /// Bytes from the entry of a function, for compiled callers, to the place where the interpreter
     /// enters it, which has counted the call.
     const INNER: u32;
+    /// Whether an operation takes its first operand from another register than that of its result.
+    const THREE_OPERANDS: bool;
     /// Whether [`popcount`](Machine::popcount) and [`bits_below`](Machine::bits_below) exist.
     fn counts_bits() -> bool;
 
@@ -276,6 +278,10 @@ pub trait Machine: Sized + 'static {
 
     /// `d = s`; no code if they are the same.
     fn mov(&mut self, d: Reg, s: Reg);
+    /// `d = s`, after which `s` is undefined.
+    fn mov_result(&mut self, d: Reg, s: Reg) {
+        self.mov(d, s);
+    }
     /// `d = s`, the lower 32 bits; the upper become 0.
     fn mov32(&mut self, d: Reg, s: Reg);
     /// `d = value`
@@ -344,7 +350,14 @@ pub trait Machine: Sized + 'static {
 
     /// `d = d op s`, a sum or a difference; to the label if it overflows.
     fn sum_or(&mut self, op: Alu, d: Reg, s: Reg, overflow: Option<Label>);
-    /// `d = d op value`, likewise; may use [`B`].
+    /// `d = n op m` of a small integer and one without its tag, which `by` has; to the label unless
+    /// both are small integers and it does not overflow.
+    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
+        self.if_not_both_small(n, by, l);
+        self.mov(d, n);
+        self.sum_or(op, d, m, Some(l));
+    }
+    /// `d = d op value`, to the label if it overflows; may use [`B`].
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>);
     /// `d = d + [m]`, likewise.
     fn add_m_or(&mut self, d: Reg, m: Mem, overflow: Label);

@@ -128,6 +128,7 @@ fn overflows(a: &mut Asm, overflow: Option<Label>) {
 
 impl Machine for X64 {
     const INNER: u32 = 9;
+    const THREE_OPERANDS: bool = false;
     #[cfg(target_arch = "x86_64")]
     fn counts_bits() -> bool {
         std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2")

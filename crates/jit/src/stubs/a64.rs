@@ -362,8 +362,12 @@ fn fun(a: &mut Asm, n: usize) -> Label {
     let count_at = word(FUN_BITS) + i64::from(FUN_FREE_SHIFT) / 8;
     a.load(Size::B, free, r(A), count_at);
     for k in n..X_REGS.len() {
-        a.cmp_i(W, free, (k - n) as u64);
-        a.b_cond(Cond::Eq, done);
+        if k == n {
+            a.cbz(W, free, done);
+        } else {
+            a.cmp_i(W, free, (k - n) as u64);
+            a.b_cond(Cond::Eq, done);
+        }
         a.load(Size::X, x(k), r(A), word(FUN_WORDS + k - n));
     }
     // Copies the rest from the last word to the first.

@@ -125,26 +125,46 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.a.jmp(cold);
             return self.rejoin();
         }
-        self.if_not_smalls(pa, pb, cold);
         let overflow = self.overflow(o, cold);
+        // Sums and differences are made with the tag of a small integer even if they overflow, so
+        // the register of the result may have one when the general case collects.
+        let to = match o.dst {
+            Dst::X(n) if M::THREE_OPERANDS && n < IN_MEMORY => X_REGS[n as usize],
+            _ => R,
+        };
+        let to = if to == pa.1 || to == pb.1 { R } else { to };
+        // One jump serves tags and overflow, where the result does not go to a place that others
+        // look at.
+        let unknown = |g: &Self, a: Src| !matches!(a, Src::C(_)) && g.range(a).is_none();
+        let both = unknown(self, o.a) && unknown(self, o.b) && pa.1 != pb.1;
+        let at_once = M::THREE_OPERANDS && both && to == R && overflow.is_some();
+        if !at_once {
+            self.if_not_smalls(pa, pb, cold);
+        }
         match (o.a, o.b) {
+            _ if at_once => {
+                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
+                self.a.small_sum_or(alu, R, pa.1, B, pb.1, cold);
+            }
             (_, Src::C(w)) => {
                 let d = w.wrapping_sub(TAG_SMALL);
-                self.a.mov(R, pa.1);
-                self.a.sum_i_or(alu, R, d, overflow);
+                self.a.mov(to, pa.1);
+                self.a.sum_i_or(alu, to, d, overflow);
             }
             (Src::C(w), _) => {
-                self.a.mov_i(R, w);
+                self.a.mov_i(to, w);
                 self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.sum_or(alu, R, B, overflow);
+                self.a.sum_or(alu, to, B, overflow);
             }
             _ => {
                 self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.mov(R, pa.1);
-                self.a.sum_or(alu, R, B, overflow);
+                self.a.mov(to, pa.1);
+                self.a.sum_or(alu, to, B, overflow);
             }
         }
-        self.put(o.dst, R);
+        if to == R {
+            self.put_result(o.dst, R);
+        }
         self.rejoin();
     }
     fn product(&mut self, o: Operation) {
@@ -181,7 +201,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             }
         }
         self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
     fn quotient_or_rest(&mut self, o: Operation) {
@@ -207,14 +227,14 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             if o.op == Op::IntDiv {
                 self.a.shift_i(Q, Shr, R, k as u8);
                 self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             } else if k < 27 {
                 self.a.alu_i(Q, And, R, ((1i64 << (k + 4)) - 1) as i32);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             } else {
                 self.a.mov_i(B, (1u64 << (k + 4)) - 1);
                 self.a.alu(Q, And, R, B);
-                self.put(o.dst, R);
+                self.put_result(o.dst, R);
             }
             self.a.bind(done);
             if natural {
@@ -259,7 +279,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         }
         self.a.divide(quotient);
         self.a.tag(Q, R);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
     }
     fn bitwise(&mut self, o: Operation) {
         let op = match o.op {
@@ -293,7 +313,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         if op == Xor {
             self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
         }
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
     fn shift(&mut self, o: Operation) {
@@ -322,7 +342,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                     }
                     self.a.shift_i(Q, if left { Shl } else { Sar }, R, k as u8);
                     self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-                    self.put(o.dst, R);
+                    self.put_result(o.dst, R);
                     return self.rejoin();
                 }
                 self.a.mov_i(R, k as u64);
@@ -355,7 +375,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.a.mov(R, B);
         }
         self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-        self.put(o.dst, R);
+        self.put_result(o.dst, R);
         self.rejoin();
     }
 }

@@ -41,17 +41,22 @@ pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Begins to hand out marks, if the options ask for it. Must be called before any module is loaded.
-/// Returns an error text on failure; the runtime goes on without marks.
+/// Opens the map and begins to hand out marks, if the options ask for it. Must be called before any
+/// module is loaded. Returns an error text on failure; the runtime goes on without.
 pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     let jit = &o.flags.jit;
-    // On other systems the interpreter cannot put a mark into its frame.
-    if !jit.perf_map || !options::PERF_MARKS {
+    if !jit.perf_map {
         return Ok(());
     }
     let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
     let path = format!("{dir}/perf-{}.map", std::process::id());
     let file = private_file(&path).map_err(|e| format!("cannot write {path}: {e}"))?;
+    // On other systems the interpreter cannot put a mark into its frame, and the map has machine
+    // code alone.
+    if !options::PERF_MARKS {
+        *MAP.lock() = Some(file);
+        return Ok(());
+    }
     let start = sys::reserve_marks(RANGE_BYTES).ok_or("no addresses for names of functions")?;
     NEXT.store(start, Ordering::Relaxed);
     END.store(start + RANGE_BYTES, Ordering::Relaxed);

@@ -18,7 +18,11 @@ use purlin_kernel::code::{self, Module};
 use purlin_kernel::cx::{Cx, Exit};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::{Term, atom};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The byte with which freed machine code is overwritten: `int3`, or of words `udf #0`.
 pub(super) const TRAP: u8 = if cfg!(target_arch = "aarch64") {
@@ -27,10 +31,10 @@ pub(super) const TRAP: u8 = if cfg!(target_arch = "aarch64") {
     0xCC
 };
 
-/// One in this many exits is checked. A check decodes the whole function.
+/// One in this many exits is checked.
 const CHECKED: u64 = 4;
-/// Functions of more words are checked more rarely.
-const LARGE: u32 = 400;
+/// Instructions that a thread keeps decoded, about.
+const KEPT: usize = 1 << 17;
 /// Number of frames that a thorough check looks at, from the top.
 const FRAMES: usize = 24;
 /// Number of frames that the other checks look at.
@@ -166,6 +170,82 @@ fn view<R>(m: &Module, f: &LoweredFunction, look: impl FnOnce(&FunctionView) -> 
     FunctionView::new(code, extent).as_ref().map(look)
 }
 
+/// The frame and the registers that code expects at the start of an instruction.
+struct Place {
+    frame: Frame,
+    op: Op,
+    /// Where its live registers are among those of the function: X registers, then Y registers.
+    from: u32,
+    middle: u32,
+    to: u32,
+}
+
+/// The places of a function, by offset in it.
+struct Places {
+    at: Vec<Option<Place>>,
+    live: Vec<u16>,
+}
+
+impl Places {
+    fn of(v: &FunctionView) -> Places {
+        let mut at = Vec::new();
+        at.resize_with(v.extent.end as usize, || None);
+        let mut live = Vec::new();
+        for (i, o) in v.ops.iter().enumerate() {
+            let from = live.len() as u32;
+            live.extend(v.live_x(i).map(|n| n as u16));
+            let middle = live.len() as u32;
+            live.extend(v.live_y(i).map(|n| n as u16));
+            at[o.at as usize] = Some(Place {
+                frame: o.frame,
+                op: o.instruction.op,
+                from,
+                middle,
+                to: live.len() as u32,
+            });
+        }
+        Places { at, live }
+    }
+    fn live_x(&self, p: &Place) -> &[u16] {
+        &self.live[p.from as usize..p.middle as usize]
+    }
+    fn live_y(&self, p: &Place) -> &[u16] {
+        &self.live[p.middle as usize..p.to as usize]
+    }
+}
+
+/// Functions that a thread has decoded, by address, and their size. A module that is gone leaves
+/// its address to others, but not that of its count, which the weak reference keeps.
+#[derive(Default)]
+struct Decoded {
+    functions: HashMap<usize, (Weak<Module>, Rc<Places>)>,
+    words: usize,
+}
+
+thread_local! {
+    // Decoding takes far longer than a check, and programs exit at the same places repeatedly.
+    static DECODED: RefCell<Decoded> = RefCell::default();
+}
+
+/// Returns what the instructions of a function expect; `None` if its words are no code.
+fn places(m: &Arc<Module>, f: &LoweredFunction) -> Option<Rc<Places>> {
+    let start = m.at(f.start) as usize;
+    DECODED.with_borrow_mut(|d| {
+        if let Some((of, found)) = d.functions.get(&start)
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(m))
+        {
+            return Some(found.clone());
+        }
+        let made = Rc::new(view(m, f, Places::of)?);
+        if d.words > KEPT {
+            *d = Decoded::default();
+        }
+        d.words += made.at.len();
+        d.functions.insert(start, (Arc::downgrade(m), made.clone()));
+        Some(made)
+    })
+}
+
 struct Fault<'a> {
     m: &'a Module,
     f: &'a LoweredFunction,
@@ -231,37 +311,32 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
         let Some(f) = m.function_at(pc).copied() else {
             return;
         };
-        if f.end - f.start > LARGE && !one_in(CHECKED * 4) {
-            return;
-        }
         let at = ((pc as usize - m.code.as_ptr() as usize) / 8) as u32;
         let fault = Fault { m: &m, f: &f, at };
-        let size = view(&m, &f, |v| {
-            let Some(i) = v.ops.iter().position(|o| o.at == at - f.start) else {
-                fault.abort(format_args!("no instruction begins there"));
-            };
-            let op = &v.ops[i];
-            let size = match op.frame {
-                Frame::None => None,
-                Frame::Of(n) => Some(n as usize),
-                // Only errors, or the code after a call that never returns.
-                Frame::Unreached | Frame::AtLeast(_) => return None,
-            };
-            if depth > 0 {
-                // After a call, collections look at the whole frame. The target of a trap of a
-                // tail-called native returns to the instruction after the call.
-                let n = size?;
-                for k in 0..n {
-                    let w = word(p, k + 1);
-                    if !is_term(w) {
-                        fault.abort(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
-                    }
+        let Some(all) = places(&m, &f) else { return };
+        let Some(Some(place)) = all.at.get((at - f.start) as usize) else {
+            fault.abort(format_args!("no instruction begins there"));
+        };
+        let size = match place.frame {
+            Frame::None => None,
+            Frame::Of(n) => Some(n as usize),
+            // Only errors, or the code after a call that never returns.
+            Frame::Unreached | Frame::AtLeast(_) => return,
+        };
+        if depth > 0 {
+            // After a call, collections look at the whole frame. The target of a trap of a
+            // tail-called native returns to the instruction after the call.
+            let Some(n) = size else { return };
+            for k in 0..n {
+                let w = word(p, k + 1);
+                if !is_term(w) {
+                    fault.abort(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
                 }
-                return Some(size);
             }
+        } else {
             // A frame that is dropped at once may keep the return address: slot 0 is not read.
             let drops = matches!(
-                op.instruction.op,
+                place.op,
                 Op::Deallocate
                     | Op::DeallocateReturn
                     | Op::MoveDeallocate
@@ -270,14 +345,14 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
             if drops && size.is_none() {
                 // After a tail call of a native: the target of its trap returns here, to a frame
                 // that the call would have dropped.
-                return None;
+                return;
             }
             if size.is_some() && !drops && word(p, 0).raw() != 0 {
                 fault.abort(format_args!("slot 0 is {:#x}", word(p, 0).raw()));
             }
-            let name = op.instruction.row().name;
-            for n in v.live_x(i) {
-                let w = cx.x[n as usize];
+            let name = place.op.row().name;
+            for &n in all.live_x(place) {
+                let w = cx.x[usize::from(n)];
                 // An exception that passes its handler has no value.
                 let thrown =
                     n == 0 && w == Term::NON_VALUE && matches!(name, "catch_end" | "try_case");
@@ -285,15 +360,13 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                     fault.abort(format_args!("{name}: x{n} is {:#x}", w.raw()));
                 }
             }
-            for n in v.live_y(i) {
-                let w = word(p, n as usize + 1);
+            for &n in all.live_y(place) {
+                let w = word(p, usize::from(n) + 1);
                 if !is_term(w) {
                     fault.abort(format_args!("{name}: y{n} is {:#x}", w.raw()));
                 }
             }
-            Some(size)
-        });
-        let Some(Some(size)) = size else { return };
+        }
         if let Some(n) = size {
             p = p.wrapping_add(n + 1);
         }

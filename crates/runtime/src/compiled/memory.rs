@@ -14,10 +14,20 @@
 //! If the system doesn't allow executing such a file or misses its changes, or with `+JMsingle
 //! true`, the range is mapped once. Then each piece has pages of its own, which alternate between
 //! writable and executable. No thread runs them before they are written or after they are freed.
+//!
+//! macOS has memory that is writable to one thread and executable to the others: `memory/apple.rs`.
+//! Machine code is not made there: no call makes the other threads synchronise, so they would have
+//! to do it when they enter code (`isb`), and the range would have to lie anywhere.
 
-#[cfg(all(
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_os = "linux"
+#[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+mod apple;
+
+#[cfg(any(
+    all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ),
+    all(target_arch = "aarch64", target_os = "macos")
 ))]
 use purlin_term::sys::page_bytes;
 use std::io;
@@ -31,9 +41,12 @@ const ALIGN: usize = 32;
 ///
 /// # Errors
 /// It lies elsewhere.
-#[cfg(all(
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_os = "linux"
+#[cfg(any(
+    all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        target_os = "linux"
+    ),
+    all(target_arch = "aarch64", target_os = "macos")
 ))]
 fn low(at: *mut libc::c_void) -> io::Result<*mut libc::c_void> {
     if at as usize + RANGE <= 1 << 31 {
@@ -102,9 +115,12 @@ impl Memory {
     ///
     /// # Errors
     /// Always.
-    #[cfg(not(all(
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        target_os = "linux"
+    #[cfg(not(any(
+        all(
+            any(target_arch = "x86_64", target_arch = "aarch64"),
+            target_os = "linux"
+        ),
+        all(target_arch = "aarch64", target_os = "macos")
     )))]
     pub fn new(_limit: usize, _single: bool) -> io::Result<Memory> {
         Err(io::ErrorKind::Unsupported.into())
@@ -127,6 +143,25 @@ impl Memory {
             true => Err(io::ErrorKind::Unsupported.into()),
         };
         made.or_else(|_| Memory::once(limit))
+    }
+    /// Reserves the range in memory for machine code.
+    ///
+    /// # Errors
+    /// Nothing makes other threads synchronise, or the system refuses such memory, or it lies above
+    /// 2^31.
+    #[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+    pub fn new(limit: usize, _single: bool) -> io::Result<Memory> {
+        begin_synchronising()?;
+        let at = low(apple::map(RANGE)?)?;
+        Ok(Memory {
+            execute: at.cast(),
+            write: at.cast(),
+            used: 0,
+            free: Vec::new(),
+            taken: 0,
+            limit: limit.min(RANGE),
+            page: page_bytes(),
+        })
     }
     /// Maps the range twice.
     #[cfg(all(
@@ -202,6 +237,12 @@ impl Memory {
         unsafe { m.write.write(0xCC) };
         m.allow(0, m.page, libc::PROT_READ | libc::PROT_EXEC)?;
         Ok(m)
+    }
+    /// Lets pages of the range be read, and written or executed. Returns false if the system
+    /// refuses it.
+    fn allowed(&self, offset: usize, bytes: usize, right: i32) -> bool {
+        // There it is a right of the thread.
+        cfg!(target_os = "macos") || self.allow(offset, bytes, libc::PROT_READ | right).is_ok()
     }
     /// Sets the access rights to pages of the range.
     fn allow(&self, offset: usize, bytes: usize, rights: i32) -> io::Result<()> {
@@ -311,23 +352,18 @@ impl Memory {
         let offset = at - self.execute as usize;
         assert!(offset + bytes.len() <= RANGE);
         let single = self.is_single();
-        let (write, execute) = (libc::PROT_WRITE, libc::PROT_EXEC);
-        if single
-            && self
-                .allow(offset, bytes.len(), libc::PROT_READ | write)
-                .is_err()
-        {
+        #[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+        let writing = apple::Writing::begin();
+        if single && !self.allowed(offset, bytes.len(), libc::PROT_WRITE) {
             return false;
         }
         // SAFETY: within the mapping; no thread runs a piece that is being written.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.write.add(offset), bytes.len())
         };
-        if single
-            && self
-                .allow(offset, bytes.len(), libc::PROT_READ | execute)
-                .is_err()
-        {
+        #[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+        drop(writing);
+        if single && !self.allowed(offset, bytes.len(), libc::PROT_EXEC) {
             return false;
         }
         // SAFETY: both ranges are mapped and may be read, and belong to the piece.
@@ -397,6 +433,15 @@ fn begin_synchronising() -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses: the system has no call that makes all threads synchronise.
+///
+/// # Errors
+/// Always.
+#[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+fn begin_synchronising() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Makes all threads of the process run the instructions that were written at `write`, at the
 /// address `execute` of the same bytes. Returns whether the system has done so.
 ///
@@ -433,11 +478,21 @@ unsafe fn coherent(write: *const u8, execute: *const u8, bytes: usize) -> bool {
         libc::syscall(libc::SYS_membarrier, SYNCHRONISE, 0, 0) == 0
     }
 }
+/// Drops the bytes from the instruction caches. Returns true.
+///
+/// # Safety
+/// The range must be mapped.
+#[cfg(all(target_arch = "aarch64", target_os = "macos"))]
+unsafe fn coherent(_write: *const u8, execute: *const u8, bytes: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { apple::dropped_from_caches(execute.cast_mut(), bytes) };
+    true
+}
 /// Does nothing: processors see what is written.
 ///
 /// # Safety
 /// None.
-#[cfg(not(all(target_arch = "aarch64", target_os = "linux")))]
+#[cfg(not(all(target_arch = "aarch64", any(target_os = "linux", target_os = "macos"))))]
 unsafe fn coherent(_write: *const u8, _execute: *const u8, _bytes: usize) -> bool {
     true
 }

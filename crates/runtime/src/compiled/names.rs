@@ -3,8 +3,9 @@
 //! - `+JPperf map`: a line for each function in the map that also has the marks of interpreted code
 //!   (`purlin_kernel::code::perf`).
 //! - `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes, lines
-//!   and unwinding tables of each function (`unwinding.rs`). `perf record -k mono` finds it because
-//!   one of its pages is mapped executable; `perf inject --jit` makes symbol files of it.
+//!   and, on x86-64, unwinding tables of each function (`unwinding.rs`). `perf record -k mono`
+//!   finds it because one of its pages is mapped executable; `perf inject --jit` makes symbol files
+//!   of it.
 //! - `gdb` finds the names by its interface for compilers, in any case: see [`super::gdb`].
 //!
 //! # Invariants
@@ -57,7 +58,7 @@ const TABLES: usize = 2048;
 
 /// Returns the bytes to take for the stubs: more, if tools put tables behind them.
 pub(super) fn room_for_stubs(bytes: usize, o: &EmulatorOptions) -> usize {
-    match o.flags.jit.perf_dump {
+    match UNWINDS && o.flags.jit.perf_dump {
         true => bytes.next_multiple_of(8) + TABLES,
         false => bytes,
     }
@@ -88,12 +89,12 @@ impl Names {
     pub fn room_for(&self, code: &Code) -> (Option<Tables>, usize) {
         let bytes = code.bytes.len();
         match &self.dump {
-            None => (None, bytes),
-            Some(_) => {
+            Some(_) if UNWINDS => {
                 let t = unwinding::function(bytes, &code.depths);
                 let room = bytes.next_multiple_of(8) + t.bytes.len();
                 (Some(t), room)
             }
+            _ => (None, bytes),
         }
     }
     /// Registers the stubs, which all functions share.
@@ -103,7 +104,9 @@ impl Names {
             code::perf::map(at, bytes.len(), NAME);
         }
         if let Some(d) = &mut self.dump {
-            d.unwinding(&unwinding::stubs(at, bytes.len(), frames));
+            if UNWINDS {
+                d.unwinding(&unwinding::stubs(at, bytes.len(), frames));
+            }
             d.code(at, bytes, NAME);
         }
         self.symbols.add(at, bytes.len(), NAME);
@@ -136,8 +139,14 @@ struct Dump {
 const LOAD: u32 = 0;
 const DEBUG_INFO: u32 = 2;
 const UNWINDING: u32 = 4;
-/// `EM_X86_64`.
-const MACHINE: u32 = 62;
+/// `EM_AARCH64`, `EM_X86_64`.
+const MACHINE: u32 = if cfg!(target_arch = "aarch64") {
+    183
+} else {
+    62
+};
+/// Whether the dump has unwinding tables. They are those of x86-64.
+const UNWINDS: bool = cfg!(target_arch = "x86_64");
 
 /// Returns the time of the clock that `perf record -k mono` uses, in nanoseconds.
 fn now() -> u64 {

@@ -72,7 +72,7 @@ t(refused) ->
     {ok, L} = gen_tcp:listen(0, []),
     {ok, P} = inet:port(L),
     gen_tcp:close(L),
-    [gen_tcp:connect({127, 0, 0, 1}, P, []), gen_tcp:connect("127.0.0.1", P, [], 1000), gen_tcp:listen(0, [{ip, {1, 2, 3, 4}}])];
+    [gen_tcp:connect({127, 0, 0, 1}, P, []), gen_tcp:connect("127.0.0.1", P, [], 30000), gen_tcp:listen(0, [{ip, {1, 2, 3, 4}}])];
 t(timeouts) ->
     {C, A} = pair([{active, false}]),
     [gen_tcp:recv(C, 0, 10), gen_tcp:recv(C, 0, 0), gen_tcp:recv(A, 5, 20), gen_tcp:close(A), gen_tcp:close(C), gen_tcp:recv(C, 0),
