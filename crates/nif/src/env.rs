@@ -39,7 +39,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         match *self {
             Temporary::Bytes(_) | Temporary::IoVec(_) | Temporary::Parts(..) => {}
-            // SAFETY: as below.
+            // SAFETY: it owned the reference.
             Temporary::Resource(r) => unsafe { crate::resource::release(r) },
             // SAFETY: it owned the count.
             Temporary::Block(b) => unsafe { RcBin::release(b) },
@@ -174,10 +174,13 @@ impl ErlNifEnv {
         unsafe { self.frag.as_mut() }.map(std::mem::take)
     }
     /// Allocates in its own fragment.
+    ///
+    /// # Safety
+    /// The environment has a fragment.
     #[cold]
     #[inline(never)]
-    fn alloc_apart(&mut self, words: usize) -> *mut Term {
-        // SAFETY: callers have checked that there is one.
+    unsafe fn alloc_apart(&mut self, words: usize) -> *mut Term {
+        // SAFETY: by the contract there is one, which is this environment's.
         unsafe { (*self.frag).alloc(words) }
     }
     fn clear(&mut self) {
@@ -206,14 +209,16 @@ impl Alloc for ErlNifEnv {
     #[inline(always)]
     fn alloc(&mut self, words: usize) -> *mut Term {
         if !self.frag.is_null() {
-            return self.alloc_apart(words);
+            // SAFETY: there is a fragment.
+            return unsafe { self.alloc_apart(words) };
         }
         // SAFETY: without a fragment there is a process.
         unsafe { (*self.cx).heap.alloc(words) }
     }
     #[inline]
     fn off_heap(&mut self) -> &mut OffHeap {
-        // SAFETY: as above.
+        // SAFETY: without a fragment there is a process; otherwise the fragment is this
+        // environment's.
         unsafe {
             match self.frag.is_null() {
                 true => (*self.cx).heap.off_heap(),
@@ -224,7 +229,7 @@ impl Alloc for ErlNifEnv {
     #[inline]
     fn off_heap_grew(&mut self) {
         if self.frag.is_null() {
-            // SAFETY: as above.
+            // SAFETY: without a fragment there is a process.
             unsafe { (*self.cx).heap.off_heap_grew() };
         }
     }

@@ -105,7 +105,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
 /// Adds the failure to the record of the last minute.
 fn record(signal: &'static str) {
     let Some(u) = under_way() else { return };
-    // SAFETY: as in `tell`.
+    // SAFETY: the call is under way on this thread, so its context is alive.
     let pid = unsafe { u.cx.as_mut() }.map(|cx| cx.self_pid());
     let function = format!("{}:{}/{}", u.module, u.function, u.arity);
     purlin_kernel::recorder::fault(signal, pid, function, &u.path.to_string());

@@ -331,7 +331,7 @@ fn call_load(
             }
             code
         }
-        // SAFETY: as above.
+        // SAFETY: the library is open, and this is the type of the function.
         (None, Some(l), _) => unsafe { l(&mut env, data, info) },
         (None, None, _) => 0,
     };

@@ -296,8 +296,11 @@ impl Chunks {
         }
         if self.used == self.usable {
             let at = self.region + self.usable * Chunks::BYTES;
-            if self.usable >= self.most || !crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES)
-            {
+            if self.usable >= self.most {
+                return None;
+            }
+            // SAFETY: chunks of the reserved region that were never used.
+            if !unsafe { crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES) } {
                 return None;
             }
             self.usable += Chunks::STEP;

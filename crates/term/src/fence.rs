@@ -211,7 +211,8 @@ pub fn init() {
                 match (table, slabs) {
                     (Some(table), Some(slabs)) => Some((base, bytes, table, slabs)),
                     _ => {
-                        sys::release(base, bytes);
+                        // SAFETY: it was reserved above, and nobody else knows it.
+                        unsafe { sys::release(base, bytes) };
                         None
                     }
                 }
@@ -350,7 +351,8 @@ pub fn alloc(kind: Kind, bytes: usize) -> Option<*mut u8> {
         return None;
     }
     let at = base + first * page;
-    if !sys::try_commit(at, pages * page) {
+    // SAFETY: the counter has given these pages of the range to this block alone.
+    if !unsafe { sys::try_commit(at, pages * page) } {
         give_up_place(kind);
         retire(first, pages + 1);
         return None;
@@ -402,10 +404,13 @@ pub unsafe fn free<T>(p: *mut T) {
         };
         native_trace(of_page);
     }
-    sys::protect(
-        BLOCKS.base.load(Ordering::Relaxed) + first * page,
-        pages * page,
-    );
+    // SAFETY: the pages belong to the block, which its owner frees.
+    unsafe {
+        sys::protect(
+            BLOCKS.base.load(Ordering::Relaxed) + first * page,
+            pages * page,
+        );
+    }
     LIVE.fetch_sub(1, Ordering::Relaxed);
     retire(first, pages + 1);
 }
@@ -441,10 +446,13 @@ fn forget(slab: usize) {
         Mutex::new(std::collections::VecDeque::new());
     let page = sys::page_bytes();
     // Mapped anew as a whole, so that the system's tables for it go too.
-    sys::protect(
-        BLOCKS.base.load(Ordering::Relaxed) + slab * SLAB_PAGES * page,
-        SLAB_PAGES * page,
-    );
+    // SAFETY: all blocks of the slab were freed.
+    unsafe {
+        sys::protect(
+            BLOCKS.base.load(Ordering::Relaxed) + slab * SLAB_PAGES * page,
+            SLAB_PAGES * page,
+        );
+    }
     let oldest = {
         let mut f = FREE.lock();
         f.push_back(slab);
@@ -461,7 +469,8 @@ fn forget(slab: usize) {
     }
     for (table, each) in tables {
         let bytes = SLAB_PAGES * each;
-        sys::decommit(table + old * bytes, bytes);
+        // SAFETY: the part of the table that describes a forgotten slab; nobody looks at it.
+        unsafe { sys::decommit(table + old * bytes, bytes) };
     }
 }
 
@@ -1003,13 +1012,14 @@ const REPORT_STACK_BYTES: usize = 1 << 20;
 
 impl Drop for ReportStack {
     fn drop(&mut self) {
-        // SAFETY: it belongs to the thread, which ends.
+        // SAFETY: the stack belongs to the thread, which ends. The system no longer uses it when it
+        // is released.
         unsafe {
             let mut off: libc::stack_t = std::mem::zeroed();
             off.ss_flags = libc::SS_DISABLE;
             libc::sigaltstack(&off, std::ptr::null_mut());
+            sys::release(self.at, REPORT_STACK_BYTES);
         }
-        sys::release(self.at, REPORT_STACK_BYTES);
     }
 }
 

@@ -377,7 +377,9 @@ impl Space {
             // Memory of the first half is made usable region by region.
             let can = |to: u32| {
                 self.table.try_ensure(half, to)
-                    && (half == 0 || crate::sys::try_commit(at(f.usable), at(to) - at(f.usable)))
+                    && (half == 0
+                        // SAFETY: chunks of the range that no region has had.
+                        || unsafe { crate::sys::try_commit(at(f.usable), at(to) - at(f.usable)) })
             };
             f.usable = [to, next].into_iter().find(|to| can(*to))?;
         }
@@ -517,9 +519,11 @@ impl Builder {
         });
         let base = s.base + ((first as usize) << CHUNK_SHIFT);
         if half == 0 {
-            crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+            // SAFETY: the chunks were taken from the free list for this region.
+            unsafe { crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT) };
         } else if !warm {
-            crate::sys::populate(base, filled * 8);
+            // SAFETY: the chunks were taken from the free list for this region.
+            unsafe { crate::sys::populate(base, filled * 8) };
         }
         Builder {
             region: Region::head(base, first, chunks),
@@ -599,10 +603,13 @@ impl Builder {
         let page = crate::sys::page_bytes();
         let (base, end) = (r.base as usize, (r.chunks as usize) << CHUNK_SHIFT);
         let used = (self.used.max(1) * 8).next_multiple_of(page).min(end);
-        if used < end {
-            crate::sys::protect(base + used, end - used);
+        // SAFETY: the region is this builder's. Its unused end has no contents; the rest is whole.
+        unsafe {
+            if used < end {
+                crate::sys::protect(base + used, end - used);
+            }
+            crate::sys::seal(base, used);
         }
-        crate::sys::seal(base, used);
         fence::region_cut(r.first_chunk as usize, self.used * 8);
     }
 }
@@ -652,7 +659,8 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     let base = first.map(|a| s.base + ((a as usize) << CHUNK_SHIFT));
     let Some((first, base)) = first
         .zip(base)
-        .filter(|&(_, b)| crate::sys::try_commit(b, (chunks as usize) << CHUNK_SHIFT))
+        // SAFETY: the chunks were taken from the free list for this region.
+        .filter(|&(_, b)| unsafe { crate::sys::try_commit(b, (chunks as usize) << CHUNK_SHIFT) })
     else {
         fence::no_region();
         return None;
@@ -789,10 +797,13 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
     let s = space();
     let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
     if fence::is_region_fenced(first as usize) {
-        crate::sys::protect(
-            s.base + ((first as usize) << CHUNK_SHIFT),
-            (chunks as usize) << CHUNK_SHIFT,
-        );
+        // SAFETY: the region that had these chunks was freed.
+        unsafe {
+            crate::sys::protect(
+                s.base + ((first as usize) << CHUNK_SHIFT),
+                (chunks as usize) << CHUNK_SHIFT,
+            );
+        }
         let mut f = s.free[half + 2].lock();
         f.cold.add(first, chunks);
         return;
@@ -806,10 +817,13 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
             return;
         }
         drop(f);
-        crate::sys::decommit(
-            s.base + ((first as usize) << CHUNK_SHIFT),
-            (chunks as usize) << CHUNK_SHIFT,
-        );
+        // SAFETY: the region that had these chunks was freed.
+        unsafe {
+            crate::sys::decommit(
+                s.base + ((first as usize) << CHUNK_SHIFT),
+                (chunks as usize) << CHUNK_SHIFT,
+            );
+        }
     }
     let mut f = lock();
     let (a, n) = f.cold.add(first, chunks);

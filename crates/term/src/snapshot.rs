@@ -70,7 +70,7 @@ extern "C" fn stopped(_: c_int) {
     while STOP.load(SeqCst) == stop {
         futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, stop);
     }
-    // SAFETY: as above.
+    // SAFETY: the address of this thread's `errno`, which is valid as long as the thread.
     unsafe { *crate::errno::place() = errno };
 }
 
@@ -498,7 +498,8 @@ mod tests {
                 there.len()
             );
         }
-        crate::sys::decommit(start, end - start);
+        // SAFETY: the mapping is this test's, which has no references to it.
+        unsafe { crate::sys::decommit(start, end - start) };
     }
     #[test]
     fn threads_that_would_not_stop_are_named() {

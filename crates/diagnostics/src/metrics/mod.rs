@@ -86,7 +86,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     // SAFETY: takes a number, and cannot fail.
     let mask = unsafe { libc::umask(0o177) };
     let made = UnixListener::bind(path);
-    // SAFETY: as above.
+    // SAFETY: takes a number, and cannot fail.
     unsafe { libc::umask(mask) };
     let made = made?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;

@@ -128,7 +128,8 @@ pub fn alloc(words: usize) -> *mut Signal {
 fn fresh(words: usize) -> *mut Signal {
     if words <= LARGEST && FILLED[words].load(Ordering::Relaxed) != 0 {
         let got = CACHE.with(|c| {
-            // SAFETY: as in `alloc`; a batch is a chain of `batch(words)` free blocks.
+            // SAFETY: the cache belongs to this thread, and nothing called here comes back. A batch
+            // is a chain of `batch(words)` free blocks.
             unsafe {
                 if !(*c.get()).active {
                     return None;
@@ -300,7 +301,7 @@ mod tests {
             again.dedup();
             assert_eq!(again.len(), 1000);
             for b in again {
-                // SAFETY: as above.
+                // SAFETY: each came from `alloc`, and is freed once.
                 unsafe { free(b, words) };
             }
             clear();

@@ -143,7 +143,7 @@ impl InTransit {
         if p <= CLOSED {
             return std::ptr::null_mut();
         }
-        // SAFETY: as in `take`.
+        // SAFETY: the chain was taken whole; its links were written by senders before their pushes.
         unsafe { reverse(p as *mut Link) }
     }
 }
@@ -188,7 +188,7 @@ unsafe fn reverse(mut p: *mut Link) -> *mut Link {
         if (-1024..=1024).contains(&stride) {
             prefetch((next as *const u8).wrapping_offset(stride * 8));
         }
-        // SAFETY: as above.
+        // SAFETY: by the contract, `p` is a link of the chain, which is the caller's.
         unsafe { (*p).next = out };
         out = p;
         p = next;

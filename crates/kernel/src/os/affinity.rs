@@ -26,8 +26,8 @@ mod here {
     /// Binds this thread to those processors. If the system refuses, nothing changes.
     pub(crate) fn bind(to: &[usize]) {
         let bits = 8 * size_of::<libc::cpu_set_t>();
-        // SAFETY: as above; the bits set lie within the set, which the call reads; 0 is this
-        // thread.
+        // SAFETY: zero is a valid value of cpu_set_t. The bits set lie within the set, which the
+        // call reads; 0 is this thread.
         unsafe {
             let mut mask: libc::cpu_set_t = zeroed();
             to.iter()

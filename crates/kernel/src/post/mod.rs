@@ -72,7 +72,7 @@ unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };
     // SAFETY: the signal is the caller's.
     let counted = budgets::on() && unsafe { counts(p, sig) };
-    // SAFETY: as above. Blocks of signals are aligned to words, below 2^48.
+    // SAFETY: the signal is the caller's. Blocks of signals are aligned to words, below 2^48.
     let pushed = unsafe { in_transit.push(link, || id.load(Ordering::Acquire) == data) };
     if counted && pushed.is_err() {
         count(p, -1);

@@ -246,7 +246,7 @@ fn close_others(kept: i32) {
             return;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the descriptors are this process's alone, and nothing in it uses them.
     unsafe {
         let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 1 << 20) as i32;
         for fd in (0..most).filter(|fd| *fd != kept) {

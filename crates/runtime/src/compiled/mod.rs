@@ -237,7 +237,8 @@ impl Owner {
             Ok(made) => made,
             Err(r) => {
                 self.log(m, f, format_args!("refused: {}", r.why()));
-                // The patch may be a breakpoint that was set just now. SAFETY: as above.
+                // The patch may be a breakpoint that was set just now.
+                // SAFETY: the entry of a function whose module is held.
                 if unsafe { !entries().is_patched(entry) } {
                     s.refused.insert(entry as usize, r);
                 }
@@ -281,7 +282,7 @@ impl Owner {
             seen: 0,
             name: self.log.is_some().then(|| report::name_of(m, f).into()),
         };
-        // SAFETY: as above.
+        // SAFETY: the entry of a function whose module is held.
         let published = unsafe { entries().publish(entry, outer as u32) };
         if !published {
             self.discard(s, object);
@@ -448,7 +449,7 @@ pub fn native_with_template(e: &fun::Export) -> Option<Native> {
 }
 
 fn native(export: u64) -> Option<Native> {
-    // SAFETY: as in `changes_code`.
+    // SAFETY: the operand of such a call is an export, which is never freed.
     native_with_template(unsafe { &*(export as *const fun::Export) })
 }
 
@@ -512,7 +513,7 @@ fn callees(
                     }
                 }
                 Some(Callee::External(export)) if others => {
-                    // SAFETY: as in `changes_code`.
+                    // SAFETY: the operand of such a call is an export, which is never freed.
                     let to = unsafe { &*(export as *const fun::Export) }.address();
                     if let Some(m) = code::module_at(to)
                         && let Some(g) = m.function_at(to).copied()
