@@ -7,6 +7,11 @@
 //! The helpers that machine code calls, and the fields of a context that it touches, are rows
 //! (`purlin_isa::helpers`, `purlin_isa::context`). This file has a function for each helper and the
 //! offset of each field.
+//!
+//! # Orderings
+//! `ENTER` is stored before the first function gets machine code, and does not change. Threads get
+//! to `enter_compiled` only by a word that `entries.rs` stores with release after that, so the load
+//! may be relaxed.
 
 use super::arith::{EFFORTS, operation};
 use super::handler::{Flavour, again, go, op};

@@ -5,6 +5,9 @@
 //! | of a process | a function call, `load`, `upgrade` | on the process's heap | with the call |
 //! | of a callback | destructor, `down`, `stop`, tracer … | in its fragment | with the call |
 //! | independent | `enif_alloc_env` | in its fragment | by `enif_free_env` |
+//!
+//! # Orderings
+//! `priv_data` is loaded with acquire: see `library.rs`.
 
 use crate::library::Library;
 use crate::resource::Opening;

@@ -12,6 +12,10 @@
 //! in place only while this heap holds the only count of the block, and the block never moves: a
 //! full block is replaced by a larger one under a new refc binary, and the old one stays for terms
 //! that refer to it (match contexts hold addresses of bytes).
+//!
+//! # Orderings
+//! The count of a block is loaded with acquire and pairs with the release by which others gave up
+//! theirs: who finds a count of 1 may write, since nobody reads any more.
 
 use crate::alloc::Alloc;
 use crate::arith::{self, Arith};

@@ -17,6 +17,13 @@
 //! they belong to a region, and read-only once it is finished. Freed chunks are reused when all
 //! have been handed out, and not before. A region starts with a chunk (the table has one slot for
 //! each), so memory behind its end is accessible up to the end of the page while it is filled.
+//!
+//! # Orderings
+//! * A slot is stored with release once the region is complete, and loaded with acquire: a reader
+//!   sees the head of the region. Slots are cleared with release before the head is freed, when
+//!   nobody points into it.
+//! * `BASE` is stored with release before the space is handed out; readers that have a pointer into
+//!   it got that from someone who had synchronised with the store.
 
 use crate::alloc::Alloc;
 use crate::background_free;

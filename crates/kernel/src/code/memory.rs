@@ -13,6 +13,11 @@
 //!   gap belongs to a [`Code`].
 //! * The words of code are written before anybody runs them. Later only `entries.rs` writes to
 //!   them.
+//!
+//! # Orderings
+//! `APART` is stored with release before the address of the code is known to anybody else. A thread
+//! that has such an address got it from an export, a fun or the table of modules, which are read
+//! with acquire or under a lock; so it finds `APART` set.
 
 use crate::sync::Mutex;
 use purlin_term::sys;

@@ -11,6 +11,12 @@
 //! before the push, the epoch in the word has changed and the compare-and-swap fails. So a signal
 //! never reaches a process that it wasn't meant for, without locks and without a count of senders.
 //! Cells are never unmapped.
+//!
+//! # Orderings
+//! A push releases, and taking the chain acquires: the receiver sees what the senders wrote into
+//! their signals. A push also acquires, since the epoch that it reads belongs to a cell made anew
+//! by a store with release: a sender that reads it then reads the id of that time. The model is
+//! `models/tests/signals.rs`.
 
 use crate::sync::{AtomicU64, Ordering};
 use purlin_isa::cache_lines::CACHE_LINE;

@@ -1,6 +1,11 @@
 //! The processors that the threads of the runtime may run on. Each scheduler may be bound to one
 //! ([`crate::sched::binding`]). Threads and system processes that a bound scheduler starts would
 //! inherit the binding; they are unbound here.
+//!
+//! # Orderings
+//! `EVER_BOUND` is stored before the plan is numbered. A scheduler binds itself after it has read
+//! the plan under the lock that its writer held. So a bound thread finds `EVER_BOUND` set, and so
+//! do the threads that it starts, and may load it relaxed.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::sync::OnceLock;

@@ -1,5 +1,9 @@
 //! Delivery: puts a signal into the queue of a process and wakes the process. [`crate::signal`]
 //! decides what is sent, and to which process.
+//!
+//! # Orderings
+//! The id of a cell is loaded with acquire after the word of its queue. `message/queue.rs` says why
+//! the two belong together.
 
 use crate::budgets;
 use crate::events;
