@@ -84,13 +84,13 @@ macro_rules! addresses {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
         /// Returns the helpers with their names, for printing machine code.
         pub fn named_helpers(h: &Helpers) -> Vec<(u64, &'static str)> {
-            vec![$((h.$name, stringify!($name))),*]
+            vec![$((h.$name.0, stringify!($name))),*]
         }
         /// Returns the addresses of the helpers.
         pub fn helpers() -> Helpers {
             Helpers { $($name: {
                 let f: unsafe extern "C" fn(*mut Cx $(, kind::$k)*) -> kind::$r = helper::$name;
-                f as *const () as u64
+                (f as *const () as u64).into()
             }),* }
         }
     };
