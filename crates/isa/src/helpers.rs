@@ -108,8 +108,12 @@ impl From<u64> for Full {
 
 /// The type of a helper's address, from its effects.
 macro_rules! address {
-    (leaf) => { Leaf };
-    ($($fx:ident)*) => { Full };
+    (leaf) => {
+        Leaf
+    };
+    ($($fx:ident)*) => {
+        Full
+    };
 }
 
 macro_rules! rows {

@@ -51,7 +51,7 @@ const MOST_INSTRUCTIONS: usize = 20_000;
 
 /// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
 /// fewer.
-const BYTES: usize = 48;
+const BYTES_PER_INSTRUCTION: usize = 48;
 
 /// Length of functions, in words of bytecode, whose machine code is likely to be shorter than the
 /// shortest jumps reach.
@@ -247,7 +247,7 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         return Err(Refusal::Instructions);
     };
     let mut all_parts = &all_parts[..];
-    let mut a = M::begin(instructions.len() * BYTES, near);
+    let mut a = M::begin(instructions.len() * BYTES_PER_INSTRUCTION, near);
     let used_up = a.label();
     let mut g = Gen {
         a,

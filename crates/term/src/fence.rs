@@ -163,7 +163,7 @@ const REMEMBERED_SLABS: usize = 1 << 14;
 /// Blocks in use, their peak, and their maximum.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static MOST_LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Blocks made of each kind: behind the fence, and outside.
 static MADE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static MISSED: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
@@ -231,7 +231,7 @@ pub fn init() {
         let shift = page.trailing_zeros() as usize;
         BLOCKS.shift.store(shift, Ordering::Relaxed);
         SLABS.store(slabs, Ordering::Relaxed);
-        MOST.store(mappings().saturating_sub(6000) / 2, Ordering::Relaxed);
+        MOST_LIVE.store(mappings().saturating_sub(6000) / 2, Ordering::Relaxed);
         if words.any(|w| w == "verbose") {
             VERBOSE.store(true, Ordering::Relaxed);
         }
@@ -251,7 +251,7 @@ fn mappings() -> usize {
 /// Counts one more block in use; returns false if there are too many for one of this kind.
 fn take_place(kind: Kind) -> bool {
     let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
-    let fits = live <= MOST.load(Ordering::Relaxed) / 16 * KINDS[kind as usize].1;
+    let fits = live <= MOST_LIVE.load(Ordering::Relaxed) / 16 * KINDS[kind as usize].1;
     if fits {
         PEAK.fetch_max(live, Ordering::Relaxed);
         MADE[kind as usize].fetch_add(1, Ordering::Relaxed);
@@ -271,7 +271,7 @@ thread_local! {
     static PROCESS: Cell<u32> = const { Cell::new(0) };
     static DOING: Cell<Option<&'static &'static str>> = const { Cell::new(None) };
     /// Stack for reports: larger than threads have for signals.
-    static STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
+    static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
 /// Notes the process that runs on this thread, as a term. Called only if [`on`].
@@ -1026,7 +1026,7 @@ impl Drop for ReportStack {
 /// Gives this thread a signal stack that is large enough for reports.
 #[inline]
 fn report_here() {
-    let _ = STACK.try_with(|s| {
+    let _ = REPORT_STACK.try_with(|s| {
         let Ok(mut s) = s.try_borrow_mut() else {
             return;
         };

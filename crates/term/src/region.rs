@@ -291,7 +291,7 @@ impl Runs {
 }
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -304,7 +304,7 @@ const APART: usize = 1 << 40;
 /// Each half then gets one part in `SHARE` of the available addresses.
 const SHARE: usize = 8;
 /// Least number of bytes of each half.
-const LEAST: usize = 16 << 20;
+const MIN_HALF_BYTES: usize = 16 << 20;
 
 /// Reserves the range. If addresses are limited only a part of it is reserved: the end of the first
 /// half, and the beginning of the second. Returns the start of the range, and the bytes of each
@@ -315,7 +315,9 @@ fn reserve() -> (usize, [usize; 2]) {
     }
     let e = std::io::Error::last_os_error();
     let part = crate::sys::address_limit().map_or(0, |all| all / SHARE);
-    let part = part.clamp(LEAST, COUNTED / 2).next_multiple_of(LEAST);
+    let part = part
+        .clamp(MIN_HALF_BYTES, COUNTED / 2)
+        .next_multiple_of(MIN_HALF_BYTES);
     if e.raw_os_error() == Some(libc::ENOMEM)
         && crate::sys::reserve_at(APART + COUNTED - part, 2 * part).is_some()
     {
@@ -435,7 +437,10 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
 
 /// Bytes in all live regions, and their number.
 pub fn totals() -> (usize, usize) {
-    (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
+    (
+        LIVE_BYTES.load(Ordering::Relaxed),
+        COUNT.load(Ordering::Relaxed),
+    )
 }
 
 /// Bytes of the pages that `words` words take.
@@ -583,7 +588,7 @@ impl Builder {
             self.seal();
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
-        BYTES.fetch_add(n, Ordering::Relaxed);
+        LIVE_BYTES.fetch_add(n, Ordering::Relaxed);
         TOUCHED.fetch_add(touched(self.used), Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Relaxed);
         if is_counted_ptr(self.region.base) {
@@ -734,7 +739,7 @@ impl Region {
             // SAFETY: nobody uses the objects of the region any more.
             unsafe { crate::off_heap::release_off_heap(&mut b.off_heap) };
             let n = (b.chunks as usize) << CHUNK_SHIFT;
-            BYTES.fetch_sub(n, Ordering::Relaxed);
+            LIVE_BYTES.fetch_sub(n, Ordering::Relaxed);
             TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
             if is_counted_ptr(b.base) {

@@ -28,7 +28,7 @@ const LOOK_FOR_SIGNALS: u32 = 3;
 /// Maximum number of processes of a budget that are put back in a tick.
 const MOST_PUT_BACK: usize = 64;
 /// Bytes of the thread's stack.
-const STACK: usize = 128 << 10;
+const STACK_BYTES: usize = 128 << 10;
 
 /// The cells of held processes, by budget.
 static HELD: Mutex<Option<HashMap<u32, VecDeque<u32>>>> = Mutex::new(None);
@@ -64,7 +64,7 @@ pub(super) unsafe fn look(p: *mut Process) -> Runs {
     }
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
-        thread::start("budgets", STACK, serve);
+        thread::start("budgets", STACK_BYTES, serve);
     });
     let mut held = HELD.lock();
     let all = held.get_or_insert_default();

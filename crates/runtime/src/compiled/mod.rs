@@ -43,7 +43,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// Maximum size of machine code in bytes.
-const LIMIT: usize = 32 << 20;
+const MOST_CODE_BYTES: usize = 32 << 20;
 /// Maximum number of callees that are compiled together with a function, each time it is found
 /// running.
 const CALLEES: usize = 16;
@@ -135,7 +135,9 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     }
     // `perf` looks for names in its map only for memory without a file.
     let single = o.flags.jit.single_map || o.flags.jit.perf_map;
-    let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
+    let limit = flags
+        .machine_code_mib
+        .map_or(MOST_CODE_BYTES, |n| (n as usize) << 20);
     match Memory::new(limit, single) {
         Ok(memory) => {
             begin(o, &mode, memory);
