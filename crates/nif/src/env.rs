@@ -53,26 +53,26 @@ impl Drop for Temporary {
 /// An environment, see the module documentation. C code knows it only by its address.
 pub struct ErlNifEnv {
     /// The context of the calling process; null if there is none.
-    pub cx: *mut Cx,
+    pub(crate) cx: *mut Cx,
     /// The place for terms if they are not made on the heap of that process.
     frag: *mut Fragment,
     /// The library that is called; null in an independent environment.
-    pub library: *const Library,
+    pub(crate) library: *const Library,
     /// An address in the module whose function is called.
-    pub module: *const u64,
+    pub(crate) module: *const u64,
     /// The function that is called; null in a callback.
-    pub function: *const purlin_native::nif::NifFunction,
+    pub(crate) function: *const purlin_native::nif::NifFunction,
     /// The process during whose operation a callback is called, if known; else [`Term::NON_VALUE`].
-    pub on_behalf: Term,
+    pub(crate) on_behalf: Term,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
     exception: Term,
     /// The call that was scheduled in place of the present one.
     scheduled: Option<Box<Scheduled>>,
     /// Resource types opened by `load` or `upgrade`; null in any other call.
-    pub opening: *mut Opening,
+    pub(crate) opening: *mut Opening,
     temporary: Vec<Temporary>,
     /// Whether the process is lent for the call: see [`hold`].
-    pub lent: bool,
+    pub(crate) lent: bool,
     /// Whether there may be an exception, a scheduled call, or memory to free.
     left: bool,
 }
