@@ -970,3 +970,59 @@ fn what_is_counted_is_found() {
     );
     assert_eq!(trait_in("impl Owner for A {"), None);
 }
+
+/// A native that moves its call to a dirty thread names itself: there is such a row, and it says
+/// `long`.
+#[test]
+fn natives_that_move_to_dirty_threads_name_their_rows() {
+    let texts: Vec<(String, String)> = rust()
+        .into_iter()
+        .filter(|f| f.0.contains("/src/"))
+        .map(|(f, text)| (f, text.split_whitespace().collect::<Vec<_>>().join(" ")))
+        .collect();
+    let (mut calls, mut found) = (0, Vec::new());
+    for (file, text) in &texts {
+        for way in [
+            "dirty_if(",
+            "dirty_if_large(",
+            "dirty_if_many(",
+            "reschedule::length(",
+        ] {
+            for call in text.split(way).skip(1) {
+                // cx, …, "module", "name", &[arguments]
+                let call = call.trim_start();
+                let mut parts = call.splitn(5, '"');
+                let (Some(before), Some(m), Some(", "), Some(f), Some(rest)) = (
+                    parts.next(),
+                    parts.next(),
+                    parts.next(),
+                    parts.next(),
+                    parts.next(),
+                ) else {
+                    continue;
+                };
+                if !before.starts_with("cx, ") || before.contains([';', ')']) {
+                    continue;
+                }
+                calls += 1;
+                let arity = rest
+                    .strip_prefix(", &[")
+                    .and_then(|r| r.split(']').next())
+                    .map(|all| all.split(',').filter(|a| !a.trim().is_empty()).count());
+                let row = format!("\"{m}\":\"{f}\"/");
+                let is_long = texts.iter().any(|(_, t)| {
+                    t.split(&row).skip(1).any(|r| {
+                        let of = r.split(' ').next().and_then(|n| n.parse().ok());
+                        let says = r.split(';').next().unwrap_or_default();
+                        of.is_some() && arity.is_none_or(|n| of == Some(n)) && says.contains("long")
+                    })
+                });
+                if !is_long {
+                    found.push(format!("{file}: {m}:{f}"));
+                }
+            }
+        }
+    }
+    assert!(calls > 40, "the calls have another form: {calls}");
+    only_falls("calls on dirty threads without a row", &found, 0);
+}
