@@ -15,7 +15,7 @@
 //!
 //! # Orderings
 //! The count of a block is loaded with acquire and pairs with the release by which others gave up
-//! theirs: who finds a count of 1 may write, since nobody reads any more.
+//! theirs: who finds a count of 1 may write, since no other thread reads any more.
 
 use crate::alloc::Alloc;
 use crate::arith::{self, Arith};

@@ -213,7 +213,7 @@ fn map(bytes: usize) -> usize {
             at
         }
         None => {
-            // SAFETY: as it could not be resized, it is as it was, and nobody uses it.
+            // SAFETY: as it could not be resized, it is as it was, and nothing uses it.
             unsafe { sys::release(at, there) };
             fresh(bytes)
         }

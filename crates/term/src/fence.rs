@@ -211,7 +211,7 @@ pub fn init() {
                 match (table, slabs) {
                     (Some(table), Some(slabs)) => Some((base, bytes, table, slabs)),
                     _ => {
-                        // SAFETY: it was reserved above, and nobody else knows it.
+                        // SAFETY: it was reserved above, and no other code knows it.
                         unsafe { sys::release(base, bytes) };
                         None
                     }
@@ -469,7 +469,7 @@ fn forget(slab: usize) {
     }
     for (table, each) in tables {
         let bytes = SLAB_PAGES * each;
-        // SAFETY: the part of the table that describes a forgotten slab; nobody looks at it.
+        // SAFETY: the part of the table that describes a forgotten slab; nothing looks at it.
         unsafe { sys::decommit(table + old * bytes, bytes) };
     }
 }

@@ -21,7 +21,7 @@
 //! # Orderings
 //! * A slot is stored with release once the region is complete, and loaded with acquire: a reader
 //!   sees the head of the region. Slots are cleared with release before the head is freed, when
-//!   nobody points into it.
+//!   nothing points into it.
 //! * `BASE` is stored with release before the space is handed out; readers that have a pointer into
 //!   it got that from someone who had synchronised with the store.
 

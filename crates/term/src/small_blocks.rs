@@ -429,7 +429,7 @@ fn cool(count: u32) {
             return;
         };
         let at = BASE.load(Ordering::Relaxed) + n as usize * SPAN_BYTES;
-        // SAFETY: no block is in the span. It was taken from the pool, so nobody else gets it.
+        // SAFETY: no block is in the span. It was taken from the pool, so no other thread gets it.
         unsafe { sys::decommit(at, SPAN_BYTES) };
         lock(&POOL).put_cold(n);
     }

@@ -217,7 +217,7 @@ pub(crate) fn reserve_at(wanted: usize, bytes: usize) -> Option<usize> {
         }
         // Old systems treat the address as a hint.
         if p != libc::MAP_FAILED {
-            // SAFETY: this mapping was made above, and nobody else knows it.
+            // SAFETY: this mapping was made above, and no other code knows it.
             unsafe { release(p as usize, bytes) };
         }
         None
@@ -284,7 +284,7 @@ pub(crate) fn heap_rw(bytes: usize) -> usize {
     if bytes >= ROOM_ABOVE_BYTES
         && let Some(at) = map_with_room(bytes)
     {
-        // SAFETY: these addresses were reserved above, and nobody else knows them.
+        // SAFETY: these addresses were reserved above, and no other code knows them.
         unsafe {
             if try_commit(at, bytes) {
                 return at;
@@ -334,7 +334,7 @@ fn map_with_room(bytes: usize) -> Option<usize> {
         None if bytes >= LARGE_PAGE => {
             let from = map(all.checked_add(LARGE_PAGE)?, libc::PROT_NONE)?;
             let at = from.next_multiple_of(LARGE_PAGE);
-            // SAFETY: both ends belong to the mapping made above, and nobody else knows them.
+            // SAFETY: both ends belong to the mapping made above, and no other code knows them.
             unsafe {
                 if from < at {
                     release(from, at - from);
@@ -347,7 +347,7 @@ fn map_with_room(bytes: usize) -> Option<usize> {
         }
         None => map(all, libc::PROT_NONE)?,
     };
-    // SAFETY: the end of the mapping made above, which nobody else knows.
+    // SAFETY: the end of the mapping made above, which no other code knows.
     unsafe { release(at + bytes, 2 * bytes) };
     Some(at)
 }
@@ -363,7 +363,7 @@ fn map_apart(bytes: usize) -> Option<usize> {
         static LOWEST: AtomicUsize = AtomicUsize::new(0);
         let top = (*TOP.get_or_init(|| {
             let at = map(page_bytes(), libc::PROT_NONE)?;
-            // SAFETY: the mapping was made above, and nobody else knows it.
+            // SAFETY: the mapping was made above, and no other code knows it.
             unsafe { release(at, page_bytes()) };
             at.checked_sub(APART_BYTES)
         }))?;
@@ -397,7 +397,7 @@ fn map_apart(bytes: usize) -> Option<usize> {
         }
         if p as usize != at {
             // A system that does not know the flag treats the address as a hint.
-            // SAFETY: the mapping was made above, and nobody else knows it.
+            // SAFETY: the mapping was made above, and no other code knows it.
             unsafe { release(p as usize, bytes) };
             return None;
         }
@@ -467,7 +467,7 @@ pub(crate) unsafe fn try_commit(addr: usize, bytes: usize) -> bool {
 /// Makes committed addresses read-only.
 ///
 /// # Safety
-/// The range belongs to the caller, and nobody writes to it afterwards.
+/// The range belongs to the caller, and nothing writes to it afterwards.
 pub(crate) unsafe fn seal(addr: usize, bytes: usize) {
     // SAFETY: by the contract, the range is the caller's.
     unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ) };
@@ -477,9 +477,9 @@ pub(crate) unsafe fn seal(addr: usize, bytes: usize) {
 /// mapping.
 ///
 /// # Safety
-/// The range belongs to the caller, and nobody uses its contents any more.
+/// The range belongs to the caller, and nothing uses its contents any more.
 pub(crate) unsafe fn protect(addr: usize, bytes: usize) {
-    // SAFETY: by the contract, nobody uses what is replaced.
+    // SAFETY: by the contract, nothing uses what is replaced.
     let p = unsafe {
         libc::mmap(
             addr as *mut _,
@@ -509,9 +509,9 @@ pub(crate) unsafe fn populate(addr: usize, bytes: usize) {
 /// Gives back the memory behind committed addresses; they stay usable and read as zero.
 ///
 /// # Safety
-/// The range belongs to the caller, and nobody uses its contents any more.
+/// The range belongs to the caller, and nothing uses its contents any more.
 pub unsafe fn decommit(addr: usize, bytes: usize) {
-    // SAFETY: by the contract, nobody uses what is lost.
+    // SAFETY: by the contract, nothing uses what is lost.
     unsafe { libc::madvise(addr as *mut _, bytes, libc::MADV_DONTNEED) };
 }
 /// Resizes a whole mapping, which may move. The contents of the part that stays are kept. None if
@@ -530,7 +530,7 @@ pub unsafe fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
             && let Some(at) = map_with_room(new)
         {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-            // SAFETY: by the contract, nobody uses the old addresses afterwards. The new ones were
+            // SAFETY: by the contract, nothing uses the old addresses afterwards. The new ones were
             // reserved for it.
             let p = unsafe { libc::mremap(addr as *mut _, bytes, new, flags, at) };
             if p != libc::MAP_FAILED {
@@ -539,7 +539,7 @@ pub unsafe fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
             // The system may have released the reserved addresses before it failed, and others may
             // have got them: leave them.
         }
-        // SAFETY: by the contract, nobody uses the old addresses afterwards.
+        // SAFETY: by the contract, nothing uses the old addresses afterwards.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
         (p != libc::MAP_FAILED).then_some(p as usize)
     }
@@ -553,11 +553,11 @@ pub unsafe fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
 /// system cannot do it.
 ///
 /// # Safety
-/// The whole mapping belongs to the caller. If it shrinks, nobody uses what is cut off.
+/// The whole mapping belongs to the caller. If it shrinks, nothing uses what is cut off.
 pub(crate) unsafe fn extend(addr: usize, bytes: usize, new: usize) -> bool {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: by the contract, nobody uses what is cut off. The rest is kept.
+        // SAFETY: by the contract, nothing uses what is cut off. The rest is kept.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, 0) };
         p != libc::MAP_FAILED
     }
@@ -571,8 +571,8 @@ pub(crate) unsafe fn extend(addr: usize, bytes: usize, new: usize) -> bool {
 /// addresses.
 ///
 /// # Safety
-/// The range belongs to the caller, and nobody uses it afterwards.
+/// The range belongs to the caller, and nothing uses it afterwards.
 pub unsafe fn release(addr: usize, bytes: usize) {
-    // SAFETY: by the contract, nobody uses the range afterwards.
+    // SAFETY: by the contract, nothing uses the range afterwards.
     unsafe { libc::munmap(addr as *mut _, bytes) };
 }

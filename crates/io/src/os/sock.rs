@@ -94,9 +94,9 @@ pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
 /// Closes a descriptor.
 ///
 /// # Safety
-/// The caller owns the descriptor, and nobody uses it afterwards.
+/// The caller owns the descriptor, and nothing uses it afterwards.
 pub(crate) unsafe fn close(fd: RawFd) -> Result<(), i32> {
-    // SAFETY: by the contract, nobody else uses it. The call is not repeated when interrupted,
+    // SAFETY: by the contract, nothing else uses it. The call is not repeated when interrupted,
     // because the descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
     if world::knows(fd) {

@@ -213,8 +213,8 @@ impl Mailbox {
             self.passed = 0;
         }
         if let Some(index) = &mut self.index {
-            // SAFETY: by the contract, the message is the caller's. `at` is a link of the queue, now to
-            // the next message, or null.
+            // SAFETY: by the contract, the message is the caller's. `at` is a link of the queue. It
+            // now leads to the next message, or is null.
             let (behind, next) = unsafe { (&raw mut (*s).link.next, *at as *mut Signal) };
             index.remove(s, behind, at, next);
         }

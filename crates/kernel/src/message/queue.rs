@@ -14,7 +14,7 @@
 //!
 //! # Orderings
 //! A push releases, and taking the chain acquires: the receiver sees what the senders wrote into
-//! their signals. A push also acquires, since the epoch that it reads belongs to a cell made anew
+//! their signals. A push also acquires, since the epoch that it reads belongs to a cell made again
 //! by a store with release: a sender that reads it then reads the id of that time. The model is
 //! `models/tests/signals.rs`.
 

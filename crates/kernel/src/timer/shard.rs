@@ -7,10 +7,10 @@
 //! happened.
 //!
 //! # Orderings
-//! The timers have a lock. `count` only saves taking it: it is increased, relaxed, by whoever
-//! starts a timer, before anyone else can know the key. It is subtracted with release after the
-//! timer was removed, and loaded with acquire: a thread that reads zero sees the effects of timers
-//! that have fired. The model is `models/tests/timers.rs`.
+//! The timers have a lock. `count` only saves taking it. The thread that starts a timer increases
+//! it, relaxed, before any other can know the key. It is subtracted with release after the timer
+//! was removed, and loaded with acquire: a thread that reads zero sees the effects of timers that
+//! have fired. The model is `models/tests/timers.rs`.
 
 use super::alarm::Due;
 use super::wheel::{NONE, Node, Nodes, Wheel};

@@ -643,7 +643,7 @@ fn words_that_get_rarer() {
         ("tells of", 2),
         ("whoever", 4),
         ("somebody", 31),
-        ("nobody", 192),
+        ("nobody", 190),
         ("reckon", 0),
         ("reckoned", 0),
         ("by lot", 0),
