@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Maximum size of a request, in bytes.
 const MOST_BYTES: usize = 8 << 10;
 /// Time limit for a request to arrive.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ARRIVAL_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
@@ -45,7 +45,7 @@ pub fn read(from: &mut impl Read) -> Result<Request, Refused> {
         if bytes.len() > MOST_BYTES {
             return Err(Some((431, "the request is too large")));
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > ARRIVAL_TIME_LIMIT {
             return Err(Some((408, "the request took too long")));
         }
         match from.read(&mut part) {

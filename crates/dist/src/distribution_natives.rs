@@ -1,4 +1,9 @@
 //! Natives of nodes: this one, the connected ones, and the control of connections.
+//!
+//! # Orderings
+//! `KEEPER` is only compared with pids, and nothing is read through it. Its accesses would need no
+//! ordering; they release and acquire so that a reader of the pid also sees what its writer did
+//! before.
 
 use super::cx::{BifResult, Cx, Fail};
 use super::process::ext::{AliasMode, Hashing, RefKey};

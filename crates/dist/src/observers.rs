@@ -1,5 +1,10 @@
 //! The observers of node changes: `process_flag(monitor_nodes, _)`, beneath
 //! `net_kernel:monitor_nodes/1,2`.
+//!
+//! # Orderings
+//! The marks are stored with release under the lock of the table, after the table has changed, and
+//! loaded with acquire. A thread that finds a mark takes the lock and so sees the entry. A thread
+//! that misses the mark of a subscription made at the same time acts as if it had come first.
 
 use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};

@@ -87,7 +87,7 @@ pub struct Node {
 
 // SAFETY: the terms in it are immediates.
 unsafe impl Send for Node {}
-// SAFETY: as above; all mutable state is behind locks.
+// SAFETY: the terms in it are immediates, and all mutable state is behind locks.
 unsafe impl Sync for Node {}
 
 pub struct Inner {

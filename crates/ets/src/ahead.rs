@@ -34,16 +34,16 @@ impl State {
 }
 
 /// Number of keys that are remembered at first; each time that all of them were used, twice as
-/// many are, up to [`MOST`].
+/// many are, up to [`MOST_KEYS`].
 const FIRST: usize = 2;
-const MOST: usize = 16;
+const MOST_KEYS: usize = 16;
 
 /// Keys in the order of a walk. Its terms lie in the table, and are looked at only while that is in
 /// `state`.
 struct Ahead {
     state: Option<State>,
     downwards: bool,
-    keys: [Term; MOST],
+    keys: [Term; MOST_KEYS],
     n: usize,
     /// The key that was returned last.
     at: usize,
@@ -54,7 +54,7 @@ thread_local! {
         RefCell::new(Ahead {
             state: None,
             downwards: false,
-            keys: [Term::NON_VALUE; MOST],
+            keys: [Term::NON_VALUE; MOST_KEYS],
             n: 0,
             at: 0,
         })
@@ -83,7 +83,7 @@ pub(crate) unsafe fn next<I: Iterator<Item = Term>>(
                 }
                 return Some(a.keys[a.at]);
             }
-            most = MOST.min(2 * a.n);
+            most = MOST_KEYS.min(2 * a.n);
         }
         a.n = 0;
         for (place, key) in a.keys.iter_mut().zip(from().take(most)) {

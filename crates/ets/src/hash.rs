@@ -620,7 +620,8 @@ impl HashTable {
         let s = self.stripe(hash as usize);
         let mut at: *mut Link =
             buckets.chain(self.bucket(hash) >> self.shift, self.first_chains())?;
-        // SAFETY: as in put_in.
+        // SAFETY: `at` always is a link of this bucket's chain, which the write lock makes ours
+        // alone.
         let r = unsafe {
             while let Some(b) = &mut *at {
                 if self.has_key(b, key, hash) {
@@ -687,7 +688,8 @@ impl HashTable {
             };
             let mut at: *mut Link = chain;
             let (mut seen, mut taken, mut marked) = (0, 0, false);
-            // SAFETY: as in put_in.
+            // SAFETY: `at` always is a link of this bucket's chain, which the write lock makes ours
+            // alone. No reference to an object is used after it is unlinked.
             unsafe {
                 while let Some(b) = &mut *at {
                     if !b.deleted && self.has_key(b, key, hash) {
@@ -734,8 +736,12 @@ impl HashTable {
     }
 
     /// Removes the object of a link from its chain.
-    fn unlink(&self, at: *mut Link, s: &Stripe) -> Option<Owned> {
-        // SAFETY: as in put_in: the caller walks a chain that it has locked for writing.
+    ///
+    /// # Safety
+    /// `at` is a link of a chain that the caller has locked for writing. There are no references to
+    /// the link or its object.
+    unsafe fn unlink(&self, at: *mut Link, s: &Stripe) -> Option<Owned> {
+        // SAFETY: by the contract, the link is the caller's alone.
         unsafe {
             let mut o = (*at).take()?;
             *at = o.next.take();
@@ -1013,7 +1019,8 @@ impl HashTable {
         let s = self.stripe(ix);
         let mut marked = false;
         let mut at: *mut Link = chain;
-        // SAFETY: as in put_in.
+        // SAFETY: `at` always is a link of this chain, which the caller borrows mutably. No
+        // reference to an object is used after it is unlinked.
         unsafe {
             while let Some(o) = &mut *at {
                 if !o.deleted && which(o) {
@@ -1146,7 +1153,8 @@ impl HashTable {
     /// Frees the marked objects of a chain.
     fn purge(&self, chain: &mut Link, s: &Stripe) {
         let mut at: *mut Link = chain;
-        // SAFETY: as in put_in.
+        // SAFETY: `at` always is a link of this chain, which the caller borrows mutably. No
+        // reference to an object is used after it is unlinked.
         unsafe {
             while let Some(o) = &mut *at {
                 if o.deleted {

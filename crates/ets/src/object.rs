@@ -336,11 +336,11 @@ impl Object {
         // SAFETY: the first word is the tuple's header.
         header_arity(unsafe { (*self.base()).raw() })
     }
-    /// Element `pos` (from 1), which must exist.
+    /// Element `pos` (from 1). Panics if there is none.
     #[inline(always)]
     pub fn element(&self, pos: usize) -> Term {
-        debug_assert!(pos >= 1 && pos <= self.arity());
-        // SAFETY: by the caller's promise.
+        assert!(pos >= 1 && pos <= self.arity());
+        // SAFETY: the elements follow the header; there are that many.
         unsafe { *self.base().add(pos) }
     }
     /// Whether it is exactly equal to a tuple. Most unequal objects differ in an element without

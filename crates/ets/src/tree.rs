@@ -137,9 +137,9 @@ type Map = BTreeMap<Held, Owned>;
 
 // SAFETY: keys are terms in objects that the map owns, and are only read under the lock.
 unsafe impl Send for Key {}
-// SAFETY: as above.
+// SAFETY: a key is only read, under the table's lock.
 unsafe impl Sync for Key {}
-// SAFETY: as above; it is set under the write lock.
+// SAFETY: it is only set under the write lock.
 unsafe impl Sync for Held {}
 
 /// The objects by their keys.

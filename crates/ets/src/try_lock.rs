@@ -2,6 +2,10 @@
 //!
 //! Only [`TryLock::try_lock`] makes a [`TryLockGuard`], and dropping that unlocks. So no thread
 //! unlocks what another holds.
+//!
+//! # Orderings
+//! Unlocking stores with release, and locking exchanges with acquire: a holder sees what all
+//! earlier holders have written. The model is `models/tests/try_lock.rs`.
 
 use crate::sync::{AtomicBool, Ordering};
 

@@ -14,7 +14,7 @@ const SECOND: i64 = 1_000_000_000;
 /// Maximum time without progress in the base.
 const MOST_BASE: i64 = 6 * 3600 * SECOND;
 /// Minimum bound of other schedules.
-const MOST: i64 = 3600 * SECOND;
+const MIN_BOUND: i64 = 3600 * SECOND;
 /// Factor by which a schedule may take longer than the base.
 const LONGER: i64 = 4;
 /// Minimum number of clock jumps meanwhile: a process that waits for one distant timer does not
@@ -37,7 +37,7 @@ pub struct Progress {
 
 /// Returns the bound of a schedule, given the longest time without progress in the base.
 pub fn bound(base: i64) -> i64 {
-    MOST.max(base.saturating_mul(LONGER))
+    MIN_BOUND.max(base.saturating_mul(LONGER))
 }
 
 impl Progress {
@@ -102,6 +102,6 @@ mod tests {
         assert!(!hangs(&mut q, &mut now, 1800 * SECOND, 100));
         assert!(hangs(&mut q, &mut now, SECOND, 1));
         assert_eq!(q.longest(now), 100 * 1800 * SECOND + SECOND);
-        assert_eq!(bound(2 * MOST), 8 * MOST);
+        assert_eq!(bound(2 * MIN_BOUND), 8 * MIN_BOUND);
     }
 }

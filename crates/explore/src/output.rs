@@ -8,7 +8,7 @@ use crate::checksum::checksum;
 use std::fmt::Write;
 
 /// Maximum number of lines that are kept.
-const MOST: usize = 10_000;
+const MOST_LINES: usize = 10_000;
 
 fn sums(output: &str) -> impl Iterator<Item = u32> {
     output.lines().map(|l| checksum(plain(l).as_bytes()) as u32)
@@ -41,7 +41,7 @@ fn plain(line: &str) -> String {
 /// Writes the checksums as replay files have them. None: there is no output.
 pub fn text(output: &str) -> Option<String> {
     let mut t = String::new();
-    for s in sums(output).take(MOST) {
+    for s in sums(output).take(MOST_LINES) {
         let _ = write!(t, " {s:x}");
     }
     (!t.is_empty()).then_some(t)

@@ -37,7 +37,7 @@ pub struct Line {
 /// of all operations.
 const BEFORE: usize = 12;
 const ENOUGH: usize = 40;
-const MOST: usize = 60;
+const MOST_LINES: usize = 60;
 
 /// Number of operations shown of a base that fails.
 const MOST_OF_BASE: usize = 30;
@@ -105,7 +105,7 @@ pub fn relevant(story: &str) -> Vec<Vec<&str>> {
         if !f[6].is_empty() || shared || (own && (paths.contains(f[0]) || v.len() < ENOUGH)) {
             v.push(f.clone());
         }
-        if v.len() > MOST {
+        if v.len() > MOST_LINES {
             break;
         }
     }

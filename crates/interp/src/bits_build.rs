@@ -560,7 +560,8 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
         let needs = bits::append_needs(source(cx, e, *list.add(3)), total);
         if pressure::refuses(needs) {
             if !collected {
-                // SAFETY: as above.
+                // SAFETY: nothing is built yet, so the registers that are live at the end of the op
+                // are live here.
                 unsafe { (*cx).collect(0, op.live(), Also::NONE, Sweep::Full) };
                 return unsafe { create_with(cx, pc, true) };
             }

@@ -7,6 +7,11 @@
 //! The helpers that machine code calls, and the fields of a context that it touches, are rows
 //! (`purlin_isa::helpers`, `purlin_isa::context`). This file has a function for each helper and the
 //! offset of each field.
+//!
+//! # Orderings
+//! `ENTER` is stored before the first function gets machine code, and does not change. Threads get
+//! to `enter_compiled` only by a word that `entries.rs` stores with release after that, so the load
+//! may be relaxed.
 
 use super::arith::{EFFORTS, operation};
 use super::handler::{Flavour, again, go, op};
@@ -79,13 +84,13 @@ macro_rules! addresses {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
         /// Returns the helpers with their names, for printing machine code.
         pub fn named_helpers(h: &Helpers) -> Vec<(u64, &'static str)> {
-            vec![$((h.$name, stringify!($name))),*]
+            vec![$((h.$name.0, stringify!($name))),*]
         }
         /// Returns the addresses of the helpers.
         pub fn helpers() -> Helpers {
             Helpers { $($name: {
                 let f: unsafe extern "C" fn(*mut Cx $(, kind::$k)*) -> kind::$r = helper::$name;
-                f as *const () as u64
+                (f as *const () as u64).into()
             }),* }
         }
     };

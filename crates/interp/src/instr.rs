@@ -86,7 +86,8 @@ macro_rules! instruction {
             /// Returns the next instruction, after the list.
             #[inline(always)]
             pub fn next(&self) -> *const u64 {
-                // SAFETY: as for `behind`; the list belongs to the instruction.
+                // SAFETY: the list belongs to the instruction, and an instruction is never the last
+                // of a module's code.
                 unsafe { self.behind().add(List::$k.words(self.count())) }
             }
         } $($rest)* }

@@ -16,7 +16,7 @@ use purlin_term::layout::TUPLE_FIRST;
 use purlin_term::word::header_arity;
 
 /// Maximum number of elements that are tested.
-const MOST: usize = 4;
+const MOST_ELEMENTS: usize = 4;
 /// Maximum number of registers that are tracked.
 const REGISTERS: usize = 8;
 
@@ -80,7 +80,7 @@ impl Wanted {
 /// The tests of elements. See the head of this module.
 pub(super) struct Elements {
     /// Words from the header of the tuple to the element, and its test.
-    tests: [(usize, Wanted); MOST],
+    tests: [(usize, Wanted); MOST_ELEMENTS],
     count: usize,
 }
 
@@ -100,13 +100,13 @@ impl Elements {
         header: u64,
     ) -> Elements {
         let mut all = Elements {
-            tests: [(0, Wanted::Word(Term::small(0))); MOST],
+            tests: [(0, Wanted::Word(Term::small(0))); MOST_ELEMENTS],
             count: 0,
         };
         let mut registers = Registers::default();
         // An element may overwrite the register of the message itself.
         let mut there = true;
-        while all.count < MOST {
+        while all.count < MOST_ELEMENTS {
             let (register, wanted, fail, next) = match code::opcode_at(pc) {
                 ELEMENT => {
                     let op = instr::GetTupleElement::<X, X>::at(pc);

@@ -6,8 +6,8 @@
 //! * The thread works only with what it owns: it sees no term of the process.
 //! * The native is called again after each signal, with the same arguments. It calls [`resumed`]
 //!   first, before anything that must happen only once.
-//! * There are at most [`MOST`] such threads. When no further thread can be had, the thread that
-//!   runs the native makes the call itself.
+//! * There are at most [`MOST_THREADS`] such threads. When no further thread can be had, the thread
+//!   that runs the native makes the call itself.
 //! * The budget of the process pays for what the thread makes, and bounds it.
 //! * The result of a call is dropped if the process has ended meanwhile. It owns what it holds
 //!   (descriptors, bytes).
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of threads for blocking calls.
-const MOST: usize = 1024;
+const MOST_THREADS: usize = 1024;
 
 /// Current number of threads for blocking calls.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +40,7 @@ impl Counted {
         let counted = Counted;
         purlin_kernel::os::exploring::OUTSIDE.fetch_add(1, Ordering::AcqRel);
         // When the reservation is refused, dropping `counted` gives it back.
-        (THREADS.fetch_add(1, Ordering::Relaxed) < MOST).then_some(counted)
+        (THREADS.fetch_add(1, Ordering::Relaxed) < MOST_THREADS).then_some(counted)
     }
 }
 

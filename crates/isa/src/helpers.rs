@@ -86,6 +86,36 @@ pub const IN_BODY: u64 = 1 << 31;
 /// register.
 pub const RESULT_IN_FRAME: u64 = 1 << 31;
 
+/// The address of a helper that is a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf(pub u64);
+
+/// The address of a helper or a handler that may make terms, collect, or use reductions.
+#[derive(Clone, Copy, Debug)]
+pub struct Full(pub u64);
+
+impl From<u64> for Leaf {
+    fn from(address: u64) -> Leaf {
+        Leaf(address)
+    }
+}
+
+impl From<u64> for Full {
+    fn from(address: u64) -> Full {
+        Full(address)
+    }
+}
+
+/// The type of a helper's address, from its effects.
+macro_rules! address {
+    (leaf) => {
+        Leaf
+    };
+    ($($fx:ident)*) => {
+        Full
+    };
+}
+
 macro_rules! rows {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
         /// The rows.
@@ -98,7 +128,7 @@ macro_rules! rows {
         }),*];
         /// The address of each helper.
         #[derive(Clone, Copy, Debug)]
-        pub struct Helpers { $(#[doc = $doc] pub $name: u64),* }
+        pub struct Helpers { $(#[doc = $doc] pub $name: address!($($fx)*)),* }
     };
 }
 const NO_EFFECTS: Effects = Effects {

@@ -299,20 +299,20 @@ macro_rules! for_each_specific_op {
             InitY init_y {dst: Write} [] template "y = []";
             InitYs init_ys {count: Count; ys: Registers} [] template "each listed y = []";
             // Frames, calls, returns.
-            Allocate allocate {frame: Frame, live: Live} [collects] template stack(Push) "frame of n y registers; live";
-            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] template stack(Push) "frame of n cleared y registers; live";
-            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "frame of n y registers; heap words; live";
-            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "frame of n cleared y registers; heap words; live";
-            TestHeap test_heap {heap: Heap, live: Live} [collects] template "room for heap words; live";
-            Deallocate deallocate {frame: Frame} [] template stack(Pop) "drop frame of n";
+            Allocate allocate {frame: Frame, live: Live} [collects] template stack(Push) "push a frame of so many y registers";
+            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] template stack(Push) "push a frame of so many cleared y registers";
+            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "push a frame of so many y registers; room for words of the heap";
+            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "push a frame of so many cleared y registers; room for words of the heap";
+            TestHeap test_heap {heap: Heap, live: Live} [collects] template "room for words of the heap";
+            Deallocate deallocate {frame: Frame} [] template stack(Pop) "drop the frame";
             Trim trim {n: Frame} [] template stack(Trim) "drop the first n y registers";
             Return return_ {} [ends] template reads(First 1) "pc = *e";
-            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, if the time slice ends here";
-            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
-            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = label; arity";
-            CallExt call_ext {export: Export, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = export.address; arity";
-            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = export.address; arity";
-            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = export.address; arity";
+            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label";
+            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = label";
+            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = label";
+            CallExt call_ext {export: Export, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = export.address";
+            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = export.address";
+            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = export.address";
             MoveCall move_call {src: Value, to: Callee, arity: Arity} [calls yields] fused parts(Move(src, X0) Call(to, arity)) "move to x0; call";
             MoveCallLast move_call_last {src: Value, to: Callee, frame: Frame, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
             MoveCallOnly move_call_only {src: Value, to: Callee, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
@@ -332,10 +332,10 @@ macro_rules! for_each_specific_op {
             AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] fused parts(Allocate(frame, live) Move(src, dst)) "allocate; move";
             AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] fused parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
             AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] fused parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
-            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
+            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "x0 = native(x0…)";
             CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); the target of its trap returns to the next op";
             CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); the target of its trap returns to the next op, except in a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as possible; export, function, arity, pool";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread of the pool, or here as far as possible";
             CallFun call_fun {arity: Arity} [fails yields calls] template reads(Arity 1) writes(All) "call x[arity] with x0…";
             CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] template reads(Arity 0) writes(All) "call fun with x0…";
             CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] template reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
@@ -346,7 +346,7 @@ macro_rules! for_each_specific_op {
             IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] leaves reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] leaves reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] template "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; machine code of the next function, or its substitute";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause; `compiled` holds machine code of the next function, or its substitute";
             ErrorHandler error_handler {export: Export} [collects fails calls ends] leaves stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] leaves stack(Other) "the process ends, reason normal";
             Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return native library function in slot(x0…), if there is one";
@@ -355,7 +355,7 @@ macro_rules! for_each_specific_op {
             EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "run the machine code of the function that starts here; the operands belong to the replaced op";
             ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "report the return of a traced call; drop its frame; return";
             ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "record the return of a measured call; drop its frame; return";
-            DebugLine debug_line {live: Live} [] template "a line that may get a breakpoint; live, for that";
+            DebugLine debug_line {live: Live} [] template "a line that may get a breakpoint";
             LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint: call erts_internal:breakpoint/4, with a frame that keeps live";
             LineResume line_resume {} [ends] refuses stack(Other) writes(All) "return of a line's breakpoint: live from its frame; drop frame; go on after the breakpoint";
             Hibernate hibernate {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
@@ -363,7 +363,7 @@ macro_rules! for_each_specific_op {
             // Lists and tuples.
             GetList get_list {src: Read, hd: Write, tl: Write} [] template "hd, tl = src";
             IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] fused parts(IsNonemptyList(fail, src) GetList(src, hd, tl)) "else jump; hd, tl = src";
-            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] fused parts(TestHeap(2, live) PutList(hd, tl, dst)) "room for two words; live; dst = [hd | tl]";
+            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] fused parts(TestHeap(2, live) PutList(hd, tl, dst)) "room for two words; dst = [hd | tl]";
             TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] fused parts(TestHeap(2, live) PutList(hd, tl, dst) Deallocate(frame) Return()) "test_heap_put_list; deallocate; return";
             GetHd get_hd {src: Read, dst: Write} [] template "dst = hd(src)";
             GetTl get_tl {src: Read, dst: Write} [] template "dst = tl(src)";
@@ -375,7 +375,7 @@ macro_rules! for_each_specific_op {
             PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] template makes(List 1) "dst = {list}";
             PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] template makes(Words 3) "dst = {a, b}";
             PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] template makes(Words 4) "dst = {a, b, c}";
-            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] template makes(Size 1) "dst = copy of tuple of size; count of (index, value) pairs";
+            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] template makes(Size 1) "dst = copy of a tuple of that size, with (index, value) pairs put into it";
             // Tests.
             IsLt is_lt {fail: Label, a: Value, b: Value} [] template "else jump";
             IsGe is_ge {fail: Label, a: Value, b: Value} [] template "else jump";
@@ -387,9 +387,9 @@ macro_rules! for_each_specific_op {
             IsNe is_ne {fail: Label, a: Value, b: Value} [] template "else jump";
             IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] template "else jump";
             IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] template "else jump";
-            IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] template "else jump; an immediate";
+            IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] template "else jump; src is exactly the immediate";
             IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] fused parts(IsEqImmed(fail, src, immed) Move(value, X0) Return()) "is_eq_immed; move to x0; return";
-            IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] template "else jump; an immediate";
+            IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] template "else jump; src is not the immediate";
             IsInteger is_integer {fail: Label, src: Read} [] template "else jump";
             IsFloat is_float {fail: Label, src: Read} [] template "else jump";
             IsNumber is_number {fail: Label, src: Read} [] template "else jump";
@@ -403,9 +403,9 @@ macro_rules! for_each_specific_op {
             IsList is_list {fail: Label, src: Read} [] template "else jump";
             IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] template "else jump";
             IsTuple is_tuple {fail: Label, src: Read} [] template "else jump";
-            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] template parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
-            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of a known tuple";
-            IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] template "else jump; header word, atom";
+            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] template parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; the header has the arity";
+            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; src is known to be a tuple";
+            IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] template "else jump; a tuple with that header, whose first element is the tag";
             IsFunction is_function {fail: Label, src: Read} [] template "else jump";
             IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] template "else jump";
             IsBoolean is_boolean {fail: Label, src: Read} [] template "else jump";
@@ -416,20 +416,20 @@ macro_rules! for_each_specific_op {
             SelectArity select_arity {src: Read, fail: Label, count: Count; arms: ArityArms} [ends] template "search the headers in order: header, label pairs";
             TypeSwitch type_switch {src: Read, count: Count; classes: Labels} [ends] template "jump by the type: count, label offset of each class of terms";
             // Arithmetic and natives in bodies and guards.
-            Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a + b; live";
-            Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a - b; live";
+            Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a + b";
+            Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a - b";
             AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] fused parts(Add(NONE, a, b, dst, (about 1)) Deallocate(frame) Return()) "add, which has no label; deallocate; return";
             AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] fused parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
             SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] fused parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
-            Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a * b, on a dirty thread if that takes long; live";
-            IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a div b, on a dirty thread if that takes long; live";
-            Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a rem b, on a dirty thread if that takes long; live";
-            Band band {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a band b; live";
-            Bor bor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bor b; live";
-            Bxor bxor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bxor b; live";
-            Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsl b; live";
-            Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsr b; live";
-            Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] step "dst = a op b; number of the operation, live";
+            Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a * b, on a dirty thread if that takes long";
+            IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a div b, on a dirty thread if that takes long";
+            Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a rem b, on a dirty thread if that takes long";
+            Band band {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a band b";
+            Bor bor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bor b";
+            Bxor bxor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bxor b";
+            Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsl b";
+            Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsr b";
+            Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] step "dst = result of the operation with that number, of a and b";
             FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and skip bif2; run bif2 if there is none";
             FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] template skips(Bif2) "dst = element(index, tuple), likewise";
             FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = result of the comparison with that number, and skip bif2; run bif2 if both words don't decide it";
@@ -443,10 +443,10 @@ macro_rules! for_each_specific_op {
             FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
             FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
             Bif0 bif0 {native: Native, dst: Dest} [fails] template makes(Rest) "dst = native()";
-            Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); export, live";
-            Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); export, live";
-            Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] step "dst = native(a, b, c); export, live";
-            Length length {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails yields] step "dst = length(a), in several time slices if it is long; export, live";
+            Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); the export names it in errors";
+            Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); the export names it in errors";
+            Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] step "dst = native(a, b, c); the export names it in errors";
+            Length length {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails yields] step "dst = length(a), in several time slices if it is long";
             // Exceptions.
             Catch catch {dst: Write, to: Handler} [] template "open a catch or try";
             CatchEnd catch_end {dst: Write} [collects] template reads(First 1) writes(First 1) keeps(1) "close a catch";
@@ -457,7 +457,7 @@ macro_rules! for_each_specific_op {
             TryCaseEnd try_case_end {value: Source} [fails ends] raises "raise {try_clause, v}";
             IfEnd if_end {} [fails ends] raises "raise if_clause";
             Badrecord badrecord {value: Source} [fails ends] raises "raise {badrecord, v}";
-            Raise raise {trace: Source, value: Source} [fails ends] raises "raise again: trace, value";
+            Raise raise {trace: Source, value: Source} [fails ends] raises "raise value again, with its trace";
             RawRaise raw_raise {} [fails] step reads(First 3) writes(First 1) keeps(1) "raise class x0, reason x1, trace x2";
             BuildStacktrace build_stacktrace {} [collects] step reads(First 1) writes(First 1) keeps(1) "x0 = list form of x0";
             // Funs.
@@ -471,9 +471,9 @@ macro_rules! for_each_specific_op {
             WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] leaves keeps(0) "wait for a message or a time";
             Timeout timeout {} [] step "the receive ends";
             RecvMarkerReserve recv_marker_reserve {dst: Dest} [] step makes(Rest) "dst = marker";
-            RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] step "marker, reference";
-            RecvMarkerClear recv_marker_clear {reference: Source} [] step "reference";
-            RecvMarkerUse recv_marker_use {reference: Source} [] step "reference";
+            RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] step "bind the marker to the reference";
+            RecvMarkerClear recv_marker_clear {reference: Source} [] step "forget the marker of the reference";
+            RecvMarkerUse recv_marker_use {reference: Source} [] step "begin the receive at the marker that is bound to the reference, if there is one";
             // Floats.
             FLoad fload {src: Source, dst: Float} [fails] template "fr = float or number";
             FConv fconv {src: Source, dst: Float} [fails] template "fr = number";
@@ -485,61 +485,61 @@ macro_rules! for_each_specific_op {
             FDiv fdiv {a: Float, b: Float, dst: Float} [fails] template "fr = a / b";
             FNegate fnegate {a: Float, dst: Float} [fails] step "fr = -a";
             // Maps.
-            PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with pairs; live, words of list";
+            PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with pairs put into it";
             PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with existing keys updated";
-            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of a literal tuple of sorted keys, and values; live";
-            HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] template "else jump";
-            GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] template "read key, register pairs, else jump";
+            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of sorted keys, which are a literal tuple, and values";
+            HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] template "else jump; the map has all the keys";
+            GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] template "read the value of each key into its register, else jump";
             // Native records.
             IsRecord is_record {fail: Label, src: Source} [] step "else jump";
-            IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] step "else jump";
+            IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] step "else jump; a record of that module and name";
             IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] step "else jump; a record that is exported, or of module from";
-            GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] step "read field, register pairs, else jump";
+            GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] step "read each field into its register, else jump";
             GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of an exported record of module and name; nil module: any module; both nil: any record";
-            NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record with pairs; live, words of list";
-            NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record of another module with pairs; live, words of list";
-            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs; a record of module and name, or any if they are nil, exported or of module open; live, words of list";
+            NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record with pairs";
+            NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record of another module with pairs";
+            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs; a record of module and name, or any if they are nil, exported or of module open";
             // Coverage.
             CountRun count_run {counter: Counter} [] step "count an execution of the function or line";
             // Profiles of the system.
             Running running {function: Mark} [] template "record the running function for `perf`";
             // Bit syntax: matching.
-            BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] template "dst = match context; live, save slots";
-            BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] template "bs_start_match of a register into itself, without save slots; live";
-            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of a known bitstring; its position; live";
-            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits unsigned";
-            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of a known bitstring; bs_get_byte; live";
+            BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] template "dst = match context of src, with slots to save positions in";
+            BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] template "bs_start_match of a register into itself, without save slots";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of a known bitstring; its position";
+            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "dst = next 8 bits, unsigned, else jump";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of a known bitstring; bs_get_byte";
             BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
-            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
-            BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
-            BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] template "context, 1 to 56 bits, flags, dst";
-            BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] template "context, bits";
-            BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
-            BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] template "context, size (atom all: rest), unit, flags, dst, live";
-            BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] template "context, size, unit";
-            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly that many bits left";
-            BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] template "bits left are a multiple";
-            BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] step "bits, address";
-            BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] template "context, 8 16 or 32, flags";
-            BsSkipUtf bs_skip_utf {fail: Label, context: Source, encoding: Number, flags: Number} [] template "context, 8 16 or 32, flags";
-            BsGetTail bs_get_tail {context: Source, dst: Dest, live: Live} [collects] template "dst = rest as bitstring; live";
-            BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] template "dst = offset";
-            BsSetPosition bs_set_position {context: Source, position: Source} [] template "offset = src";
-            BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] template "match commands";
+            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte";
+            BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "dst = integer of size * unit bits, else jump";
+            BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] template "dst = integer of 1 to 56 bits, else jump";
+            BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] template "skip so many bits, else jump";
+            BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "dst = float of size * unit bits, else jump";
+            BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] template "dst = bitstring of size * unit bits (atom all: the rest, a multiple of unit), else jump";
+            BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] template "skip size * unit bits, else jump";
+            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "else jump; exactly that many bits are left";
+            BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] template "else jump; the number of bits left is a multiple of unit";
+            BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] step "skip that many bits if they are those at the address, else jump";
+            BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] template "dst = next character in an encoding of 8, 16 or 32 bits, else jump";
+            BsSkipUtf bs_skip_utf {fail: Label, context: Source, encoding: Number, flags: Number} [] template "skip a character in an encoding of 8, 16 or 32 bits, else jump";
+            BsGetTail bs_get_tail {context: Source, dst: Dest, live: Live} [collects] template "dst = the rest as a bitstring";
+            BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] template "dst = position of the context";
+            BsSetPosition bs_set_position {context: Source, position: Source} [] template "set the position of the context";
+            BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] template "run the commands: tests, values and skips, else jump";
             BsContextToBinary bs_context_to_binary {context: ChangeSource} [] step makes(Rest) "match context becomes a bitstring again";
-            BsSave bs_save {context: Source, slot: Number} [] step "store position in a slot";
-            BsRestore bs_restore {context: Source, slot: Number} [] step "back to a slot's position";
+            BsSave bs_save {context: Source, slot: Number} [] step "store the position in a slot";
+            BsRestore bs_restore {context: Source, slot: Number} [] step "go back to the position in a slot";
             // Bit syntax: construction.
-            BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] template "dst = segments; heap words, live, words of list";
-            BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] step "start: size, heap words, live, unit 1 or 8";
-            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start after a binary: extra size, heap, live, unit, binary";
+            BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] template "dst = bitstring of the segments, and room for so many words of the heap";
+            BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] step "start a bitstring of size * unit bits (unit 1 or 8)";
+            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start a bitstring that begins with a binary, with size * unit bits more";
             BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start after a binary that nothing else holds";
-            BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
-            BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
-            BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size (atom all: everything), unit, flags, value";
-            BsPutString bs_put_string {count: Size, bytes: Bytes} [fails] step "bytes, address";
-            BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] step "8 16 or 32, flags, value";
-            BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] step "bytes of a character: 8 or 16";
+            BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "put an integer of size * unit bits";
+            BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "put a float of size * unit bits";
+            BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "put size * unit bits of a bitstring (atom all: everything)";
+            BsPutString bs_put_string {count: Size, bytes: Bytes} [fails] step "put the bytes at the address";
+            BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] step "put a character in an encoding of 8, 16 or 32 bits";
+            BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] step "dst = bytes of a character in an encoding of 8 or 16 bits";
             BsAdd bs_add {fail: Label, a: Source, b: Source, unit: Size, dst: Dest} [fails] step "dst = a + b * unit";
             BsInitWritable bs_init_writable {} [collects] step reads(First 1) writes(First 1) keeps(1) "x0 = empty writable binary of x0 bytes";
         }

@@ -21,6 +21,7 @@ use crate::machine::{
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
+use purlin_isa::helpers::{Full, Leaf};
 use purlin_isa::ops::{MachineCode, Op};
 
 use purlin_term::fun::LEAD_CODE;
@@ -50,7 +51,7 @@ const MOST_INSTRUCTIONS: usize = 20_000;
 
 /// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
 /// fewer.
-const BYTES: usize = 48;
+const BYTES_PER_INSTRUCTION: usize = 48;
 
 /// Length of functions, in words of bytecode, whose machine code is likely to be shorter than the
 /// shortest jumps reach.
@@ -246,7 +247,7 @@ fn attempt<M: Machine>(f: Function, env: &Env, near: bool) -> Result<Object, Ref
         return Err(Refusal::Instructions);
     };
     let mut all_parts = &all_parts[..];
-    let mut a = M::begin(instructions.len() * BYTES, near);
+    let mut a = M::begin(instructions.len() * BYTES_PER_INSTRUCTION, near);
     let used_up = a.label();
     let mut g = Gen {
         a,
@@ -621,20 +622,24 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         }
     }
 
+    /// The handler that runs a variant of an op as a step, if there are handlers.
+    fn handler(&self, variant: u16) -> Option<Full> {
+        self.env.steps.get(usize::from(variant)).copied().map(Full)
+    }
     /// Calls a helper with `A`, `R` and `K` as they are; the result is in `R`.
-    fn helper(&mut self, function: u64) {
+    fn helper(&mut self, Full(function): Full) {
         self.a.mov_i(B, function);
         let to = self.env.stubs.helper;
         self.a.call_stub(to);
     }
     /// The same for a leaf helper, which takes no words of the heap and never collects.
-    fn leaf_helper(&mut self, function: u64) {
+    fn leaf_helper(&mut self, Leaf(function): Leaf) {
         self.a.mov_i(B, function);
         let to = self.env.stubs.leaf_helper;
         self.a.call_stub(to);
     }
     /// Runs the op at `A`, which calls a native with that arity.
-    fn bif_helper(&mut self, function: u64, arity: u64) {
+    fn bif_helper(&mut self, Full(function): Full, arity: u64) {
         self.a.mov_i(B, function);
         let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
         self.a.call_stub(to);
@@ -647,7 +652,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// next instruction.
     fn step_of(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
-        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+        let Some(f) = self.handler(i.variant) else {
             return self.leave_to(pc);
         };
         self.a.mov_i(A, pc);
@@ -711,7 +716,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// function's caller, the caller goes on in machine code. `direct`: only X0 is live after it.
     fn returning_step(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64, direct: bool) {
         let pc = self.pc(i.at);
-        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+        let Some(f) = self.handler(i.variant) else {
             return self.leave_to(pc);
         };
         let drop = frame.map_or(0, frame_bytes);
@@ -727,7 +732,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// bytecode and in machine code.
     fn step_and_return(
         &mut self,
-        f: u64,
+        f: Full,
         arity: u64,
         drop: i32,
         pc: Option<u64>,
@@ -767,7 +772,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// possible.
     fn raises(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
-        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+        let Some(f) = self.handler(i.variant) else {
             return self.leave_to(pc);
         };
         self.a.mov_i(A, pc);

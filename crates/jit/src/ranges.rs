@@ -28,7 +28,7 @@ const SMALL_BITS: u32 = 63 - SMALL_SHIFT;
 const SMALLEST: i64 = -(1 << SMALL_BITS);
 const LARGEST: i64 = (1 << SMALL_BITS) - 1;
 /// Maximum number of registers with a known range.
-const MOST: usize = 12;
+const MOST_REGISTERS: usize = 12;
 /// Numbers of elements, bytes and positions in memory.
 const COUNT: Range = Range { lo: 0, hi: LARGEST };
 /// The code points.
@@ -118,7 +118,7 @@ impl Known {
     fn set(&mut self, a: Dst, r: Option<Range>) {
         self.forget(a);
         if let Some(r) = r {
-            if self.0.len() == MOST {
+            if self.0.len() == MOST_REGISTERS {
                 self.0.remove(0);
             }
             self.0.push((a, r));

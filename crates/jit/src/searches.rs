@@ -10,7 +10,7 @@ use purlin_term::word::{ARITY_SHIFT, KIND_MASK, Subtag, TAG_BOXED, TAG_MASK, TAG
 use purlin_term::{NIL, Term, am};
 
 /// Maximum number of elements to search. The natives count one more reduction for each sixteen.
-const MOST: i32 = 15;
+const MOST_SEARCHED: i32 = 15;
 
 const BOXED: i32 = TAG_BOXED as i32;
 
@@ -24,7 +24,7 @@ fn search<M: Machine>(
 ) {
     let (end, next) = (a.label(), a.label());
     a.spare();
-    a.mov_i(U, MOST as u64 + 1);
+    a.mov_i(U, MOST_SEARCHED as u64 + 1);
     let more = a.here_label();
     a.if_not_cons(K, T, end);
     a.dec_if(Cond::E, U, no_value);
@@ -50,7 +50,7 @@ fn if_no_immediate(a: &mut impl Machine, to: Label) {
 
 /// `A` is the key, `B` eight times the position, `K` the list. `R` becomes the first tuple in it
 /// that has the key at that position, or `false`. It becomes no value if the key is a number or no
-/// immediate, or if the list is improper or longer than [`MOST`]. Uses `A` to `K`.
+/// immediate, or if the list is improper or longer than [`MOST_SEARCHED`]. Uses `A` to `K`.
 pub(crate) fn find_key(a: &mut impl Machine) -> Label {
     a.align(16);
     let start = a.here_label();

@@ -60,7 +60,7 @@ const PC: u64 = 0x4000_0100;
 macro_rules! all_the_same {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
         fn helpers(address: u64) -> Helpers {
-            Helpers { $($name: address),* }
+            Helpers { $($name: address.into()),* }
         }
     };
 }

@@ -149,7 +149,7 @@ fn wait_for(child: u32, relay: &Relay) -> io::Result<(ExitStatus, libc::rusage, 
         // usage.
         let waited = unsafe { libc::wait4(child, &raw mut status, 0, usage.as_mut_ptr()) };
         if waited == child {
-            // SAFETY: as above, and the call has written it.
+            // SAFETY: the call has written it.
             return Ok((
                 ExitStatus::from_raw(status),
                 unsafe { usage.assume_init() },

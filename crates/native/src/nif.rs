@@ -3,6 +3,10 @@
 //! The code of a module has a slot for each function that a library may replace. Loading the
 //! library fills the slots, and they stay as they are until the module is purged. The function in a
 //! slot lives as long as the code that has the slot.
+//!
+//! # Orderings
+//! A slot is stored with release once the library is loaded, and loaded with acquire by each call:
+//! the call sees what loading has written.
 
 use crate::cx::Env;
 use purlin_term::Term;

@@ -6,7 +6,7 @@ use purlin_term::sync::Mutex;
 use std::collections::HashMap;
 
 /// Maximum number of calls that are distinguished.
-const MOST: usize = 4096;
+const MOST_CALLS: usize = 4096;
 
 /// The atoms that each call has made, by the address of its instruction.
 static MADE: Mutex<Option<HashMap<usize, u64>>> = Mutex::new(None);
@@ -15,7 +15,7 @@ static MADE: Mutex<Option<HashMap<usize, u64>>> = Mutex::new(None);
 pub(crate) fn note(pc: *const u64) {
     let mut made = MADE.lock();
     let all = made.get_or_insert_default();
-    let more = all.len() < MOST;
+    let more = all.len() < MOST_CALLS;
     match all.get_mut(&(pc as usize)) {
         Some(n) => *n += 1,
         None if more => drop(all.insert(pc as usize, 1)),

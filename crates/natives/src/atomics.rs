@@ -67,7 +67,7 @@ fn length(t: Term, max: u64) -> Result<usize, Fail> {
 unsafe trait Zero {}
 // SAFETY: any bits are a number.
 unsafe impl Zero for AtomicU64 {}
-// SAFETY: as above.
+// SAFETY: a line consists of numbers, for which any bits are valid.
 unsafe impl Zero for Line {}
 
 /// Returns `n` zeros; `None` if there is no memory for them. Pages of a long array take memory only

@@ -545,8 +545,9 @@ fn at_2(_: &mut Env, [s, i]: [Term; 2]) -> BifResult {
 
 /// Returns byte `i` of a binary that has it.
 fn byte_at(s: Term, i: usize) -> Term {
-    let one = s.as_bits().map(|b| purlin_term::layout::Bits {
-        // SAFETY: the caller checked the index.
+    let whole = s.as_bits().filter(|b| i < b.bit_len / 8);
+    let one = whole.map(|b| purlin_term::layout::Bits {
+        // SAFETY: the binary has this byte.
         base: unsafe { b.base.add(i) },
         bit_len: 8,
         ..b

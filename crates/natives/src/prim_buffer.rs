@@ -3,6 +3,10 @@
 //!
 //! One process at a time uses a buffer (it takes the buffer's own lock first); the mutex makes
 //! misuse harmless.
+//!
+//! # Orderings
+//! `try_lock` swaps with acquire and `unlock` with release, as a lock does. The bytes have a mutex,
+//! which orders them anyway.
 
 use super::iolist::{self, IoSlice, IoVec};
 use super::native_state;

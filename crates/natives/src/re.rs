@@ -158,7 +158,7 @@ struct Code {
 
 // SAFETY: PCRE2 only reads a compiled pattern while matching.
 unsafe impl Send for Code {}
-// SAFETY: as above.
+// SAFETY: PCRE2 only reads a compiled pattern while matching.
 unsafe impl Sync for Code {}
 
 impl Drop for Code {
@@ -254,9 +254,13 @@ fn with_letters_beyond_ascii(text: &[u8], options: u32, plain: bool) -> u32 {
 /// Why a pattern did not compile: text and offset.
 type Fault = (String, usize);
 
-fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
+/// Asks about a compiled pattern.
+///
+/// # Safety
+/// `code` is a compiled pattern, and `T` is the type that PCRE2 documents for `what`.
+unsafe fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     let mut v = zero;
-    // SAFETY: callers pass the type that PCRE2 documents for `what`.
+    // SAFETY: by the contract, `v` has the type of the answer.
     unsafe { sys::pcre2_pattern_info_8(code, what, (&raw mut v).cast()) };
     v
 }
@@ -318,10 +322,18 @@ fn pcre2_compile(
 }
 
 /// Returns the names of a compiled pattern's groups, with their numbers.
-fn names_of(code: *mut sys::pcre2_code_8) -> Vec<(Vec<u8>, usize)> {
-    let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
-    let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
-    let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
+///
+/// # Safety
+/// `code` is a compiled pattern.
+unsafe fn names_of(code: *mut sys::pcre2_code_8) -> Vec<(Vec<u8>, usize)> {
+    // SAFETY: by the contract; these are two numbers of 32 bits and an address.
+    let (count, size, table) = unsafe {
+        (
+            info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize,
+            info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize,
+            info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>()),
+        )
+    };
     let mut names = Vec::with_capacity(count);
     for i in 0..count {
         // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the
@@ -336,7 +348,8 @@ fn names_of(code: *mut sys::pcre2_code_8) -> Vec<(Vec<u8>, usize)> {
 impl Code {
     /// Whether it has these newlines and line ends, as far as they are not 0.
     fn ends_lines(&self, newline: u8, bsr: u8) -> bool {
-        let is = |n: u8, what| n == 0 || info(self.code, what, 0u32) == u32::from(n);
+        // SAFETY: the pattern is this one's; both answers are numbers of 32 bits.
+        let is = |n: u8, what| n == 0 || unsafe { info(self.code, what, 0u32) } == u32::from(n);
         is(newline, sys::PCRE2_INFO_NEWLINE) && is(bsr, sys::PCRE2_INFO_BSR)
     }
     /// Compiles `src`. `watched`: with a callout before the first item.
@@ -395,14 +408,21 @@ impl Code {
             unsafe { sys::pcre2_code_free_8(code) };
             return Err((re_syntax::ENDLESS.into(), at));
         }
-        let names = names_of(code);
         // Stock looks at settings by option or at the pattern's start.
-        let nl = info(code, sys::PCRE2_INFO_NEWLINE, 0u32);
+        // SAFETY: a compiled pattern; the answers are numbers of 32 bits.
+        let (names, nl, groups, options) = unsafe {
+            (
+                names_of(code),
+                info(code, sys::PCRE2_INFO_NEWLINE, 0u32),
+                info(code, sys::PCRE2_INFO_CAPTURECOUNT, 0u32),
+                info(code, sys::PCRE2_INFO_ALLOPTIONS, 0u32),
+            )
+        };
         Ok(Code {
             code,
-            groups: info(code, sys::PCRE2_INFO_CAPTURECOUNT, 0u32),
+            groups,
             unicode: src.options & sys::PCRE2_UTF != 0,
-            utf: info(code, sys::PCRE2_INFO_ALLOPTIONS, 0u32) & sys::PCRE2_UTF != 0,
+            utf: options & sys::PCRE2_UTF != 0,
             dupnames: src.options & sys::PCRE2_DUPNAMES != 0,
             use_crlf: matches!(
                 nl,

@@ -149,7 +149,7 @@ impl Stream {
     }
     /// Makes a new stream an inflating one; `bits` as for deflating.
     fn start_inflate(&mut self, bits: i32, at_end: AtEnd) -> c_int {
-        // SAFETY: as in start_deflate.
+        // SAFETY: a stream that is not in use; its address stays (boxed).
         let rc = unsafe {
             z::inflateInit2_(
                 &mut *self.s,
@@ -231,8 +231,11 @@ fn code(cx: &mut Env, rc: c_int) -> BifResult {
 }
 
 fn crc(start: u32, bytes: &[u8]) -> u32 {
-    // SAFETY: a slice with its length; callers pass less than 4 GB.
-    unsafe { z::crc32(start as _, bytes.as_ptr(), bytes.len() as z::uInt) as u32 }
+    let parts = bytes.chunks(z::uInt::MAX as usize);
+    parts.fold(start, |sum, part| {
+        // SAFETY: a slice with its length, which the type holds.
+        unsafe { z::crc32(sum as _, part.as_ptr(), part.len() as z::uInt) as u32 }
+    })
 }
 
 fn open_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
@@ -312,7 +315,7 @@ fn deflate_set_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     }
     // A raw stream keeps no checksum of it.
     let sum = if s.raw {
-        // SAFETY: as above.
+        // SAFETY: a slice with its length.
         unsafe { z::adler32(0, d.as_ptr(), d.len() as z::uInt) as u32 }
     } else {
         s.s.adler as u32
@@ -403,7 +406,10 @@ fn deflate_params_3(cx: &mut Env, [t, level, strategy]: [Term; 3]) -> BifResult 
 type Codec = unsafe extern "C" fn(z::z_streamp, c_int) -> c_int;
 
 /// Feeds up to `max_in` bytes of the queue through `codec` into at most `max_out` bytes.
-fn run(
+///
+/// # Safety
+/// The stream is initialised for that codec.
+unsafe fn run(
     cx: &mut Env,
     s: &mut Stream,
     codec: Codec,
@@ -426,8 +432,8 @@ fn run(
         let b = &b[..b.len().min(max_in)];
         s.s.next_in = b.as_ptr() as *mut u8;
         s.s.avail_in = b.len() as z::uInt;
-        // SAFETY: initialised for this codec (callers check the state); buffers are slices with
-        // their lengths.
+        // SAFETY: by the contract, initialised for this codec; buffers are slices with their
+        // lengths.
         rc = unsafe { codec(&mut *s.s, z::Z_NO_FLUSH) };
         let n = b.len() - s.s.avail_in as usize;
         consumed += n;
@@ -440,7 +446,8 @@ fn run(
     s.s.next_in = std::ptr::null_mut();
     s.s.avail_in = 0;
     if rc == z::Z_OK && remaining == 0 && s.s.avail_out > 0 {
-        // SAFETY: as above.
+        // SAFETY: by the contract, initialised for this codec. There is no input, and the room is
+        // what is left of `out`.
         rc = unsafe { codec(&mut *s.s, flush) };
     }
     let produced = max_out - s.s.avail_out as usize;
@@ -479,7 +486,8 @@ fn run(
 fn deflate_4(cx: &mut Env, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
     let (i, o, f) = (int(max_in)?, int(max_out)?, int(flush)?);
     let mut s = stream_in(cx, t, State::Deflate)?;
-    run(cx, &mut s, z::deflate, i, o, f)
+    // SAFETY: a stream in this state is initialised for deflating.
+    unsafe { run(cx, &mut s, z::deflate, i, o, f) }
 }
 
 fn inflate_4(cx: &mut Env, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
@@ -499,7 +507,8 @@ fn inflate_4(cx: &mut Env, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult 
             AtEnd::Cut => s.reset_input(),
         }
     }
-    run(cx, &mut s, z::inflate, i, o, f)
+    // SAFETY: a stream in this state is initialised for inflating.
+    unsafe { run(cx, &mut s, z::inflate, i, o, f) }
 }
 
 fn crc32_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -606,7 +615,8 @@ mod tests {
         s.input.push(IoSlice::copy_of(input));
         let mut out = Vec::new();
         loop {
-            let Ok(t) = run(cx, s, codec, 1000, 700, z::Z_FINISH) else {
+            // SAFETY: the tests initialise the stream for the codec.
+            let Ok(t) = (unsafe { run(cx, s, codec, 1000, 700, z::Z_FINISH) }) else {
                 panic!("failed")
             };
             let t = t.as_tuple().expect("a tuple");
@@ -644,7 +654,8 @@ mod tests {
         assert_eq!(i.start_inflate(15, AtEnd::Cut), z::Z_OK);
         i.input.push(IoSlice::copy_of(b"no zlib data"));
         assert_eq!(
-            run(&mut cx, &mut i, z::inflate, 1000, 1000, 0),
+            // SAFETY: initialised for inflating.
+            unsafe { run(&mut cx, &mut i, z::inflate, 1000, 1000, 0) },
             Err(Fail::Raised)
         );
         assert_eq!(cx.exc.value, data_error());

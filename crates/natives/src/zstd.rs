@@ -97,11 +97,11 @@ struct CDict(*mut c::ZSTD_CDict);
 struct DDict(*mut c::ZSTD_DDict);
 // SAFETY: the library only reads dictionaries, from any number of threads.
 unsafe impl Send for CDict {}
-// SAFETY: as above.
+// SAFETY: the library only reads dictionaries, from any number of threads.
 unsafe impl Sync for CDict {}
-// SAFETY: as above.
+// SAFETY: the library only reads dictionaries, from any number of threads.
 unsafe impl Send for DDict {}
-// SAFETY: as above.
+// SAFETY: the library only reads dictionaries, from any number of threads.
 unsafe impl Sync for DDict {}
 impl Drop for CDict {
     fn drop(&mut self) {
@@ -111,7 +111,7 @@ impl Drop for CDict {
 }
 impl Drop for DDict {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: made by the library, and this was the last reference to it.
         unsafe { c::ZSTD_freeDDict(self.0) };
     }
 }
@@ -134,7 +134,7 @@ struct Decompressor {
 }
 // SAFETY: all use is under the mutex.
 unsafe impl Send for Compressor {}
-// SAFETY: as above.
+// SAFETY: all use is under the mutex.
 unsafe impl Send for Decompressor {}
 
 /// The common part of both kinds of contexts.
@@ -170,7 +170,7 @@ impl Context for Decompressor {
         self.owner
     }
     fn close(&mut self) {
-        // SAFETY: as for a compressor.
+        // SAFETY: an open context.
         unsafe { c::ZSTD_freeDCtx(self.at) };
         self.at = std::ptr::null_mut();
         self.dict = None;
@@ -307,7 +307,7 @@ fn ref_compress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
 fn ref_decompress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let mut s = context::<Decompressor>(cx, t)?;
     let d = native_state::get::<Arc<DDict>>(dict).ok_or(Fail::Badarg)?;
-    // SAFETY: as above.
+    // SAFETY: an open context; the dictionary is kept as long as it is referred to.
     let code = unsafe { c::ZSTD_DCtx_refDDict(s.at, d.0) };
     checked(cx, code)?;
     s.dict = Some(d.clone());

@@ -5,6 +5,9 @@
 //! | of a process | a function call, `load`, `upgrade` | on the process's heap | with the call |
 //! | of a callback | destructor, `down`, `stop`, tracer … | in its fragment | with the call |
 //! | independent | `enif_alloc_env` | in its fragment | by `enif_free_env` |
+//!
+//! # Orderings
+//! `priv_data` is loaded with acquire: see `library.rs`.
 
 use crate::library::Library;
 use crate::resource::Opening;
@@ -39,7 +42,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         match *self {
             Temporary::Bytes(_) | Temporary::IoVec(_) | Temporary::Parts(..) => {}
-            // SAFETY: as below.
+            // SAFETY: it owned the reference.
             Temporary::Resource(r) => unsafe { crate::resource::release(r) },
             // SAFETY: it owned the count.
             Temporary::Block(b) => unsafe { RcBin::release(b) },
@@ -50,26 +53,26 @@ impl Drop for Temporary {
 /// An environment, see the module documentation. C code knows it only by its address.
 pub struct ErlNifEnv {
     /// The context of the calling process; null if there is none.
-    pub cx: *mut Cx,
+    pub(crate) cx: *mut Cx,
     /// The place for terms if they are not made on the heap of that process.
     frag: *mut Fragment,
     /// The library that is called; null in an independent environment.
-    pub library: *const Library,
+    pub(crate) library: *const Library,
     /// An address in the module whose function is called.
-    pub module: *const u64,
+    pub(crate) module: *const u64,
     /// The function that is called; null in a callback.
-    pub function: *const purlin_native::nif::NifFunction,
+    pub(crate) function: *const purlin_native::nif::NifFunction,
     /// The process during whose operation a callback is called, if known; else [`Term::NON_VALUE`].
-    pub on_behalf: Term,
+    pub(crate) on_behalf: Term,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
     exception: Term,
     /// The call that was scheduled in place of the present one.
     scheduled: Option<Box<Scheduled>>,
     /// Resource types opened by `load` or `upgrade`; null in any other call.
-    pub opening: *mut Opening,
+    pub(crate) opening: *mut Opening,
     temporary: Vec<Temporary>,
     /// Whether the process is lent for the call: see [`hold`].
-    pub lent: bool,
+    pub(crate) lent: bool,
     /// Whether there may be an exception, a scheduled call, or memory to free.
     left: bool,
 }
@@ -174,10 +177,13 @@ impl ErlNifEnv {
         unsafe { self.frag.as_mut() }.map(std::mem::take)
     }
     /// Allocates in its own fragment.
+    ///
+    /// # Safety
+    /// The environment has a fragment.
     #[cold]
     #[inline(never)]
-    fn alloc_apart(&mut self, words: usize) -> *mut Term {
-        // SAFETY: callers have checked that there is one.
+    unsafe fn alloc_apart(&mut self, words: usize) -> *mut Term {
+        // SAFETY: by the contract there is one, which is this environment's.
         unsafe { (*self.frag).alloc(words) }
     }
     fn clear(&mut self) {
@@ -206,14 +212,16 @@ impl Alloc for ErlNifEnv {
     #[inline(always)]
     fn alloc(&mut self, words: usize) -> *mut Term {
         if !self.frag.is_null() {
-            return self.alloc_apart(words);
+            // SAFETY: there is a fragment.
+            return unsafe { self.alloc_apart(words) };
         }
         // SAFETY: without a fragment there is a process.
         unsafe { (*self.cx).heap.alloc(words) }
     }
     #[inline]
     fn off_heap(&mut self) -> &mut OffHeap {
-        // SAFETY: as above.
+        // SAFETY: without a fragment there is a process; otherwise the fragment is this
+        // environment's.
         unsafe {
             match self.frag.is_null() {
                 true => (*self.cx).heap.off_heap(),
@@ -224,7 +232,7 @@ impl Alloc for ErlNifEnv {
     #[inline]
     fn off_heap_grew(&mut self) {
         if self.frag.is_null() {
-            // SAFETY: as above.
+            // SAFETY: without a fragment there is a process.
             unsafe { (*self.cx).heap.off_heap_grew() };
         }
     }

@@ -23,7 +23,7 @@ const SIGNALS: [(c_int, &str); 5] = [
 ];
 
 /// Maximum number of seconds for a report.
-const SECONDS: u32 = 5;
+const REPORT_SECONDS: u32 = 5;
 /// Number of stack entries that are shown.
 const DEPTH: usize = 20;
 
@@ -82,7 +82,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
         // SAFETY: the default action of the signal ends the process; `info` is as above.
         let address = unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
-            libc::alarm(SECONDS);
+            libc::alarm(REPORT_SECONDS);
             (*info).si_addr() as usize
         };
         tell(SIGNALS[place].1, address);
@@ -105,7 +105,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
 /// Adds the failure to the record of the last minute.
 fn record(signal: &'static str) {
     let Some(u) = under_way() else { return };
-    // SAFETY: as in `tell`.
+    // SAFETY: the call is under way on this thread, so its context is alive.
     let pid = unsafe { u.cx.as_mut() }.map(|cx| cx.self_pid());
     let function = format!("{}:{}/{}", u.module, u.function, u.arity);
     purlin_kernel::recorder::fault(signal, pid, function, &u.path.to_string());

@@ -76,7 +76,7 @@ pub struct Library {
 // SAFETY: fields that are neither atomic nor locked are written before the library is published.
 // The addresses are its own.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: fields that are neither atomic nor locked do not change once it is published.
 unsafe impl Sync for Library {}
 
 /// A function of a library that replaces an Erlang function, or is scheduled in place of one.
@@ -89,7 +89,7 @@ pub struct Function {
 
 // SAFETY: immutable.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: immutable.
 unsafe impl Sync for Function {}
 
 /// Returns the pool for the flags of a function, or of `enif_schedule_nif`. None for invalid flags.

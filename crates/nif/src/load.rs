@@ -1,4 +1,9 @@
 //! `erlang:load_nif/2`.
+//!
+//! # Orderings
+//! `accepted` is stored with release when `load` or `upgrade` has succeeded, before the slots lead
+//! to the functions. Who ends the library loads it with acquire and sees what `load` has written.
+//! For `priv_data` see `library.rs`.
 
 use crate::abi::{self, Entry, Func, OldFunc};
 use crate::env::ErlNifEnv;
@@ -331,7 +336,7 @@ fn call_load(
             }
             code
         }
-        // SAFETY: as above.
+        // SAFETY: the library is open, and this is the type of the function.
         (None, Some(l), _) => unsafe { l(&mut env, data, info) },
         (None, None, _) => 0,
     };

@@ -275,7 +275,7 @@ struct Value(*mut Head);
 
 // SAFETY: by the rules of the interface C code may use a resource from any thread.
 unsafe impl Send for Value {}
-// SAFETY: as above.
+// SAFETY: by the rules of the interface C code may use a resource from any thread.
 unsafe impl Sync for Value {}
 
 impl Drop for Value {
@@ -389,7 +389,7 @@ fn encoded(m: &MagicRef) {
         return;
     };
     let mut all = numbers();
-    // SAFETY: the caller, who encodes the reference, holds the resource.
+    // SAFETY: a value holds a reference to its resource, and `m` holds the value.
     unsafe { (*v.0).encoded.store(true, Ordering::Release) };
     all.get_or_insert_default()
         .entry(m.num)

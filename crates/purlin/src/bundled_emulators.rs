@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Maximum number of folders that are searched at each level.
-const MOST: usize = 100;
+const MOST_FOLDERS: usize = 100;
 
 /// The folders in `dir` whose names begin with `prefix`.
 fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
@@ -23,7 +23,7 @@ fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     named
         .map(|e| e.path())
         .filter(|p| p.is_dir())
-        .take(MOST)
+        .take(MOST_FOLDERS)
         .collect()
 }
 

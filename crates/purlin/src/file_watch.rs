@@ -188,7 +188,8 @@ pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
         -1 => {}
         0 => {
             // The command must not have a child that it did not make, so the child exits at once
-            // and its own child searches. SAFETY: as above; the rest are calls without memory.
+            // and its own child searches.
+            // SAFETY: there is one thread; the rest are calls without memory.
             unsafe {
                 if libc::fork() != 0 {
                     libc::_exit(0);

@@ -303,7 +303,10 @@ impl Collector {
         let (stay, free): (Vec<u32>, Vec<u32>) = self.left.drain(..).partition(led_to);
         self.left = stay;
         for n in &free {
-            crate::sys::decommit(self.region + *n as usize * Chunks::BYTES, Chunks::BYTES);
+            // SAFETY: no name is in the chunk, and no thread reads one there any more.
+            unsafe {
+                crate::sys::decommit(self.region + *n as usize * Chunks::BYTES, Chunks::BYTES);
+            }
         }
         atom::give_chunks(&free);
         let region = self.region;

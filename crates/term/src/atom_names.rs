@@ -14,7 +14,7 @@ pub(crate) struct Names {
 }
 
 /// Minimum number of slots.
-const LEAST: usize = 64;
+const MIN_SLOTS: usize = 64;
 
 fn slot_of(raw: u32, index: u32) -> u64 {
     (u64::from(raw) << 32) | (u64::from(index) + 1)
@@ -26,7 +26,7 @@ fn index_of(slot: u64) -> u32 {
 impl Names {
     pub(crate) fn new() -> Names {
         Names {
-            slots: vec![0; LEAST].into_boxed_slice(),
+            slots: vec![0; MIN_SLOTS].into_boxed_slice(),
             used: 0,
         }
     }
@@ -93,7 +93,7 @@ impl Names {
                 false => self.used -= 1,
             }
         }
-        if few && self.slots.len() > LEAST {
+        if few && self.slots.len() > MIN_SLOTS {
             self.resize(self.slots.len() / 2);
         }
     }
@@ -160,6 +160,6 @@ mod tests {
         for _ in 0..20 {
             names.retain(|_| false);
         }
-        assert_eq!(names.bytes(), LEAST * 8);
+        assert_eq!(names.bytes(), MIN_SLOTS * 8);
     }
 }

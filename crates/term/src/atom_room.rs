@@ -15,13 +15,13 @@ static ON: AtomicBool = AtomicBool::new(false);
 static CYCLE: AtomicU32 = AtomicU32::new(1);
 /// Number of atoms made since the beginning of the last cycle, and the number that begins another.
 static FRESH: AtomicU32 = AtomicU32::new(0);
-static THRESHOLD: AtomicU32 = AtomicU32::new(LEAST);
+static THRESHOLD: AtomicU32 = AtomicU32::new(MIN_NEW_ATOMS);
 
 /// Whether more than half of the table is in use.
 static HALF_FULL: AtomicBool = AtomicBool::new(false);
 
 /// Minimum number of new atoms between two cycles.
-const LEAST: u32 = 1 << 17;
+const MIN_NEW_ATOMS: u32 = 1 << 17;
 /// The same, if there is hardly any room left.
 const LEAST_IF_FULL: u32 = 1 << 10;
 /// Number of bytes of other memory for each new atom, from which on atoms count as little: eight
@@ -33,7 +33,7 @@ const ASKING: u32 = 256;
 /// Time between two cycles for a table that is full of atoms that are alive.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 /// Maximum time that a thread waits for room.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Whether atoms are collected.
 #[inline]
@@ -155,7 +155,7 @@ fn ask() {
 pub(crate) fn make_room(alive: impl Fn() -> u32, limit: u32) -> bool {
     note_room(alive(), limit);
     let few = LEAST_IF_FULL.min(limit / 64);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ROOM_TIME_LIMIT;
     let mut state = STATE.lock();
     // The cycle under way may have begun before the atoms died.
     let enough = state.ended + 2;
@@ -236,7 +236,7 @@ pub(crate) fn end_cycle(failed: bool, change: impl FnOnce(&mut Figures)) {
 /// looked through so many `bytes`.
 pub(crate) fn thresholds(alive: u32, limit: u32, bytes: u64) -> (u32, u32) {
     let half = (limit.saturating_sub(alive) / 2).max(LEAST_IF_FULL);
-    let usual = LEAST.max(alive / 2);
+    let usual = MIN_NEW_ATOMS.max(alive / 2);
     let little = u32::try_from(bytes / BYTES_FOR_ATOM).unwrap_or(u32::MAX);
     let late = (usual + usual / 2).max(little);
     (usual.min(half), late.min(half))
@@ -296,8 +296,11 @@ impl Chunks {
         }
         if self.used == self.usable {
             let at = self.region + self.usable * Chunks::BYTES;
-            if self.usable >= self.most || !crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES)
-            {
+            if self.usable >= self.most {
+                return None;
+            }
+            // SAFETY: chunks of the reserved region that were never used.
+            if !unsafe { crate::sys::try_commit(at, Chunks::STEP * Chunks::BYTES) } {
                 return None;
             }
             self.usable += Chunks::STEP;

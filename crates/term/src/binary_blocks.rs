@@ -110,17 +110,22 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
         if !p.is_null() {
             counts::add(|c| &c.blocks, 1);
         }
-        in_large_pages(p.cast(), l.size());
+        // SAFETY: the block was just allocated with that size, if it is not null.
+        unsafe { in_large_pages(p.cast(), l.size()) };
         p.cast()
     })
 }
 
 /// Asks for large pages for a large block before anything is in it. (Moving existing large pages is
 /// slow, as happens when a block grows.)
+///
+/// # Safety
+/// `p` is null, or the address of a block of `bytes` bytes that belongs to the caller.
 #[inline]
-pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
+pub(crate) unsafe fn in_large_pages(p: *mut u8, bytes: usize) {
     if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() && !is_coarse(crate::sys::LARGE_PAGE) {
-        crate::sys::in_large_pages(p as usize, bytes);
+        // SAFETY: by the contract, the block is the caller's.
+        unsafe { crate::sys::in_large_pages(p as usize, bytes) };
     }
 }
 

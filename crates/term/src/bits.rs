@@ -12,6 +12,10 @@
 //! in place only while this heap holds the only count of the block, and the block never moves: a
 //! full block is replaced by a larger one under a new refc binary, and the old one stays for terms
 //! that refer to it (match contexts hold addresses of bytes).
+//!
+//! # Orderings
+//! The count of a block is loaded with acquire and pairs with the release by which others gave up
+//! theirs: who finds a count of 1 may write, since no other thread reads any more.
 
 use crate::alloc::Alloc;
 use crate::arith::{self, Arith};
@@ -537,7 +541,7 @@ impl BsWriter {
     /// Writes literal bytes. Returns false if there is no room.
     pub fn bytes(&mut self, b: &[u8]) -> bool {
         self.step(b.len() * 8).is_some_and(|pos| {
-            // SAFETY: as in `bits`.
+            // SAFETY: `step` keeps the segment inside the block; the slice is another object.
             unsafe { copy_bits(b.as_ptr(), 0, self.dst, pos, b.len() * 8) };
             true
         })
@@ -545,7 +549,7 @@ impl BsWriter {
     /// Writes a code point in UTF-8. Returns false if there is no room.
     pub fn utf8(&mut self, c: u32) -> bool {
         self.step(utf8_bits(c)).is_some_and(|pos| {
-            // SAFETY: as in `bits`.
+            // SAFETY: `step` keeps the segment inside the block.
             unsafe { put_utf8(self.dst, pos, c) };
             true
         })
@@ -553,7 +557,7 @@ impl BsWriter {
     /// Writes a code point in UTF-16. Returns false if there is no room.
     pub fn utf16(&mut self, c: u32, little: bool) -> bool {
         self.step(utf16_bits(c)).is_some_and(|pos| {
-            // SAFETY: as in `bits`.
+            // SAFETY: `step` keeps the segment inside the block.
             unsafe { put_utf16(self.dst, pos, c, little) };
             true
         })
@@ -561,7 +565,7 @@ impl BsWriter {
     /// Writes a code point in UTF-32. Returns false if there is no room.
     pub fn utf32(&mut self, c: u32, little: bool) -> bool {
         self.step(32).is_some_and(|pos| {
-            // SAFETY: as in `bits`.
+            // SAFETY: `step` keeps the segment inside the block.
             unsafe { put_utf32(self.dst, pos, c, little) };
             true
         })
@@ -674,7 +678,7 @@ pub fn private_append<A: Alloc + ?Sized>(
 ) -> Result<(Term, *mut u8, usize), AppendError> {
     let old = bin.as_bits().ok_or(AppendError::Type)?.bit_len;
     let new = old.checked_add(extra).ok_or(AppendError::Size)?;
-    // SAFETY: as in `append`.
+    // SAFETY: a sub-binary marked writable has a refc binary as its original; layouts.
     unsafe {
         if let Some((whole, block)) = writable_parts(bin) {
             let size = new.div_ceil(8);

@@ -143,9 +143,11 @@ type Gone = smallvec::SmallVec<[(usize, usize); 4]>;
 fn give_back(gone: Gone) {
     for (at, bytes) in gone {
         Segments::note(&SEGMENTS.destroyed);
+        // SAFETY: the block was freed, and left the list of those kept.
+        let release = move || unsafe { sys::release(at, bytes) };
         match bytes > background_free::ABOVE_BYTES {
-            true => background_free::run(move || sys::release(at, bytes)),
-            false => sys::release(at, bytes),
+            true => background_free::run(release),
+            false => release(),
         }
     }
 }
@@ -205,13 +207,17 @@ fn map(bytes: usize) -> usize {
         return at;
     }
     Segments::note(&SEGMENTS.resized);
-    match sys::resize(at, there, bytes) {
+    // SAFETY: the block was freed, and left the list of those kept. It is a whole mapping or a part
+    // of one, which the system resizes alike.
+    match unsafe { sys::resize(at, there, bytes) } {
         Some(at) => {
-            prepare(at, bytes);
+            // SAFETY: the mapping was made so large above.
+            unsafe { prepare(at, bytes) };
             at
         }
         None => {
-            sys::release(at, there);
+            // SAFETY: as it could not be resized, it is as it was, and nothing uses it.
+            unsafe { sys::release(at, there) };
             fresh(bytes)
         }
     }
@@ -219,15 +225,20 @@ fn map(bytes: usize) -> usize {
 
 fn fresh(bytes: usize) -> usize {
     let at = sys::heap_rw(bytes);
-    prepare(at, bytes);
+    // SAFETY: the mapping was made above.
+    unsafe { prepare(at, bytes) };
     at
 }
 
 /// Has a mapping use large pages, if it has room for any. Touching a part of one takes all of it,
 /// so not in a crowd, and not for a process with a small limit.
-fn prepare(at: usize, bytes: usize) {
+///
+/// # Safety
+/// The range belongs to the caller.
+unsafe fn prepare(at: usize, bytes: usize) {
     if bytes >= sys::LARGE_PAGE && !is_crowded() && !is_coarse(sys::LARGE_PAGE) {
-        sys::in_large_pages(at, bytes);
+        // SAFETY: by the contract, the range is the caller's.
+        unsafe { sys::in_large_pages(at, bytes) };
     }
 }
 
@@ -271,7 +282,8 @@ pub fn release_unused() -> bool {
     };
     for (at, bytes) in gone {
         Segments::note(&SEGMENTS.destroyed);
-        sys::release(at, bytes);
+        // SAFETY: the block was freed, and left the list of those kept.
+        unsafe { sys::release(at, bytes) };
     }
     kept
 }
@@ -504,11 +516,13 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
     note_allocation(bytes.saturating_sub(from));
     // It may move, and its addresses may be reused at once.
     MAPPED.lock().remove(&(p as usize));
-    let Some(q) = sys::resize(p as usize, from, bytes) else {
+    // SAFETY: by the contract, the block is a mapping of so many pages. Only the result is used.
+    let Some(q) = (unsafe { sys::resize(p as usize, from, bytes) }) else {
         note(p, words);
         return None;
     };
-    prepare(q, bytes);
+    // SAFETY: the mapping has this size now, and belongs to the caller.
+    unsafe { prepare(q, bytes) };
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
     note(q as *mut Term, to);
@@ -529,10 +543,12 @@ pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
-    if from != bytes && !sys::extend(p as usize, from, bytes) {
+    // SAFETY: by the contract, the block is a mapping of so many pages. It only grows.
+    if from != bytes && !unsafe { sys::extend(p as usize, from, bytes) } {
         return false;
     }
-    prepare(p as usize, bytes);
+    // SAFETY: the mapping has this size now, and belongs to the caller.
+    unsafe { prepare(p as usize, bytes) };
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
     note(p, to);
@@ -556,7 +572,7 @@ pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     note(p, to);
     // The system keeps the page that the cut goes through, and frees it with the rest.
     let page = sys::page_bytes();
-    // SAFETY: by the contract, the block has `words` words.
+    // SAFETY: by the contract, the block has `words` words, and its end is not used any more.
     unsafe {
         let from = (p.add(to) as usize).next_multiple_of(page);
         let end = (p.add(words) as usize).next_multiple_of(page);
@@ -579,7 +595,8 @@ pub(crate) unsafe fn decommit_between(a: *mut Term, b: *mut Term) -> bool {
     );
     let worth = a + (MAP_ABOVE_WORDS * 8) / 8 < b;
     if worth {
-        sys::decommit(a, b - a);
+        // SAFETY: by the contract, nothing between them is in use.
+        unsafe { sys::decommit(a, b - a) };
     }
     worth
 }

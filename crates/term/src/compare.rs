@@ -714,7 +714,7 @@ fn equal<const EXACT: bool>(a: Term, b: Term) -> bool {
                     if differ::<EXACT>(x, y) {
                         return false;
                     }
-                    // SAFETY: as above, or the ends of both.
+                    // SAFETY: both tuples have that many elements more, or end there.
                     let rest = unsafe { (c.add(1), d.add(1)) };
                     return equal_nested::<EXACT>(x, y, rest.0, rest.1, n);
                 }
@@ -739,7 +739,7 @@ fn equal<const EXACT: bool>(a: Term, b: Term) -> bool {
                     return !differ::<EXACT>(x, y) && equal_nested::<EXACT>(a, b, none, none, 0);
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: the tuple of keys is a field of every flat map.
             let keys = unsafe { (*c.add(FLATMAP_KEYS), *d.add(FLATMAP_KEYS)) };
             return keys.0 == keys.1 || equal::<true>(keys.0, keys.1);
         }

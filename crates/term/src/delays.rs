@@ -75,6 +75,6 @@ fn delay(n: u64) {
         9..=24 => std::thread::sleep(Duration::from_micros(n % 50)),
         _ => std::thread::yield_now(),
     }
-    // SAFETY: as above.
+    // SAFETY: the address of this thread's `errno`, which is valid as long as the thread.
     unsafe { *crate::errno::place() = errno };
 }

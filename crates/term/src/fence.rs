@@ -163,7 +163,7 @@ const REMEMBERED_SLABS: usize = 1 << 14;
 /// Blocks in use, their peak, and their maximum.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static MOST_LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Blocks made of each kind: behind the fence, and outside.
 static MADE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static MISSED: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
@@ -211,7 +211,8 @@ pub fn init() {
                 match (table, slabs) {
                     (Some(table), Some(slabs)) => Some((base, bytes, table, slabs)),
                     _ => {
-                        sys::release(base, bytes);
+                        // SAFETY: it was reserved above, and no other code knows it.
+                        unsafe { sys::release(base, bytes) };
                         None
                     }
                 }
@@ -230,7 +231,7 @@ pub fn init() {
         let shift = page.trailing_zeros() as usize;
         BLOCKS.shift.store(shift, Ordering::Relaxed);
         SLABS.store(slabs, Ordering::Relaxed);
-        MOST.store(mappings().saturating_sub(6000) / 2, Ordering::Relaxed);
+        MOST_LIVE.store(mappings().saturating_sub(6000) / 2, Ordering::Relaxed);
         if words.any(|w| w == "verbose") {
             VERBOSE.store(true, Ordering::Relaxed);
         }
@@ -250,7 +251,7 @@ fn mappings() -> usize {
 /// Counts one more block in use; returns false if there are too many for one of this kind.
 fn take_place(kind: Kind) -> bool {
     let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
-    let fits = live <= MOST.load(Ordering::Relaxed) / 16 * KINDS[kind as usize].1;
+    let fits = live <= MOST_LIVE.load(Ordering::Relaxed) / 16 * KINDS[kind as usize].1;
     if fits {
         PEAK.fetch_max(live, Ordering::Relaxed);
         MADE[kind as usize].fetch_add(1, Ordering::Relaxed);
@@ -270,7 +271,7 @@ thread_local! {
     static PROCESS: Cell<u32> = const { Cell::new(0) };
     static DOING: Cell<Option<&'static &'static str>> = const { Cell::new(None) };
     /// Stack for reports: larger than threads have for signals.
-    static STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
+    static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
 /// Notes the process that runs on this thread, as a term. Called only if [`on`].
@@ -350,7 +351,8 @@ pub fn alloc(kind: Kind, bytes: usize) -> Option<*mut u8> {
         return None;
     }
     let at = base + first * page;
-    if !sys::try_commit(at, pages * page) {
+    // SAFETY: the counter has given these pages of the range to this block alone.
+    if !unsafe { sys::try_commit(at, pages * page) } {
         give_up_place(kind);
         retire(first, pages + 1);
         return None;
@@ -402,10 +404,13 @@ pub unsafe fn free<T>(p: *mut T) {
         };
         native_trace(of_page);
     }
-    sys::protect(
-        BLOCKS.base.load(Ordering::Relaxed) + first * page,
-        pages * page,
-    );
+    // SAFETY: the pages belong to the block, which its owner frees.
+    unsafe {
+        sys::protect(
+            BLOCKS.base.load(Ordering::Relaxed) + first * page,
+            pages * page,
+        );
+    }
     LIVE.fetch_sub(1, Ordering::Relaxed);
     retire(first, pages + 1);
 }
@@ -441,10 +446,13 @@ fn forget(slab: usize) {
         Mutex::new(std::collections::VecDeque::new());
     let page = sys::page_bytes();
     // Mapped anew as a whole, so that the system's tables for it go too.
-    sys::protect(
-        BLOCKS.base.load(Ordering::Relaxed) + slab * SLAB_PAGES * page,
-        SLAB_PAGES * page,
-    );
+    // SAFETY: all blocks of the slab were freed.
+    unsafe {
+        sys::protect(
+            BLOCKS.base.load(Ordering::Relaxed) + slab * SLAB_PAGES * page,
+            SLAB_PAGES * page,
+        );
+    }
     let oldest = {
         let mut f = FREE.lock();
         f.push_back(slab);
@@ -461,7 +469,8 @@ fn forget(slab: usize) {
     }
     for (table, each) in tables {
         let bytes = SLAB_PAGES * each;
-        sys::decommit(table + old * bytes, bytes);
+        // SAFETY: the part of the table that describes a forgotten slab; nothing looks at it.
+        unsafe { sys::decommit(table + old * bytes, bytes) };
     }
 }
 
@@ -1003,20 +1012,21 @@ const REPORT_STACK_BYTES: usize = 1 << 20;
 
 impl Drop for ReportStack {
     fn drop(&mut self) {
-        // SAFETY: it belongs to the thread, which ends.
+        // SAFETY: the stack belongs to the thread, which ends. The system no longer uses it when it
+        // is released.
         unsafe {
             let mut off: libc::stack_t = std::mem::zeroed();
             off.ss_flags = libc::SS_DISABLE;
             libc::sigaltstack(&off, std::ptr::null_mut());
+            sys::release(self.at, REPORT_STACK_BYTES);
         }
-        sys::release(self.at, REPORT_STACK_BYTES);
     }
 }
 
 /// Gives this thread a signal stack that is large enough for reports.
 #[inline]
 fn report_here() {
-    let _ = STACK.try_with(|s| {
+    let _ = REPORT_STACK.try_with(|s| {
         let Ok(mut s) = s.try_borrow_mut() else {
             return;
         };

@@ -90,7 +90,8 @@ impl Fragment {
             crate::sys::out_of_memory("eheap_alloc", l.size(), "heap_frag");
         }
         if !fence::on() {
-            crate::binary_blocks::in_large_pages(mem, l.size());
+            // SAFETY: the block was just allocated with that size, if it is not null.
+            unsafe { crate::binary_blocks::in_large_pages(mem, l.size()) };
         }
         self.blocks.push(Block {
             mem: mem as *mut Term,

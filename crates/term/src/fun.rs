@@ -5,6 +5,11 @@
 //!
 //! # Invariant
 //! Machine code is found by the address: a word in front of it leads there ([`lead_word`]).
+//!
+//! # Orderings
+//! * The address is stored with release once the code is complete, and loaded with acquire by each
+//!   call: the call sees whole code.
+//! * The name is stored with release and loaded with acquire: a reader sees the entry of the atom.
 
 use crate::counts::{self, SHARES};
 use crate::word::Term;

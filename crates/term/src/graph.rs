@@ -320,7 +320,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 if t.is_list_ptr() {
                     (slot, t) = self.copy_cells(slot, t, to, &mut todo);
                 }
-                // SAFETY: as above.
+                // SAFETY: slots are words of objects made below, or `root`; sources are terms in
+                // hand.
                 unsafe {
                     if stays::<SHARE>(t) {
                         if SHARE {
@@ -420,7 +421,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
             // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
             let mut t = unsafe { *slot };
             loop {
-                // SAFETY: as above.
+                // SAFETY: slots are words of objects made below, or `root`; sources are terms in
+                // hand.
                 unsafe {
                     if stays::<SHARE>(t) {
                         if SHARE {

@@ -477,7 +477,7 @@ pub struct IoSlice {
 
 // SAFETY: the block is immutable where shared, and its count atomic.
 unsafe impl Send for IoSlice {}
-// SAFETY: as above.
+// SAFETY: the block is immutable where shared, and its count atomic.
 unsafe impl Sync for IoSlice {}
 
 impl IoSlice {
@@ -668,7 +668,7 @@ impl Gathered {
         self.reserve(n);
         // SAFETY: this holds the only count, and there is room for `n` bytes.
         let end = unsafe { RcBin::bytes(self.bin).add(self.len) };
-        // SAFETY: as above; they need not be initialised.
+        // SAFETY: there is room for `n` bytes, which need not be initialised.
         let room = unsafe { std::slice::from_raw_parts_mut(end.cast::<MaybeUninit<u8>>(), n) };
         let filled = fill(room)?;
         // The bytes are initialised, but may be others than those of the room.

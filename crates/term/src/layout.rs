@@ -396,7 +396,7 @@ impl Bits {
     pub fn shifted(&self) -> Vec<u8> {
         let n = self.bit_len.div_ceil(8);
         let src_n = (self.bit_offset as usize + self.bit_len).div_ceil(8);
-        // SAFETY: as in as_bytes.
+        // SAFETY: made from a bitstring in hand, whose bytes stay in place (term contract).
         let src = unsafe { std::slice::from_raw_parts(self.base, src_n) };
         let s = self.bit_offset;
         let mut out = Vec::with_capacity(n);
@@ -474,7 +474,7 @@ impl Term {
     #[inline]
     pub fn block(self) -> Option<*mut crate::bin::RcBin> {
         match self.subtag()? {
-            // SAFETY: as for `whole`.
+            // SAFETY: layouts above; a term in hand is well formed.
             Subtag::RefcBin => Some(unsafe { (*self.ptr().add(REFC_BIN_BLOCK)).raw() } as *mut _),
             _ => None,
         }

@@ -172,7 +172,7 @@ mod tests {
     struct Link(OwnedTerm, Arc<()>);
     // SAFETY: only this thread has any.
     unsafe impl Send for Link {}
-    // SAFETY: as above.
+    // SAFETY: only this thread has any.
     unsafe impl Sync for Link {}
 
     /// A value that releases another reference, and then looks it up as code that knows its number
@@ -180,7 +180,7 @@ mod tests {
     struct Asks(*const MagicRef, Arc<AtomicU64>);
     // SAFETY: only this thread has any.
     unsafe impl Send for Asks {}
-    // SAFETY: as above.
+    // SAFETY: only this thread has any.
     unsafe impl Sync for Asks {}
 
     impl Drop for Asks {

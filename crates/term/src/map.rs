@@ -207,7 +207,7 @@ unsafe fn get_immediate_popcnt(map: Term, key: Term) -> *const Term {
 fn walk_immediate(map: Term, key: Term) -> *const Term {
     const NONE: *const Term = std::ptr::null();
     let mut hx = key_hash(key);
-    // SAFETY: as in `walk_tree`, whose nodes are the same.
+    // SAFETY: a map in hand is well formed: a node has a word for each bit of its bitmap.
     unsafe {
         let mut p = map.ptr().add(1) as *const Term;
         let mut bm = (*p.sub(1)).raw() >> 16;
@@ -233,7 +233,7 @@ fn walk_immediate(map: Term, key: Term) -> *const Term {
 #[cold]
 #[inline(never)]
 fn deep_immediate(map: Term, key: Term) -> *const Term {
-    // SAFETY: as in `walk_tree`.
+    // SAFETY: a map in hand is well formed: a node has a word for each bit of its bitmap.
     unsafe {
         let mut p = map.ptr() as *const Term;
         let (mut head, mut level, mut hx) = (2, 0, key_hash(key));
@@ -523,7 +523,7 @@ fn walk_way(map: Term, key: Term, hx: u32) -> Way {
         left: hx,
         end: End::Node,
     };
-    // SAFETY: as in `walk_tree`.
+    // SAFETY: a map in hand is well formed: a node has a word for each bit of its bitmap.
     unsafe {
         let mut p = map.ptr() as *const Term;
         let mut head = 2;

@@ -1,4 +1,10 @@
 //! Names of other nodes, as external pids, ports and references hold them.
+//!
+//! # Orderings
+//! * `THIS` is stored with release and loaded with acquire: a reader sees the pair, and the entry
+//!   of the atom.
+//! * A count is subtracted with release, and loaded with acquire before an entry is freed: all use
+//!   of it is over then. It is increased relaxed, since who does that holds a count or the lock.
 
 use crate::sync::Mutex;
 use crate::word::Term;

@@ -1,5 +1,9 @@
 //! The lists of objects that own something outside the heap: binaries, funs, references, external
 //! terms.
+//!
+//! # Orderings
+//! The count of a node is subtracted with release: see `node.rs`. The count of a block is only read
+//! for figures here; it is loaded with acquire, as everywhere.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;

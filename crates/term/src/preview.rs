@@ -10,7 +10,7 @@ use crate::print::{Style, format_atom, format_term};
 use crate::{Term, map};
 
 /// Number of bytes of a binary that are shown.
-const BYTES: usize = 64;
+const BYTES_SHOWN: usize = 64;
 /// Number of elements of a tuple, list or map that are shown.
 const ELEMENTS: usize = 32;
 /// Maximum number of words of an integer that is shown in decimal.
@@ -142,7 +142,7 @@ fn binary(out: &mut String, bits: &Bits) {
     let shown = Bits {
         base: bits.base,
         bit_offset: bits.bit_offset,
-        bit_len: bits.bit_len.min(BYTES * 8),
+        bit_len: bits.bit_len.min(BYTES_SHOWN * 8),
     };
     let cut = shown.bit_len < bits.bit_len;
     let bytes = shown.shifted();
@@ -182,7 +182,7 @@ fn binary(out: &mut String, bits: &Bits) {
 fn text_of(t: Term) -> Option<String> {
     let mut text = String::new();
     let mut list = t.list_iter();
-    for element in list.by_ref().take(BYTES) {
+    for element in list.by_ref().take(BYTES_SHOWN) {
         let c = element.as_small().and_then(|n| u32::try_from(n).ok());
         text.push(c.and_then(char::from_u32).filter(|c| printable(*c))?);
     }
@@ -239,7 +239,7 @@ mod tests {
         let text = shown(10_000, |f| f.binary("é".repeat(40_000).as_bytes()));
         assert!(text.ends_with("é\",... 80000 bytes>>"), "{text}");
         let text = shown(10_000, |f| f.string(&"x".repeat(5000)));
-        assert_eq!(text.len(), BYTES + 5, "{text}");
+        assert_eq!(text.len(), BYTES_SHOWN + 5, "{text}");
         let text = shown(20, |f| {
             let all: Vec<Term> = (0..30).map(Term::small).collect();
             f.tuple(&all)

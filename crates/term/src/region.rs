@@ -17,6 +17,13 @@
 //! they belong to a region, and read-only once it is finished. Freed chunks are reused when all
 //! have been handed out, and not before. A region starts with a chunk (the table has one slot for
 //! each), so memory behind its end is accessible up to the end of the page while it is filled.
+//!
+//! # Orderings
+//! * A slot is stored with release once the region is complete, and loaded with acquire: a reader
+//!   sees the head of the region. Slots are cleared with release before the head is freed, when
+//!   nothing points into it.
+//! * `BASE` is stored with release before the space is handed out; readers that have a pointer into
+//!   it got that from someone who had synchronised with the store.
 
 use crate::alloc::Alloc;
 use crate::background_free;
@@ -284,7 +291,7 @@ impl Runs {
 }
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -297,7 +304,7 @@ const APART: usize = 1 << 40;
 /// Each half then gets one part in `SHARE` of the available addresses.
 const SHARE: usize = 8;
 /// Least number of bytes of each half.
-const LEAST: usize = 16 << 20;
+const MIN_HALF_BYTES: usize = 16 << 20;
 
 /// Reserves the range. If addresses are limited only a part of it is reserved: the end of the first
 /// half, and the beginning of the second. Returns the start of the range, and the bytes of each
@@ -308,7 +315,9 @@ fn reserve() -> (usize, [usize; 2]) {
     }
     let e = std::io::Error::last_os_error();
     let part = crate::sys::address_limit().map_or(0, |all| all / SHARE);
-    let part = part.clamp(LEAST, COUNTED / 2).next_multiple_of(LEAST);
+    let part = part
+        .clamp(MIN_HALF_BYTES, COUNTED / 2)
+        .next_multiple_of(MIN_HALF_BYTES);
     if e.raw_os_error() == Some(libc::ENOMEM)
         && crate::sys::reserve_at(APART + COUNTED - part, 2 * part).is_some()
     {
@@ -377,7 +386,9 @@ impl Space {
             // Memory of the first half is made usable region by region.
             let can = |to: u32| {
                 self.table.try_ensure(half, to)
-                    && (half == 0 || crate::sys::try_commit(at(f.usable), at(to) - at(f.usable)))
+                    && (half == 0
+                        // SAFETY: chunks of the range that no region has had.
+                        || unsafe { crate::sys::try_commit(at(f.usable), at(to) - at(f.usable)) })
             };
             f.usable = [to, next].into_iter().find(|to| can(*to))?;
         }
@@ -426,7 +437,10 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
 
 /// Bytes in all live regions, and their number.
 pub fn totals() -> (usize, usize) {
-    (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
+    (
+        LIVE_BYTES.load(Ordering::Relaxed),
+        COUNT.load(Ordering::Relaxed),
+    )
 }
 
 /// Bytes of the pages that `words` words take.
@@ -517,9 +531,11 @@ impl Builder {
         });
         let base = s.base + ((first as usize) << CHUNK_SHIFT);
         if half == 0 {
-            crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+            // SAFETY: the chunks were taken from the free list for this region.
+            unsafe { crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT) };
         } else if !warm {
-            crate::sys::populate(base, filled * 8);
+            // SAFETY: the chunks were taken from the free list for this region.
+            unsafe { crate::sys::populate(base, filled * 8) };
         }
         Builder {
             region: Region::head(base, first, chunks),
@@ -572,7 +588,7 @@ impl Builder {
             self.seal();
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
-        BYTES.fetch_add(n, Ordering::Relaxed);
+        LIVE_BYTES.fetch_add(n, Ordering::Relaxed);
         TOUCHED.fetch_add(touched(self.used), Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Relaxed);
         if is_counted_ptr(self.region.base) {
@@ -599,10 +615,13 @@ impl Builder {
         let page = crate::sys::page_bytes();
         let (base, end) = (r.base as usize, (r.chunks as usize) << CHUNK_SHIFT);
         let used = (self.used.max(1) * 8).next_multiple_of(page).min(end);
-        if used < end {
-            crate::sys::protect(base + used, end - used);
+        // SAFETY: the region is this builder's. Its unused end has no contents; the rest is whole.
+        unsafe {
+            if used < end {
+                crate::sys::protect(base + used, end - used);
+            }
+            crate::sys::seal(base, used);
         }
-        crate::sys::seal(base, used);
         fence::region_cut(r.first_chunk as usize, self.used * 8);
     }
 }
@@ -652,7 +671,8 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     let base = first.map(|a| s.base + ((a as usize) << CHUNK_SHIFT));
     let Some((first, base)) = first
         .zip(base)
-        .filter(|&(_, b)| crate::sys::try_commit(b, (chunks as usize) << CHUNK_SHIFT))
+        // SAFETY: the chunks were taken from the free list for this region.
+        .filter(|&(_, b)| unsafe { crate::sys::try_commit(b, (chunks as usize) << CHUNK_SHIFT) })
     else {
         fence::no_region();
         return None;
@@ -719,7 +739,7 @@ impl Region {
             // SAFETY: nobody uses the objects of the region any more.
             unsafe { crate::off_heap::release_off_heap(&mut b.off_heap) };
             let n = (b.chunks as usize) << CHUNK_SHIFT;
-            BYTES.fetch_sub(n, Ordering::Relaxed);
+            LIVE_BYTES.fetch_sub(n, Ordering::Relaxed);
             TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
             if is_counted_ptr(b.base) {
@@ -789,10 +809,13 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
     let s = space();
     let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
     if fence::is_region_fenced(first as usize) {
-        crate::sys::protect(
-            s.base + ((first as usize) << CHUNK_SHIFT),
-            (chunks as usize) << CHUNK_SHIFT,
-        );
+        // SAFETY: the region that had these chunks was freed.
+        unsafe {
+            crate::sys::protect(
+                s.base + ((first as usize) << CHUNK_SHIFT),
+                (chunks as usize) << CHUNK_SHIFT,
+            );
+        }
         let mut f = s.free[half + 2].lock();
         f.cold.add(first, chunks);
         return;
@@ -806,10 +829,13 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
             return;
         }
         drop(f);
-        crate::sys::decommit(
-            s.base + ((first as usize) << CHUNK_SHIFT),
-            (chunks as usize) << CHUNK_SHIFT,
-        );
+        // SAFETY: the region that had these chunks was freed.
+        unsafe {
+            crate::sys::decommit(
+                s.base + ((first as usize) << CHUNK_SHIFT),
+                (chunks as usize) << CHUNK_SHIFT,
+            );
+        }
     }
     let mut f = lock();
     let (a, n) = f.cold.add(first, chunks);

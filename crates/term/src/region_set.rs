@@ -23,7 +23,7 @@ struct Repr(Option<std::ptr::NonNull<u8>>);
 // SAFETY: regions are shared between threads, and the box has no other owner; it is changed by
 // `&mut` only.
 unsafe impl Send for Repr {}
-// SAFETY: as above.
+// SAFETY: a reference to it only reads, and regions are shared between threads.
 unsafe impl Sync for Repr {}
 
 /// Heads of regions and boxes have a larger alignment.
@@ -117,7 +117,7 @@ impl RegionSet {
     #[inline]
     fn several_mut(&mut self) -> Option<&mut Several> {
         let p = self.0.0?.as_ptr();
-        // SAFETY: as in `several`.
+        // SAFETY: from `Box::into_raw`, and this is its only owner, which is borrowed mutably.
         (p as usize & SEVERAL != 0).then(|| unsafe { &mut *(p.sub(SEVERAL) as *mut Several) })
     }
     fn set_one(&mut self, r: &'static Region) {

@@ -388,7 +388,8 @@ impl Pool {
                 let step = [page, GROWS_BY][i];
                 let most = [usize::MAX, BYTES.load(Ordering::Relaxed)][i];
                 let to = wanted[i].next_multiple_of(step).min(most);
-                if !sys::try_commit(from[i] + self.usable[i], to - self.usable[i]) {
+                // SAFETY: the next part of the reserved range, under the pool's lock.
+                if !unsafe { sys::try_commit(from[i] + self.usable[i], to - self.usable[i]) } {
                     return None;
                 }
                 self.usable[i] = to;
@@ -428,7 +429,8 @@ fn cool(count: u32) {
             return;
         };
         let at = BASE.load(Ordering::Relaxed) + n as usize * SPAN_BYTES;
-        sys::decommit(at, SPAN_BYTES);
+        // SAFETY: no block is in the span. It was taken from the pool, so no other thread gets it.
+        unsafe { sys::decommit(at, SPAN_BYTES) };
         lock(&POOL).put_cold(n);
     }
 }

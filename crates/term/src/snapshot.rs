@@ -8,9 +8,9 @@
 //! # Invariants
 //! - Between the first signal and the end of the stop, the stopping thread calls only the kernel: a
 //!   stopped thread may hold any lock, that of the allocator included.
-//! - A thread that does not stop in time ([`PATIENCE`]) makes the snapshot fail. So does memory
-//!   that cannot be read. A snapshot is complete or none. Where a thread blocks the signal, or
-//!   sleeps so that none wakes it, no thread is stopped at all.
+//! - A thread that does not stop in time ([`STOP_TIME_LIMIT`]) makes the snapshot fail. So does
+//!   memory that cannot be read. A snapshot is complete or none. Where a thread blocks the signal,
+//!   or sleeps so that none wakes it, no thread is stopped at all.
 //! - The copy shares the descriptors of the process, so a closed one is closed. It sends no signal
 //!   when it ends, and nothing else waits for it (`__WCLONE`).
 //!
@@ -35,12 +35,12 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Maximum number of threads.
 const MOST_THREADS: usize = 8192;
 /// Maximum time for all threads to stop. They take as long only where they do not get a processor.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Number of times that threads which cannot be stopped are looked at, and the time between.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes read at a time.
-const BYTES: usize = 1 << 20;
+const BYTES_AT_ONCE: usize = 1 << 20;
 /// Maximum number of ranges that the kernel lists at a time.
 const RANGES: usize = 1 << 10;
 
@@ -70,7 +70,7 @@ extern "C" fn stopped(_: c_int) {
     while STOP.load(SeqCst) == stop {
         futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, stop);
     }
-    // SAFETY: as above.
+    // SAFETY: the address of this thread's `errno`, which is valid as long as the thread.
     unsafe { *crate::errno::place() = errno };
 }
 
@@ -156,7 +156,7 @@ impl Snapshots {
             tasks,
             entries: vec![0; 1 << 12],
             sent: Vec::with_capacity(MOST_THREADS),
-            words: vec![0; BYTES / 8],
+            words: vec![0; BYTES_AT_ONCE / 8],
             ranges: vec![Listed::default(); RANGES],
             lists: true,
         })
@@ -216,7 +216,7 @@ impl Snapshots {
     fn stop_others(&mut self) -> bool {
         // SAFETY: always allowed.
         let (process, own) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid) as i32) };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STOP_TIME_LIMIT;
         loop {
             let Some(all_stopped) = self.stop_listed(process, own) else {
                 return false;
@@ -374,8 +374,8 @@ impl Snapshots {
         range: Range<u64>,
         look: &mut dyn FnMut(&[u64]),
     ) -> std::io::Result<u64> {
-        for at in range.clone().step_by(BYTES) {
-            let len = (range.end - at).min(BYTES as u64) as usize;
+        for at in range.clone().step_by(BYTES_AT_ONCE) {
+            let len = (range.end - at).min(BYTES_AT_ONCE as u64) as usize;
             let words = &mut self.words[..len / 8];
             // SAFETY: words are bytes, and any bytes are words.
             let bytes =
@@ -498,7 +498,8 @@ mod tests {
                 there.len()
             );
         }
-        crate::sys::decommit(start, end - start);
+        // SAFETY: the mapping is this test's, which has no references to it.
+        unsafe { crate::sys::decommit(start, end - start) };
     }
     #[test]
     fn threads_that_would_not_stop_are_named() {

@@ -145,7 +145,8 @@ impl Growing {
         let exact = bytes.next_multiple_of(page_bytes());
         let to = [generous, exact]
             .into_iter()
-            .find(|to| try_commit(self.at() + usable, to - usable));
+            // SAFETY: inside the addresses that were reserved for this memory.
+            .find(|to| unsafe { try_commit(self.at() + usable, to - usable) });
         if let Some(to) = to {
             self.usable.store(to, Ordering::Release);
         }
@@ -216,7 +217,8 @@ pub(crate) fn reserve_at(wanted: usize, bytes: usize) -> Option<usize> {
         }
         // Old systems treat the address as a hint.
         if p != libc::MAP_FAILED {
-            release(p as usize, bytes);
+            // SAFETY: this mapping was made above, and no other code knows it.
+            unsafe { release(p as usize, bytes) };
         }
         None
     }
@@ -282,10 +284,13 @@ pub(crate) fn heap_rw(bytes: usize) -> usize {
     if bytes >= ROOM_ABOVE_BYTES
         && let Some(at) = map_with_room(bytes)
     {
-        if try_commit(at, bytes) {
-            return at;
+        // SAFETY: these addresses were reserved above, and no other code knows them.
+        unsafe {
+            if try_commit(at, bytes) {
+                return at;
+            }
+            release(at, bytes);
         }
-        release(at, bytes);
     }
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
         .unwrap_or_else(|| out_of_memory("eheap_alloc", bytes, "heap"))
@@ -300,14 +305,17 @@ pub(crate) const LARGE_PAGE: usize = 2 << 20;
 /// of 512, and one entry of the processor's page table instead of as many. If the system has none
 /// or may not give any, small ones come. The request covers all of a mapping: it would otherwise
 /// become two, which cannot be enlarged.
-pub(crate) fn in_large_pages(addr: usize, bytes: usize) {
+///
+/// # Safety
+/// The range belongs to the caller.
+pub(crate) unsafe fn in_large_pages(addr: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
         let page = page_bytes();
         let from = addr.next_multiple_of(page);
         let to = (addr + bytes) / page * page;
-        // SAFETY: pages within a mapping of the caller's. This affects how memory is provided, not
-        // its contents.
+        // SAFETY: by the contract, the range is the caller's. This affects how memory is provided,
+        // not its contents.
         unsafe { libc::madvise(from as *mut _, to.saturating_sub(from), libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -326,17 +334,21 @@ fn map_with_room(bytes: usize) -> Option<usize> {
         None if bytes >= LARGE_PAGE => {
             let from = map(all.checked_add(LARGE_PAGE)?, libc::PROT_NONE)?;
             let at = from.next_multiple_of(LARGE_PAGE);
-            if from < at {
-                release(from, at - from);
-            }
-            if at + all < from + all + LARGE_PAGE {
-                release(at + all, from + LARGE_PAGE - at);
+            // SAFETY: both ends belong to the mapping made above, and no other code knows them.
+            unsafe {
+                if from < at {
+                    release(from, at - from);
+                }
+                if at + all < from + all + LARGE_PAGE {
+                    release(at + all, from + LARGE_PAGE - at);
+                }
             }
             at
         }
         None => map(all, libc::PROT_NONE)?,
     };
-    release(at + bytes, 2 * bytes);
+    // SAFETY: the end of the mapping made above, which no other code knows.
+    unsafe { release(at + bytes, 2 * bytes) };
     Some(at)
 }
 /// Reserves addresses far below those that the system gives, lower ones each time, so that the
@@ -351,7 +363,8 @@ fn map_apart(bytes: usize) -> Option<usize> {
         static LOWEST: AtomicUsize = AtomicUsize::new(0);
         let top = (*TOP.get_or_init(|| {
             let at = map(page_bytes(), libc::PROT_NONE)?;
-            release(at, page_bytes());
+            // SAFETY: the mapping was made above, and no other code knows it.
+            unsafe { release(at, page_bytes()) };
             at.checked_sub(APART_BYTES)
         }))?;
         let place = |lowest: usize| {
@@ -384,7 +397,8 @@ fn map_apart(bytes: usize) -> Option<usize> {
         }
         if p as usize != at {
             // A system that does not know the flag treats the address as a hint.
-            release(p as usize, bytes);
+            // SAFETY: the mapping was made above, and no other code knows it.
+            unsafe { release(p as usize, bytes) };
             return None;
         }
         Some(at)
@@ -433,26 +447,39 @@ pub fn page_bytes() -> usize {
     *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize)
 }
 /// Makes reserved addresses usable.
-pub fn commit(addr: usize, bytes: usize) {
-    if !try_commit(addr, bytes) {
+///
+/// # Safety
+/// The range belongs to the caller.
+pub unsafe fn commit(addr: usize, bytes: usize) {
+    // SAFETY: the contract is the same.
+    if !unsafe { try_commit(addr, bytes) } {
         out_of_memory("eheap_alloc", bytes, "heap");
     }
 }
 /// The same; returns false if the system refuses.
-pub(crate) fn try_commit(addr: usize, bytes: usize) -> bool {
-    // SAFETY: inside a range made by `reserve`.
+///
+/// # Safety
+/// The range belongs to the caller.
+pub(crate) unsafe fn try_commit(addr: usize, bytes: usize) -> bool {
+    // SAFETY: by the contract, the range is the caller's.
     unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 /// Makes committed addresses read-only.
-pub(crate) fn seal(addr: usize, bytes: usize) {
-    // SAFETY: inside a range made by `reserve`.
+///
+/// # Safety
+/// The range belongs to the caller, and nothing writes to it afterwards.
+pub(crate) unsafe fn seal(addr: usize, bytes: usize) {
+    // SAFETY: by the contract, the range is the caller's.
     unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ) };
 }
 /// Makes committed addresses reserved ones again: their contents are gone, and they are
 /// inaccessible. They are mapped anew, so that they merge with reserved neighbours into one
 /// mapping.
-pub(crate) fn protect(addr: usize, bytes: usize) {
-    // SAFETY: inside a range made by `reserve`, where nobody uses them.
+///
+/// # Safety
+/// The range belongs to the caller, and nothing uses its contents any more.
+pub(crate) unsafe fn protect(addr: usize, bytes: usize) {
+    // SAFETY: by the contract, nothing uses what is replaced.
     let p = unsafe {
         libc::mmap(
             addr as *mut _,
@@ -467,9 +494,12 @@ pub(crate) fn protect(addr: usize, bytes: usize) {
 }
 /// Asks for the memory behind committed addresses that will be written now: one call costs less
 /// than a fault for each page. If the system does not know the request, the faults come.
-pub(crate) fn populate(addr: usize, bytes: usize) {
+///
+/// # Safety
+/// The range belongs to the caller.
+pub(crate) unsafe fn populate(addr: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: inside a range made by `reserve` or `reserve_rw`; the contents stay as they are.
+    // SAFETY: by the contract, the range is the caller's. The contents stay as they are.
     unsafe {
         libc::madvise(addr as *mut _, bytes, libc::MADV_POPULATE_WRITE)
     };
@@ -477,24 +507,31 @@ pub(crate) fn populate(addr: usize, bytes: usize) {
     let _ = (addr, bytes);
 }
 /// Gives back the memory behind committed addresses; they stay usable and read as zero.
-pub fn decommit(addr: usize, bytes: usize) {
-    // SAFETY: inside a range made by `reserve` or `reserve_rw`.
+///
+/// # Safety
+/// The range belongs to the caller, and nothing uses its contents any more.
+pub unsafe fn decommit(addr: usize, bytes: usize) {
+    // SAFETY: by the contract, nothing uses what is lost.
     unsafe { libc::madvise(addr as *mut _, bytes, libc::MADV_DONTNEED) };
 }
 /// Resizes a whole mapping, which may move. The contents of the part that stays are kept. None if
 /// the system cannot do it: the mapping is as it was.
-pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
+///
+/// # Safety
+/// The whole mapping belongs to the caller. If there is a result, only that is used afterwards.
+pub unsafe fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
     #[cfg(target_os = "linux")]
     {
-        if extend(addr, bytes, new) {
+        // SAFETY: the contract is the same.
+        if unsafe { extend(addr, bytes, new) } {
             return Some(addr);
         }
         if new >= ROOM_ABOVE_BYTES
             && let Some(at) = map_with_room(new)
         {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-            // SAFETY: the caller made the mapping, and has no pointers into it; its new addresses
-            // were reserved for it.
+            // SAFETY: by the contract, nothing uses the old addresses afterwards. The new ones were
+            // reserved for it.
             let p = unsafe { libc::mremap(addr as *mut _, bytes, new, flags, at) };
             if p != libc::MAP_FAILED {
                 return Some(p as usize);
@@ -502,7 +539,7 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
             // The system may have released the reserved addresses before it failed, and others may
             // have got them: leave them.
         }
-        // SAFETY: the caller made the mapping, and has no pointers into it.
+        // SAFETY: by the contract, nothing uses the old addresses afterwards.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
         (p != libc::MAP_FAILED).then_some(p as usize)
     }
@@ -514,10 +551,13 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
 }
 /// Resizes a whole mapping in place. False if the addresses behind it are not free, or if the
 /// system cannot do it.
-pub(crate) fn extend(addr: usize, bytes: usize, new: usize) -> bool {
+///
+/// # Safety
+/// The whole mapping belongs to the caller. If it shrinks, nothing uses what is cut off.
+pub(crate) unsafe fn extend(addr: usize, bytes: usize, new: usize) -> bool {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: the caller made the mapping; the contents of the part that stays are kept.
+        // SAFETY: by the contract, nothing uses what is cut off. The rest is kept.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, 0) };
         p != libc::MAP_FAILED
     }
@@ -529,7 +569,10 @@ pub(crate) fn extend(addr: usize, bytes: usize, new: usize) -> bool {
 }
 /// Gives back a mapping made by `reserve` or `reserve_rw`, or whole pages of it, with its
 /// addresses.
-pub fn release(addr: usize, bytes: usize) {
-    // SAFETY: the caller made the mapping and forgets it.
+///
+/// # Safety
+/// The range belongs to the caller, and nothing uses it afterwards.
+pub unsafe fn release(addr: usize, bytes: usize) {
+    // SAFETY: by the contract, nothing uses the range afterwards.
     unsafe { libc::munmap(addr as *mut _, bytes) };
 }

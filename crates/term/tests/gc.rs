@@ -10,6 +10,7 @@ use purlin_term::verify::{verify, verify_with};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -200,6 +201,140 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
     }
 }
 
+/// One round of a program: objects that are made, then a collection. Each part has a random source
+/// of its own, so that a program without some of its parts is a program.
+#[derive(Clone, Debug)]
+struct Round {
+    makes: Vec<u64>,
+    /// A word that is pushed onto the stack, if there is room.
+    pushes: Option<u64>,
+    kind: usize,
+    need: usize,
+}
+
+/// Returns a random program.
+fn program(seed: u64) -> Vec<Round> {
+    let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let source = |r: &mut Rng| {
+        r.next(1);
+        r.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1
+    };
+    (0..40)
+        .map(|_| Round {
+            makes: (0..r.next(200)).map(|_| source(&mut r)).collect(),
+            pushes: (r.next(2) == 0).then(|| source(&mut r)),
+            kind: r.next(8),
+            need: r.next(400),
+        })
+        .collect()
+}
+
+/// Runs a program. Returns whether it had an old generation, and whether it had fragments; or what
+/// is wrong.
+fn run(program: &[Round], e: &FunEntry, owned: &Arc<()>) -> Result<(bool, bool), String> {
+    let (mut seen_old, mut seen_frag) = (false, false);
+    let mut h = Heap::empty();
+    h.stack_reserve = 2;
+    // SAFETY: every term in use is in `roots` or on the stack; what `make` writes is whole.
+    unsafe {
+        let mut roots: Vec<Term> = vec![NIL; 24];
+        gc::collect(&mut h, 50, &mut [&mut roots], false);
+        for (n, round) in program.iter().enumerate() {
+            for &source in &round.makes {
+                let mut r = Rng(source);
+                let t = make(&mut h, &mut r, &roots, e, owned);
+                let i = r.next(roots.len());
+                // A match context is not a term that others may refer to, but the collector does
+                // not mind.
+                roots[i] = t;
+            }
+            if let Some(source) = round.pushes.filter(|_| h.free_words() > 10) {
+                let mut r = Rng(source);
+                h.stop = h.stop.sub(1);
+                *h.stop = match r.next(4) {
+                    0 => Term::from_raw(0x1000),
+                    _ => roots[r.next(roots.len())],
+                };
+            }
+            seen_frag |= !h.frags.is_empty();
+            verify(&h, &[&roots]).map_err(|e| format!("round {n} before: {e}"))?;
+            let s = show_all(&roots, &h);
+            let (kind, need) = (round.kind, round.need);
+            let (a, b) = roots.split_at_mut(7);
+            match kind {
+                0 => {
+                    gc::collect(&mut h, need, &mut [a, b], true);
+                }
+                1 => {
+                    gc::shrink_to_fit(&mut h, &mut [a, b]);
+                    assert_eq!(h.free_words(), h.stack_reserve);
+                }
+                2 => {
+                    gc::settle(&mut h, &mut [a, b]);
+                }
+                _ => {
+                    gc::collect(&mut h, need, &mut [a, b], false);
+                }
+            }
+            if kind > 2 || kind == 0 {
+                assert!(h.free_words() >= need + h.stack_reserve);
+            }
+            seen_old |= !h.old_heap.is_null();
+            verify(&h, &[&roots]).map_err(|e| format!("round {n} after: {e}"))?;
+            if s != show_all(&roots, &h) {
+                return Err(format!("round {n} changed"));
+            }
+        }
+        gc::destroy(&mut h);
+    }
+    Ok((seen_old, seen_frag))
+}
+
+/// Leaves out parts of a list, first halves and single ones in the end, as long as it fails.
+fn reduced<T: Clone>(mut all: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let mut size = all.len().div_ceil(2);
+    while size > 0 {
+        let mut from = 0;
+        while from < all.len() {
+            let end = all.len().min(from + size);
+            let fewer = [&all[..from], &all[end..]].concat();
+            match fails(&fewer) {
+                true => all = fewer,
+                false => from = end,
+            }
+        }
+        size /= 2;
+    }
+    all
+}
+
+/// Returns the least program that still fails, as far as leaving out parts leads to it.
+fn least(program: Vec<Round>, fails: impl Fn(&[Round]) -> bool) -> Vec<Round> {
+    let mut all = reduced(program, &fails);
+    for i in 0..all.len() {
+        let makes = all[i].makes.clone();
+        let with = |makes: &[u64]| {
+            let mut all = all.clone();
+            all[i].makes = makes.to_vec();
+            all
+        };
+        let makes = reduced(makes, |m| fails(&with(m)));
+        all = with(&makes);
+    }
+    all
+}
+
+#[test]
+fn reduction_finds_the_parts_that_matter() {
+    let fails = |all: &[i32]| all.contains(&17) && all.contains(&63);
+    assert_eq!(reduced((0..100).collect(), fails), [17, 63]);
+    assert!(reduced((0..100).collect(), |_| true).is_empty());
+    // Something is made in a round that collects everything, at first one of 4,000 objects.
+    let bad = |all: &[Round]| all.iter().any(|r| r.kind == 0 && !r.makes.is_empty());
+    let small = least(program(1), bad);
+    assert_eq!((small.len(), small[0].makes.len()), (1, 1));
+}
+
 #[test]
 fn random_graphs_survive_every_kind_of_collection() {
     purlin_term::region::init();
@@ -213,58 +348,22 @@ fn random_graphs_survive_every_kind_of_collection() {
         // In every other round, generations of any size are collected in place.
         let limit = if seed % 2 == 0 { 16 } else { large };
         gc::IN_PLACE_WORDS.store(limit, Ordering::Relaxed);
-        let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut h = Heap::empty();
-        h.stack_reserve = 2;
-        // SAFETY: every term in use is in `roots` or on the stack; what `make` writes is whole.
-        unsafe {
-            let mut roots: Vec<Term> = vec![NIL; 24];
-            gc::collect(&mut h, 50, &mut [&mut roots], false);
-            for round in 0..40 {
-                for _ in 0..r.next(200) {
-                    let t = make(&mut h, &mut r, &roots, &e, &owned);
-                    let i = r.next(roots.len());
-                    // A match context is not a term that others may refer to, but the collector
-                    // does not mind.
-                    roots[i] = t;
-                }
-                if h.free_words() > 10 && r.next(2) == 0 {
-                    h.stop = h.stop.sub(1);
-                    *h.stop = if r.next(4) == 0 {
-                        Term::from_raw(0x1000)
-                    } else {
-                        roots[r.next(roots.len())]
-                    };
-                }
-                seen_frag |= !h.frags.is_empty();
-                verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{seed}/{round} before: {e}"));
-                let s = show_all(&roots, &h);
-                let need = r.next(400);
-                let kind = r.next(8);
-                let (a, b) = roots.split_at_mut(7);
-                match kind {
-                    0 => {
-                        gc::collect(&mut h, need, &mut [a, b], true);
-                    }
-                    1 => {
-                        gc::shrink_to_fit(&mut h, &mut [a, b]);
-                        assert_eq!(h.free_words(), h.stack_reserve);
-                    }
-                    2 => {
-                        gc::settle(&mut h, &mut [a, b]);
-                    }
-                    _ => {
-                        gc::collect(&mut h, need, &mut [a, b], false);
-                    }
-                }
-                if kind > 2 || kind == 0 {
-                    assert!(h.free_words() >= need + h.stack_reserve);
-                }
-                seen_old |= !h.old_heap.is_null();
-                verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{seed}/{round} after: {e}"));
-                assert!(s == show_all(&roots, &h), "{seed}/{round} changed");
+        let all = program(seed);
+        // What fails may also be an assertion within the collector.
+        let failure = |all: &[Round]| match catch_unwind(AssertUnwindSafe(|| run(all, &e, &owned)))
+        {
+            Ok(r) => r.err(),
+            Err(_) => Some("panicked".to_string()),
+        };
+        match catch_unwind(AssertUnwindSafe(|| run(&all, &e, &owned))) {
+            Ok(Ok((old, frag))) => {
+                seen_old |= old;
+                seen_frag |= frag;
             }
-            gc::destroy(&mut h);
+            _ => {
+                let small = least(all, |all| failure(all).is_some());
+                panic!("{seed}: {:?}, by {small:#?}", failure(&small));
+            }
         }
     }
     gc::IN_PLACE_WORDS.store(large, Ordering::Relaxed);

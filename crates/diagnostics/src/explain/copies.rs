@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// Maximum number of stack frames in an answer.
-const STACK: usize = 8;
+const MOST_FRAMES: usize = 8;
 /// Average size in bytes above which a message or an argument is worth a change.
 const LARGE_BYTES: u64 = 4096;
 
@@ -130,7 +130,13 @@ impl Cause {
 
     /// Frames, innermost first.
     pub fn stack(&self) -> Json {
-        Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
+        Json::List(
+            self.stack
+                .iter()
+                .take(MOST_FRAMES)
+                .map(names::frame)
+                .collect(),
+        )
     }
 
     /// Advice on how to make it cheaper; `None` if there is none.
@@ -217,7 +223,7 @@ pub fn run(top: usize) -> Vec<(String, Json)> {
         part("writes", super::writes::writes(top)),
         part("memory", super::memory::kinds()),
         part("processes", processes()),
-        part("profile", profile(super::MOST)),
+        part("profile", profile(super::MOST_ENTRIES)),
     ]
 }
 

@@ -55,8 +55,8 @@ const LARGE: usize = 4096;
 /// Steps up from a group in which one of the same shape is looked for.
 const ABOVE: usize = 16;
 /// Maximum time for a snapshot, and maximum number of its bytes.
-const LOOK: Duration = Duration::from_secs(50);
-const BYTES: usize = 200 << 20;
+const LOOK_TIME_LIMIT: Duration = Duration::from_secs(50);
+const MOST_BYTES: usize = 200 << 20;
 /// Number of holders that are listed, and of lines.
 const LISTED: usize = 1000;
 /// Characters of a key.
@@ -856,6 +856,6 @@ const SCHEMA: &str = "purlin-heap/1";
 
 fn taken() -> Result<(fork::Answer, Duration), String> {
     let begun = std::time::Instant::now();
-    let answer = fork::ask(LOOK, BYTES, || (), look)?;
+    let answer = fork::ask(LOOK_TIME_LIMIT, MOST_BYTES, || (), look)?;
     Ok((answer, begun.elapsed()))
 }

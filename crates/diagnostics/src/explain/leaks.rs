@@ -20,10 +20,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Maximum time for a look, and maximum number of bytes that it reports.
-const LOOK: Duration = Duration::from_secs(6);
-const BYTES: usize = 64 << 20;
+const LOOK_TIME_LIMIT: Duration = Duration::from_secs(6);
+const MOST_BYTES: usize = 64 << 20;
 /// Time for which processes may take to say what they know.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Maximum number of looks until all processes could be looked at.
 const LOOKS: usize = 3;
 /// Pause between two looks.
@@ -65,10 +65,10 @@ fn look() -> Result<(Found, usize, Duration), String> {
             asked += 1;
         }
     };
-    let answer = fork::ask(LOOK, BYTES, meanwhile, waiting::look)?;
+    let answer = fork::ask(LOOK_TIME_LIMIT, MOST_BYTES, meanwhile, waiting::look)?;
     let found = Found::read(&answer.bytes);
     let mut found = found.ok_or("the copy of the emulator has failed")?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIME_LIMIT;
     let mut alive = Vec::new();
     let mut silent = asked.max(found.running.len());
     for _ in 0..asked {

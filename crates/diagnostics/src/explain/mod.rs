@@ -52,8 +52,8 @@ pub fn objects_beside(answer: &Path) -> PathBuf {
 }
 
 /// Number of entries of a list in an answer: default and maximum.
-const TOP: usize = 10;
-const MOST: usize = 1000;
+const DEFAULT_ENTRIES: usize = 10;
+const MOST_ENTRIES: usize = 1000;
 /// The same for the stacks of each kind in a profile.
 const MOST_STACKS: usize = 20_000;
 
@@ -194,14 +194,14 @@ fn answered(request: &str) -> Result<Json, String> {
     }
     let topic = TOPICS.iter().find(|t| t.name == name);
     let topic = topic.ok_or_else(|| format!("there is no topic '{name}'"))?;
-    let mut top = TOP;
+    let mut top = DEFAULT_ENTRIES;
     for word in words {
         let value = word.strip_prefix("top=").and_then(|n| n.parse().ok());
         top = value.ok_or_else(|| format!("'{word}' is not understood"))?;
     }
     let most = match name {
         "profile" => MOST_STACKS,
-        _ => MOST,
+        _ => MOST_ENTRIES,
     };
     Ok(told(topic, top.clamp(1, most)))
 }
@@ -268,7 +268,7 @@ fn at_end() {
         return;
     };
     if let Some(topic) = TOPICS.iter().find(|t| t.name == "run") {
-        let mut answer = told(topic, MOST);
+        let mut answer = told(topic, MOST_ENTRIES);
         if let Json::Object(pairs) = &mut answer {
             pairs.push(("holders".into(), holders::at_end()));
         }

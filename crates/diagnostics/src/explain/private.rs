@@ -89,7 +89,7 @@ impl Private {
             _ => {}
         }
         let how = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: as above.
+        // SAFETY: an open descriptor and a terminated string.
         let fd = checked(unsafe { libc::openat(parent.as_raw_fd(), last.as_ptr(), how) })?;
         // SAFETY: a descriptor that nothing else owns.
         let folder = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -181,7 +181,7 @@ impl Private {
 
     pub fn remove(&self, file: &str) -> io::Result<()> {
         let file = name(OsStr::new(file))?;
-        // SAFETY: as above.
+        // SAFETY: an open descriptor and a terminated string.
         checked(unsafe { libc::unlinkat(self.folder.as_raw_fd(), file.as_ptr(), 0) })?;
         Ok(())
     }

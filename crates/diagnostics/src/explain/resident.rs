@@ -303,6 +303,7 @@ mod tests {
         // With huge pages, neighbours are resident, too.
         assert_eq!(sys::resident(at + 3 * page, page), Some(page));
         assert!(sys::resident(at, 16 * page).is_some_and(|n| (page..=16 * page).contains(&n)));
-        sys::release(at, 16 * page);
+        // SAFETY: the mapping is this test's, which forgets it.
+        unsafe { sys::release(at, 16 * page) };
     }
 }

@@ -4,7 +4,7 @@
 //! The processes that hold most binaries are asked, by tasks as in [`super::survey`], to search
 //! what they have: registers, stack, dictionary, messages. Tables and persistent terms are searched
 //! here, under their locks. Each search ends after [`LOOKED`] terms, and all of them after
-//! [`PATIENCE`].
+//! [`ANSWER_TIME_LIMIT`].
 
 use super::names;
 use super::survey::Survey;
@@ -27,7 +27,7 @@ const OBJECTS: usize = 50_000;
 const PROCESSES: usize = 32;
 const TABLES: usize = 1_000;
 const PERSISTENT: usize = 10_000;
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Minimum size in bytes that is reported, and maximum number of blocks reported for a holder.
 const SMALL: usize = 1024;
 const OF_ONE: usize = 1_000;
@@ -246,7 +246,7 @@ fn of_persistent_terms() -> Ways {
 /// The held blocks, largest first, each with the shortest path to it and the number of other known
 /// paths; and whether there may be more.
 fn blocks(survey: &Survey) -> (Vec<(Way, usize)>, bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIME_LIMIT;
     let (tell, told) = mpsc::channel();
     let mut under_way = 0;
     for (pid, holder) in survey.holders(PROCESSES) {

@@ -10,7 +10,8 @@
 //!   same of the emulator.
 //! * Files are created and removed in a folder that is [held open](Private), since variables may
 //!   name a place of another user.
-//! * A client that sends nothing, sends too much, or does not read is dropped after [`PATIENCE`].
+//! * A client that sends nothing, sends too much, or does not read is dropped after
+//!   [`IO_TIME_LIMIT`].
 //! * If the socket cannot be made, the emulator runs without it.
 
 use std::fs;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use super::private::{Private, user};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const IO_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Maximum size of a request, in bytes.
 const REQUEST: usize = 4096;
 
@@ -148,12 +149,12 @@ fn respond(mut stream: UnixStream) -> io::Result<()> {
     if peer(&stream).is_none_or(|uid| uid != user() && uid != 0) {
         return Ok(());
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(IO_TIME_LIMIT))?;
+    stream.set_write_timeout(Some(IO_TIME_LIMIT))?;
     let begun = Instant::now();
     let mut request = Vec::new();
     let mut part = [0; 512];
-    while !request.contains(&b'\n') && request.len() < REQUEST && begun.elapsed() < PATIENCE {
+    while !request.contains(&b'\n') && request.len() < REQUEST && begun.elapsed() < IO_TIME_LIMIT {
         match stream.read(&mut part)? {
             0 => break,
             n => request.extend_from_slice(&part[..n]),

@@ -1,10 +1,10 @@
 //! A survey of processes, each of which reports its memory, messages and binaries.
 //!
 //! Each process is asked by a task, as by `process_info/2`, and answers between two of its time
-//! slices. The survey waits for [`PATIENCE`] in total; a process that is in a long native until
-//! then counts as silent. If there are more than [`ASKED`] processes, all registered ones are asked
-//! and a sample of the others (every second, third and so on), each of which stands for several in
-//! the sums.
+//! slices. The survey waits for [`ANSWER_TIME_LIMIT`] in total; a process that is in a long native
+//! until then counts as silent. If there are more than [`ASKED`] processes, all registered ones are
+//! asked and a sample of the others (every second, third and so on), each of which stands for
+//! several in the sums.
 
 use super::names;
 use crate::cx::Cx;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const ASKED: usize = 20_000;
 /// Maximum number of tasks in progress.
 const AT_ONCE: usize = 256;
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Time to wait, at the end, for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_millis(200);
 
@@ -97,7 +97,7 @@ fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
     pids: &[(Term, T)],
     f: fn(&mut Cx, T) -> R,
 ) -> Vec<R> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ANSWER_TIME_LIMIT;
     let mut rows = Vec::with_capacity(pids.len());
     let (tell, told) = mpsc::channel();
     let mut under_way = 0;

@@ -360,7 +360,7 @@ impl Look {
     fn process(&mut self, cx: &mut Cx, p: *mut Process) {
         // SAFETY: in the copy, a process that does not run is this thread's.
         unsafe { each_term(cx, p, &mut |t| self.see(t)) };
-        // SAFETY: as above.
+        // SAFETY: a process that does not run is this thread's, and nothing else refers to it here.
         let p = unsafe { &mut *p };
         each_tie(p, &mut |t| self.knows(t));
         self.own_tables(p.pid());
@@ -396,7 +396,8 @@ impl Look {
                 });
             }
             *visited += reach.visited;
-            // SAFETY: as above.
+            // SAFETY: a process that does not run is this thread's, and nothing else refers to it
+            // here.
             let p = unsafe { &mut *p };
             each_tie(p, &mut |t| {
                 if t.is_local_pid() {

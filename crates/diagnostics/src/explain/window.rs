@@ -5,7 +5,7 @@
 //! else is kept: the client compares two answers to the topic `profile`.
 //!
 //! # Invariant
-//! A window that is not ended is over [`PATIENCE`] after its time.
+//! A window that is not ended is over [`OVERDUE_NANOSECONDS`] after its time.
 
 use crate::accounts::Entry;
 use crate::clock;
@@ -17,7 +17,7 @@ use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
 
 /// Nanoseconds after its time after which a window is over.
-const PATIENCE: i64 = 30_000_000_000;
+const OVERDUE_NANOSECONDS: i64 = 30_000_000_000;
 /// Maximum time of a window in milliseconds: a day.
 const MOST_MS: i64 = 86_400_000;
 /// Maximum number of characters of a budget's name, and of objects of a table that are searched.
@@ -54,12 +54,12 @@ pub(super) fn answer(words: &str) -> Result<Answer, String> {
 
 fn begin(ms: u64, whose: &str) -> Result<Answer, String> {
     let ms = i64::try_from(ms).unwrap_or(MOST_MS).min(MOST_MS);
-    let until = clock::elapsed() + ms * 1_000_000 + PATIENCE;
+    let until = clock::elapsed() + ms * 1_000_000 + OVERDUE_NANOSECONDS;
     let number = match whose {
         "" => 0,
         whose => {
             let open = selection::open(who(whose)?, until);
-            open.ok_or_else(|| format!("there are {} windows already", selection::MOST))?
+            open.ok_or_else(|| format!("there are {} windows already", selection::MOST_SELECTIONS))?
         }
     };
     if !profile::keep(Use::Window, until) {

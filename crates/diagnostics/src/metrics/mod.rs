@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //! * Nothing listens unless the flag is given, and only at the address that it names.
-//! * A connection has one request without a body, and [`PATIENCE`] for it. There are at most
-//!   [`CONNECTIONS`] at a time.
+//! * A connection has one request without a body, and [`IO_TIME_LIMIT`] for it. There are at most
+//!   [`MOST_CONNECTIONS`] at a time.
 //! * A Unix socket may be opened by its owner only. Its place is never a link, and never another
 //!   file.
 
@@ -32,11 +32,11 @@ use std::thread;
 use std::time::Duration;
 
 /// Time limit for reading from or writing to a connection.
-const PATIENCE: Duration = Duration::from_secs(2);
+const IO_TIME_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum number of connections.
-const CONNECTIONS: usize = 64;
+const MOST_CONNECTIONS: usize = 64;
 /// Bytes of stack of the threads here.
-const STACK: usize = 512 << 10;
+const STACK_BYTES: usize = 512 << 10;
 
 /// Number of connections.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -86,7 +86,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     // SAFETY: takes a number, and cannot fail.
     let mask = unsafe { libc::umask(0o177) };
     let made = UnixListener::bind(path);
-    // SAFETY: as above.
+    // SAFETY: takes a number, and cannot fail.
     unsafe { libc::umask(mask) };
     let made = made?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
@@ -124,7 +124,7 @@ fn serve<S: Stream>(accept: impl Fn() -> io::Result<S> + Send + 'static) -> io::
     let named = || {
         thread::Builder::new()
             .name("metrics".into())
-            .stack_size(STACK)
+            .stack_size(STACK_BYTES)
     };
     let listener = named().spawn(move || {
         loop {
@@ -133,12 +133,12 @@ fn serve<S: Stream>(accept: impl Fn() -> io::Result<S> + Send + 'static) -> io::
                 thread::sleep(Duration::from_secs(1));
                 continue;
             };
-            if OPEN.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
+            if OPEN.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
                 OPEN.fetch_sub(1, Ordering::Relaxed);
                 // The buffer of a new connection has room for that.
                 let full = Answer::text(503, "there are too many connections\n".into());
                 let _ = stream
-                    .limit(PATIENCE)
+                    .limit(IO_TIME_LIMIT)
                     .and_then(|()| full.write(&mut stream));
                 continue;
             }
@@ -157,7 +157,7 @@ fn serve<S: Stream>(accept: impl Fn() -> io::Result<S> + Send + 'static) -> io::
 }
 
 fn connection(stream: &mut impl Stream) -> io::Result<()> {
-    stream.limit(PATIENCE)?;
+    stream.limit(IO_TIME_LIMIT)?;
     match http::read(stream) {
         Ok(request) => answer(&request).write(stream),
         Err(Some((status, why))) => Answer::text(status, format!("{why}\n")).write(stream),

@@ -1,7 +1,7 @@
 //! The trace of a function, limited in calls and time.
 //!
 //! The client that requested it may go away, so the emulator itself ends the trace: after the last
-//! call, at its time limit, or when nobody has asked for the calls for [`PATIENCE`].
+//! call, at its time limit, or when nobody has asked for the calls for [`UNREAD_TIME_LIMIT`].
 
 use super::lease::{self, Thing};
 use super::query::Query;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time limit of a trace in seconds, maximum and default.
-const SECONDS: usize = 60;
+const MOST_SECONDS: usize = 60;
 const USUAL_SECONDS: usize = 10;
 const USUAL_CALLS: usize = 100;
 /// Time after which a trace ends if nobody asks for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const UNREAD_TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Time for which recorded calls are kept after the last request for them.
 const KEPT: Duration = Duration::from_secs(60);
@@ -66,15 +66,15 @@ pub(super) fn begin(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let (module, function, arity) = function(text).ok_or_else(none)?;
     let calls = q.number("calls", USUAL_CALLS)?;
     let seconds = q.number("seconds", USUAL_SECONDS)?;
-    if !(1..=watch::CALLS).contains(&calls) || !(1..=SECONDS).contains(&seconds) {
+    if !(1..=watch::CALLS).contains(&calls) || !(1..=MOST_SECONDS).contains(&seconds) {
         return Err(format!(
-            "a trace takes 1 to {} calls and 1 to {SECONDS} seconds",
+            "a trace takes 1 to {} calls and 1 to {MOST_SECONDS} seconds",
             watch::CALLS
         ));
     }
     let time = Duration::from_secs(seconds as u64);
     // What ends the trace is there before the trace begins.
-    if !lease::keep(Thing::Calls, Instant::now() + time.min(PATIENCE)) {
+    if !lease::keep(Thing::Calls, Instant::now() + time.min(UNREAD_TIME_LIMIT)) {
         return Err("no thread can be started that ends it".into());
     }
     let wish = Wish {
@@ -83,7 +83,7 @@ pub(super) fn begin(q: &Query) -> Result<Vec<(String, Json)>, String> {
         arity,
         calls,
         time,
-        patience: PATIENCE,
+        patience: UNREAD_TIME_LIMIT,
     };
     let w = watch::begin(wish, full).ok_or_else(none)?;
     // The thread may have found the watch too early.
@@ -137,7 +137,7 @@ pub(super) fn trace(_: &Query) -> Result<Vec<(String, Json)>, String> {
             ]);
         }
     };
-    w.asked(PATIENCE);
+    w.asked(UNREAD_TIME_LIMIT);
     let current = watch::current().is_some_and(|c| Arc::ptr_eq(&c, &w));
     let on = current && !w.is_over();
     let name = match w.arity {

@@ -22,7 +22,7 @@ const COPIES: [Kind; 7] = [
     Kind::Asked,
 ];
 /// Duration of time sampling after the last request, in nanoseconds.
-const PATIENCE: i64 = 30_000_000_000;
+const UNREAD_NANOSECONDS: i64 = 30_000_000_000;
 
 pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let kind = q.text("kind");
@@ -30,7 +30,7 @@ pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
         "allocation" => ("bytes", costs(|k| k == Kind::Allocation), 0),
         "copies" => ("bytes", costs(|k| COPIES.contains(&k)), 0),
         "time" => {
-            if !profile::keep(Use::Flame, clock::elapsed() + PATIENCE) {
+            if !profile::keep(Use::Flame, clock::elapsed() + UNREAD_NANOSECONDS) {
                 return Err("no thread can be started that samples time".into());
             }
             let s = profile::samples();

@@ -7,11 +7,11 @@ use crate::otlp;
 use std::time::{Duration, Instant};
 
 /// Time for which they are sent after the last request.
-const PATIENCE: Duration = Duration::from_secs(15);
+const UNREAD_TIME_LIMIT: Duration = Duration::from_secs(15);
 
 pub(super) fn otlp(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let flag = OtlpFlag::from_words(q.text("to"))?;
-    let fates = otlp::keep(&flag, Instant::now() + PATIENCE)?;
+    let fates = otlp::keep(&flag, Instant::now() + UNREAD_TIME_LIMIT)?;
     let sent = fates.into_iter().map(|f| {
         Json::object([
             ("what", f.name.into()),

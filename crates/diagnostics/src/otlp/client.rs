@@ -6,8 +6,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 /// Time limits: for a connection, and for a request and its response.
-const CONNECT: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIME_LIMIT: Duration = Duration::from_secs(5);
+const REQUEST_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum size of a response, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 /// Maximum number of seconds that a response may ask to wait.
@@ -25,7 +25,7 @@ pub struct Response {
 /// Sends a protocol buffer, and returns the response.
 pub fn post(to: &HttpUrl, path: &str, body: &[u8]) -> io::Result<Response> {
     let mut stream = connect(to)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(REQUEST_TIME_LIMIT))?;
     let head = format!(
         "POST {}{path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: purlin/{}\r\n\
          Content-Type: application/x-protobuf\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -42,7 +42,7 @@ pub fn post(to: &HttpUrl, path: &str, body: &[u8]) -> io::Result<Response> {
 fn connect(to: &HttpUrl) -> io::Result<TcpStream> {
     let mut last = io::ErrorKind::NotFound.into();
     for address in (to.host.as_str(), to.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIME_LIMIT) {
             Ok(stream) => return Ok(stream),
             Err(e) => last = e,
         }
@@ -53,7 +53,7 @@ fn connect(to: &HttpUrl) -> io::Result<TcpStream> {
 /// Reads a response, up to its length or the end of the connection. The time limit also holds if it
 /// arrives byte by byte.
 fn response(stream: &mut TcpStream) -> io::Result<Response> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + REQUEST_TIME_LIMIT;
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
     loop {

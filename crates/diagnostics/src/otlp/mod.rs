@@ -5,7 +5,7 @@
 //! * Nothing is sent unless the flag is given, or a client asks for it by the socket of
 //!   [`crate::explain`], which only the owner may open. What was asked for ends by itself.
 //! * Each collector has a thread of its own, and nothing in the node waits for it. There are at
-//!   most [`MOST`] of them.
+//!   most [`MOST_COLLECTORS`] of them.
 //! * Memory is bounded: one message at a time, and what the accounts had at the last profile that
 //!   was taken. If a profile is not taken, the next one has a longer time. Metrics are sums since
 //!   the start, so that a lost one does no harm.
@@ -31,9 +31,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of collectors.
-const MOST: usize = 4;
+const MOST_COLLECTORS: usize = 4;
 /// Bytes of stack of a thread here.
-const STACK: usize = 512 << 10;
+const STACK_BYTES: usize = 512 << 10;
 /// Maximum time between two attempts while a collector does not answer, and while it refuses.
 const LONGEST: Duration = Duration::from_secs(300);
 const REFUSED: Duration = Duration::from_secs(600);
@@ -126,8 +126,8 @@ fn begin(flag: &OtlpFlag, until: Option<Instant>) -> Result<Arc<Exporter>, Strin
         *old = old.and_then(|old| Some(until?.max(old)));
         return Ok(e.clone());
     }
-    if all.len() >= MOST {
-        return Err(format!("there are {MOST} collectors already"));
+    if all.len() >= MOST_COLLECTORS {
+        return Err(format!("there are {MOST_COLLECTORS} collectors already"));
     }
     let fate = |s: Signal| Fate {
         name: s.name(),
@@ -145,7 +145,7 @@ fn begin(flag: &OtlpFlag, until: Option<Instant>) -> Result<Arc<Exporter>, Strin
     let mine = e.clone();
     let made = thread::Builder::new()
         .name("otlp".into())
-        .stack_size(STACK)
+        .stack_size(STACK_BYTES)
         .spawn(move || export(&mine));
     if let Err(e) = made {
         end_samples(&all);

@@ -5,7 +5,7 @@ use crate::protobuf::Message;
 use purlin_term::{atom, node};
 
 /// Maximum number of attributes, and of bytes of each, that the environment may give.
-const MOST: usize = 128;
+const MOST_ATTRIBUTES: usize = 128;
 const MOST_BYTES: usize = 1024;
 
 /// An attribute's value.
@@ -107,7 +107,10 @@ fn listed(text: &str) -> Vec<(String, String)> {
         let fits = !key.is_empty() && key.len() <= MOST_BYTES && value.len() <= MOST_BYTES;
         fits.then(|| (key.to_string(), value))
     };
-    text.split(',').filter_map(one).take(MOST).collect()
+    text.split(',')
+        .filter_map(one)
+        .take(MOST_ATTRIBUTES)
+        .collect()
 }
 
 fn decoded(text: &str) -> Option<String> {

@@ -59,7 +59,7 @@ const RESTART: i64 = 10_000_000_000;
 /// Number of failures that are remembered for that.
 const FAILURES: usize = 256;
 /// Bytes of stack of the thread.
-const STACK: usize = 512 << 10;
+const STACK_BYTES: usize = 512 << 10;
 
 /// The file of this run.
 struct OwnFile {
@@ -118,7 +118,7 @@ pub fn start(options: &EmulatorOptions) {
     let recorder = Recorder::new(writer, state);
     let made = thread::Builder::new()
         .name("recorder".into())
-        .stack_size(STACK)
+        .stack_size(STACK_BYTES)
         .spawn(move || recorder.serve());
     if made.is_err() {
         events::stop();

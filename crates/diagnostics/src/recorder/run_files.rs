@@ -112,7 +112,7 @@ fn take(file: &File) -> bool {
 /// Whether a run holds the lock of a file; true if the system does not say.
 fn is_held(file: &File) -> bool {
     let mut l = lock();
-    // SAFETY: as above.
+    // SAFETY: an open descriptor, and a structure that the call fills.
     let asked = unsafe { libc::fcntl(file.as_raw_fd(), GET, &raw mut l) };
     asked != 0 || l.l_type != libc::F_UNLCK as libc::c_short
 }

@@ -208,7 +208,7 @@ pub(super) struct Code {
 
 // SAFETY: the terms in a program lie in its own fragment, and are only read once it is made.
 unsafe impl Send for Program {}
-// SAFETY: as above.
+// SAFETY: a program is only read once it is made.
 unsafe impl Sync for Program {}
 
 impl Drop for Program {

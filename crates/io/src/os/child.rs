@@ -191,7 +191,7 @@ pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
         // SAFETY: plain system call; the descriptor belongs to nobody else and is closed in
         // children.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        // SAFETY: as above.
+        // SAFETY: a fresh descriptor, which has no other owner.
         (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
     }
     #[cfg(not(target_os = "linux"))]

@@ -84,7 +84,7 @@ pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     let real = || retry(|| unsafe { libc::read(fd, to.cast(), room) });
     let r = match replay_log::knows(fd) {
         false => real(),
-        // SAFETY: as above.
+        // SAFETY: the buffer is valid for its length, and `real` fills it.
         true => unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) },
     };
     r.map_err(io::Error::from_raw_os_error)

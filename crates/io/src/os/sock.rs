@@ -91,10 +91,13 @@ pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
     }
 }
 
-/// Closes a descriptor that nobody else uses any more.
-pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
-    // SAFETY: the caller promises so. The call is not repeated when interrupted, because the
-    // descriptor is gone then too.
+/// Closes a descriptor.
+///
+/// # Safety
+/// The caller owns the descriptor, and nothing uses it afterwards.
+pub(crate) unsafe fn close(fd: RawFd) -> Result<(), i32> {
+    // SAFETY: by the contract, nothing else uses it. The call is not repeated when interrupted,
+    // because the descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
     if world::knows(fd) {
         let r = real();
@@ -148,7 +151,7 @@ pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     if let Some(of) = world::thing(fd) {
         return world_sock::connect(of, a);
     }
-    // SAFETY: as above.
+    // SAFETY: the address is valid for the call and has the length given.
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
     let real = || failing::call(Call::Connect, real);
     replay_log::call(Verb::Connect, Some(fd), || to(a), real)
@@ -224,7 +227,7 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
         return world_sock::peer_name(of);
     }
     replay_log::call(Verb::PeerName, Some(fd), Asked::default, || {
-        // SAFETY: as above.
+        // SAFETY: the room and its length are valid for the call.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
         unit(r).map(|()| a)
     })
@@ -242,7 +245,7 @@ pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Re
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
     let real = || takes(Call::Recv, fd, real);
-    // SAFETY: as above.
+    // SAFETY: by the contract, there is room for that many bytes at `to`.
     unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
 /// Receives into `to` without blocking. Returns how many bytes of it were filled.
@@ -798,7 +801,7 @@ pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Res
         unit(unsafe { libc::getsockopt(fd, level, name, to.cast(), &mut len) })?;
         Ok((len as usize).min(room))
     };
-    // SAFETY: as above.
+    // SAFETY: the slice has that many bytes.
     unsafe { replay_log::fills(Verb::GetOption, fd, asked, to, room, real) }
 }
 

@@ -143,7 +143,8 @@ impl SockAddr {
     }
     /// As the address of an IPv6 socket.
     pub(crate) fn inet6(&self) -> &libc::sockaddr_in6 {
-        // SAFETY: as above.
+        // SAFETY: the storage is large and aligned enough for it, and all its bytes are
+        // initialised.
         unsafe { &*(&raw const self.storage).cast() }
     }
     /// The address in text form: `1.2.3.4:80`, `[::1]:80`, a name.

@@ -198,10 +198,10 @@ pub(super) fn send<'a>(
     to: Option<&SockAddr>,
 ) -> Result<usize, i32> {
     /// More than the world's buffers take.
-    const MOST: usize = 1 << 20;
+    const MOST_BYTES: usize = 1 << 20;
     let mut data = Vec::new();
     for part in parts {
-        data.extend_from_slice(&part[..part.len().min(MOST - data.len())]);
+        data.extend_from_slice(&part[..part.len().min(MOST_BYTES - data.len())]);
     }
     let to = to.filter(|_| is_of_datagrams(of));
     let sent = match to.map(to_world).transpose()? {

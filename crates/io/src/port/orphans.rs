@@ -3,11 +3,10 @@
 //! table. The emulator therefore reaps orphans if it is process 1, or if orphans become its
 //! children by `PR_SET_CHILD_SUBREAPER`.
 //!
-//! # Which children are reaped
-//! Programs of ports are reaped elsewhere ([`super::spawn`]). A library may have started children
-//! of its own, which look the same as orphans. So once there is a library ([`may_make_others`]),
-//! only children are reaped here that ended [`PATIENCE`] ago and still exist. Before that, each is
-//! reaped at once.
+//! # Which children are reaped Programs of ports are reaped elsewhere ([`super::spawn`]). A library
+//! may have started children of its own, which look the same as orphans. So once there is a library
+//! ([`may_make_others`]), only children are reaped here that ended [`REAP_DELAY`] ago and still
+//! exist. Before that, each is reaped at once.
 //!
 //! # Orderings
 //! `OTHERS` is a flag without data behind it. It is set before a library is loaded, and so before
@@ -30,7 +29,7 @@ pub fn may_make_others() {
 }
 
 /// How long an ended child is left for a library to reap.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REAP_DELAY: Duration = Duration::from_secs(1);
 /// Pause before the next look for children, after a look that found none or only those that others
 /// reap. The pause doubles up to the second value, so that an idle container is left alone.
 const LOOK_FIRST: Duration = Duration::from_millis(500);
@@ -66,7 +65,7 @@ fn wait_for_some() -> bool {
     let mut ended: HashSet<libc::pid_t> = child::ended_children().into_iter().collect();
     ended.insert(first);
     if OTHERS.load(Ordering::SeqCst) {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(REAP_DELAY);
     }
     ended.into_iter().for_each(spawn::wait_for_stranger);
     true

@@ -65,7 +65,7 @@ impl Shared {
             floats: operations.map(|op| numbers::operation(a, op)),
             less: numbers::less(a, leaf),
             part: parts::part(a),
-            tree: trees::look_up(a, leaf, helpers.map_get),
+            tree: trees::look_up(a, leaf, helpers.map_get.0),
             find_key: searches::find_key(a),
             member: searches::member(a),
         }

@@ -148,7 +148,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     ) {
         const { assert!(Op::CallBifOnly.row().variants() == 1) };
         let variant = BASE[Op::CallBifOnly as usize];
-        let Some(&step) = self.env.steps.get(usize::from(variant)) else {
+        let Some(step) = self.handler(variant) else {
             return self.a.jmp(exit);
         };
         self.a.load16(B, at(R, 0));

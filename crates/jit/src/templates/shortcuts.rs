@@ -190,7 +190,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.jmp(over);
     }
     pub(super) fn fast_length(&mut self, FastLength { src, dst }: FastLength) {
-        const MOST: i32 = 256;
+        const MOST_COUNTED: i32 = 256;
         let Some((over, next)) = self.shortcut() else {
             return self.step();
         };
@@ -202,7 +202,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.if_not_cons(A, end);
         self.a.load(A, cons(A, CONS_TAIL));
         self.a.inc(B);
-        self.a.if_i(Cond::B, D, B, MOST, more);
+        self.a.if_i(Cond::B, D, B, MOST_COUNTED, more);
         // Long ones are counted by the native, which charges reductions.
         self.a.bind(end);
         self.a.if_word(Cond::Ne, A, NIL_WORD, next);

@@ -60,7 +60,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let helper = self.env.helpers.less;
         let general = move |g: &mut Self, next: Option<Label>| {
             g.operands(pa, pb);
-            g.a.mov_i(B, helper);
+            g.a.mov_i(B, helper.0);
             let to_floats = g.env.stubs.less;
             g.a.call_stub(to_floats);
             g.a.if_bits(if less { Cond::E } else { Cond::Ne }, R, 1, to);

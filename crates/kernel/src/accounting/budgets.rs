@@ -45,7 +45,7 @@ use std::sync::atomic::{
 /// The budget of everything that has no other. It has no limits and no counts.
 pub const ROOT: u32 = 0;
 /// Maximum number of budgets at a time.
-const MOST: usize = 1 << 16;
+const MOST_BUDGETS: usize = 1 << 16;
 /// Maximum number of budgets from one up to the root.
 const MOST_DEPTH: usize = 16;
 /// No limit.
@@ -356,7 +356,7 @@ impl Budget {
 }
 
 /// The table of budgets. The first row is that of the root.
-static ROWS: Rows<Budget, MOST> = Rows::new();
+static ROWS: Rows<Budget, MOST_BUDGETS> = Rows::new();
 
 /// Which rows are in use.
 struct Directory {
@@ -473,7 +473,7 @@ pub fn make(parent: u32, name: OwnedTerm, limits: &Limits) -> Result<(u32, RefKe
     let mut d = DIRECTORY.write();
     let index = match d.free.pop() {
         Some(i) => i,
-        None if (d.rows as usize) < MOST => {
+        None if (d.rows as usize) < MOST_BUDGETS => {
             d.rows += 1;
             d.rows - 1
         }

@@ -6,8 +6,8 @@
 //! for the disk.
 //!
 //! # Invariants
-//! * Per thread and second, at most [`MOST`] events of each class are queued. Others cost a look at
-//!   two words. So does everything while nothing is recorded.
+//! * Per thread and second, at most [`MOST_A_SECOND`] events of each class are queued. Others cost
+//!   a look at two words. So does everything while nothing is recorded.
 //! * An event has names of code and registered names, no terms of the program. The text of an exit
 //!   reason is the exception, if [`Settings::terms`] asks for it.
 //! * The queue is bounded by [`QUEUED`]; events beyond it are counted.
@@ -62,7 +62,7 @@ enum Class {
 }
 
 /// Maximum number of events of each class per thread and second.
-const MOST: [u8; 7] = [32, 32, 32, 64, 250, 64, 16];
+const MOST_A_SECOND: [u8; 7] = [32, 32, 32, 64, 250, 64, 16];
 
 /// Settings of the record.
 #[derive(Clone, Copy, Default, Debug)]
@@ -176,11 +176,11 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Copy)]
 struct Left {
     round: u32,
-    left: [u8; MOST.len()],
+    left: [u8; MOST_A_SECOND.len()],
 }
 
 thread_local! {
-    static LEFT: Cell<Left> = const { Cell::new(Left { round: 0, left: MOST }) };
+    static LEFT: Cell<Left> = const { Cell::new(Left { round: 0, left: MOST_A_SECOND }) };
 }
 
 /// Starts to record.
@@ -194,7 +194,7 @@ pub fn stop() {
     ROUND.store(0, Ordering::Relaxed);
 }
 
-/// Begins another second: each thread may queue [`MOST`] events again.
+/// Begins another second: each thread may queue [`MOST_A_SECOND`] events again.
 pub fn next_round() {
     let round = ROUND.load(Ordering::Relaxed);
     if round != 0 {
@@ -216,7 +216,10 @@ fn due(class: Class) -> bool {
     }
     let mut l = LEFT.get();
     if l.round != round {
-        l = Left { round, left: MOST };
+        l = Left {
+            round,
+            left: MOST_A_SECOND,
+        };
     }
     let left = &mut l.left[class as usize];
     if *left == 0 {
@@ -647,10 +650,10 @@ mod tests {
         let count = || (0..1000).filter(|_| due(Class::Start)).count();
         assert_eq!(count(), 0);
         begin(Settings::default());
-        assert_eq!((count(), count()), (MOST[0].into(), 0));
+        assert_eq!((count(), count()), (MOST_A_SECOND[0].into(), 0));
         assert!(due(Class::Failure));
         next_round();
-        assert_eq!(count(), MOST[0].into());
+        assert_eq!(count(), MOST_A_SECOND[0].into());
         stop();
         next_round();
         assert_eq!(count(), 0);

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! * While none is open, this costs a load where a place is recorded, which samples do rarely.
-//! * There are at most [`MOST`] selections, each with a bounded table, and each ends by itself.
+//! * There are at most [`MOST_SELECTIONS`] selections, each with a bounded table, and each ends by
+//!   itself.
 
 use super::accounts::{Entry, Table};
 use crate::budgets;
@@ -14,7 +15,7 @@ use purlin_term::Term;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of selections at a time.
-pub const MOST: usize = 8;
+pub const MOST_SELECTIONS: usize = 8;
 
 /// The selected processes.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ impl All {
 pub fn open(who: Who, until: i64) -> Option<u64> {
     let mut all = ALL.lock();
     all.drop_old();
-    if all.open.len() >= MOST {
+    if all.open.len() >= MOST_SELECTIONS {
         return None;
     }
     all.last += 1;

@@ -8,6 +8,12 @@
 //! * A function has machine code only while nothing else, such as a breakpoint, stands at its
 //!   entry. See `entries.rs`.
 //! * Only [`Compiler`] compiles, publishes and drops machine code.
+//!
+//! # Orderings
+//! * `RETURNS` is stored with release and loaded with acquire by each thread that enters code, so
+//!   that the contents of the table are visible.
+//! * An invalidation is counted with release. A thread that finds the same count before and after
+//!   its look (acquire) has missed none that happened before the first.
 
 use super::{Module, epochs};
 use crate::cx::Cx;

@@ -79,7 +79,7 @@ impl Module {
     }
     /// Sets or clears the breakpoint of a line that can have one.
     pub fn set_breakpoint(&self, line: &DebugLine, on: bool) {
-        // SAFETY: as above.
+        // SAFETY: the instruction of such a line, of code that stays while `self` is borrowed.
         unsafe { entries().set_line_breakpoint(self.at(line.at), on) };
     }
     /// Whether any of its code belongs to that line.

@@ -34,6 +34,12 @@
 //! * Threads that run code read the number without the lock ([`stands_at`]). A thread that reads a
 //!   patch and then finds no record reads the word again under the lock: the patch was cleared
 //!   meanwhile. So nobody has to wait for threads that are about to run a patch.
+//!
+//! # Orderings
+//! The owner stores the word of an entry and the half word before it with release. A thread reads
+//! the word as an instruction, with no ordering of its own, and then loads the half word with
+//! acquire: so it sees the code that the half word leads to. [`stands_at`] loads with acquire. The
+//! model is `models/tests/entries.rs`.
 
 use crate::sync::{AtomicU16, AtomicU32, Ordering, RwLock};
 use purlin_isa::ops::{Form, Op};

@@ -16,6 +16,12 @@
 //! * A thread joins before it runs any code, and takes part until it runs no more.
 //! * A barrier ([`barrier`]) orders entering: a thread whose word was seen even had not looked for
 //!   code before, and no longer finds the old code when it looks.
+//!
+//! # Orderings
+//! Entering and leaving store the thread's word with release. [`Epochs::since`] and the check load
+//! it with acquire: once a word has changed, all that its thread read before is over, and the
+//! memory may be freed. The barrier orders entering with the look at the words. The model is
+//! `models/tests/epochs.rs`.
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, barrier};
 use std::sync::Arc;

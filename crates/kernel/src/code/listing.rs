@@ -209,7 +209,7 @@ fn number(kind: Kind, v: u64) -> String {
             format!("{m}:{f}/{}", e.arity)
         }
         Kind::Entry => {
-            // SAFETY: as above, for a fun entry.
+            // SAFETY: the operand is the address of a fun entry, which is never freed.
             let e = unsafe { &*(v as *const FunEntry) };
             atom::name(e.function()).to_owned()
         }

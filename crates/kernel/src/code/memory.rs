@@ -13,6 +13,11 @@
 //!   gap belongs to a [`Code`].
 //! * The words of code are written before anybody runs them. Later only `entries.rs` writes to
 //!   them.
+//!
+//! # Orderings
+//! `APART` is stored with release before the address of the code is known to anybody else. A thread
+//! that has such an address got it from an export, a fun or the table of modules, which are read
+//! with acquire or under a lock; so it finds `APART` set.
 
 use crate::sync::Mutex;
 use purlin_term::sys;
@@ -115,7 +120,7 @@ pub struct Code {
 
 // SAFETY: it owns its words, and others write to them only by atomic stores (`entries.rs`).
 unsafe impl Send for Code {}
-// SAFETY: as above.
+// SAFETY: others write to its words only by atomic stores (`entries.rs`).
 unsafe impl Sync for Code {}
 
 impl Code {
@@ -179,7 +184,8 @@ impl Drop for Code {
             };
             let to = to.min((old + bytes).next_multiple_of(page));
             if from < to {
-                sys::decommit(base + from, to - from);
+                // SAFETY: whole pages of the gap, which holds no code.
+                unsafe { sys::decommit(base + from, to - from) };
             }
         }
     }
@@ -211,7 +217,8 @@ fn place(bytes: usize) -> Option<usize> {
     let at = room.take(bytes, RANGE_BYTES)?;
     if at + bytes > room.usable {
         let to = (at + bytes).next_multiple_of(STEP_BYTES);
-        sys::commit(base + room.usable, to - room.usable);
+        // SAFETY: the next part of the range that was reserved for code.
+        unsafe { sys::commit(base + room.usable, to - room.usable) };
         room.usable = to;
     }
     Some(base + at)

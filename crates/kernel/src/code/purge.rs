@@ -5,6 +5,11 @@
 //! (check)   every process is asked whether it would return into the old code, see [`is_lingering`]
 //! complete  the code is freed      or      abort   the funs lead to it again
 //! ```
+//!
+//! # Orderings
+//! `UNDER_WAY` is stored with release under the lock of purges, before the funs of the old code
+//! lead nowhere, and after they lead to code again or the code is gone. Readers load it with
+//! acquire. One that reads an old value acts as if it had come before the purge or after it.
 
 use super::purge_count::PurgeCount;
 use super::versions::{Module, remove_range, write};

@@ -3,6 +3,14 @@
 //!
 //! One lock guards the versions of all modules, a second one the address ranges. They are taken in
 //! that order.
+//!
+//! # Orderings
+//! * `TABLE_VERSION` is increased after the write lock is taken and before anything is written.
+//!   [`is_current`] remembers it together with what it found under the read lock, which excludes
+//!   writers. A thread that still loads the same number acts as if it had come before the writer.
+//! * `RANGES_VERSION` is increased under the write lock. [`find_each`] loads it under the read lock
+//!   before it remembers what it has found. A thread that learns an address from one that added or
+//!   removed its range loads a newer number, and looks again.
 
 use super::coverage::Counters;
 use super::debugger::Debug;

@@ -161,7 +161,7 @@ impl Collect for Cx {
         // At the memory limit, collect the garbage of a process before its size is checked.
         let pressed = memory::is_pressed(self);
         if pressed && sweep == Sweep::Due {
-            // SAFETY: as above.
+            // SAFETY: nothing ran since the collection above, so the same roots hold all terms.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
         if budgets::on() && !self.proc.is_null() {
@@ -169,7 +169,7 @@ impl Collect for Cx {
         }
         let exceeds = budgets::on() && !rests && budget_memory::is_over(self, self.bif_pc);
         if exceeds && sweep == Sweep::Due && !pressed {
-            // SAFETY: as above.
+            // SAFETY: nothing ran since the collection above, so the same roots hold all terms.
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
         crate::recorder::collected(self, began);

@@ -405,7 +405,7 @@ pub(crate) fn came(p: &mut Process, queued: usize) {
 pub(crate) fn queue_changed(p: &mut Process) {
     sink().queue_changed(p);
     let watched = p.ext().is_some_and(|e| !e.long_queue_notified.is_empty());
-    // SAFETY: null or the mailbox of this process, which the caller owns.
+    // SAFETY: null or the mailbox of this process, which `p` borrows alone.
     if let Some(m) = unsafe { p.mailbox.as_mut() } {
         m.watched = watched;
     }

@@ -56,7 +56,7 @@ pub(super) fn waiting(what: &str) -> String {
             ),
         };
         // A caller monitors its server meanwhile.
-        // SAFETY: as above.
+        // SAFETY: the process waits, and this is the only thread.
         let whom = unsafe { (*p).ext() }.map_or(Vec::new(), |e| {
             let all = e.monitors.iter().map(|(_, m)| m.target());
             all.filter_map(|t| match t {
@@ -69,7 +69,7 @@ pub(super) fn waiting(what: &str) -> String {
             true => String::new(),
             false => format!("  (it monitors {})", whom.join(", ")),
         };
-        // SAFETY: as above.
+        // SAFETY: the process waits, and this is the only thread.
         let timer = match unsafe { (*p).has(crate::process::TIMER) } {
             true => ", until its timer",
             false => "",

@@ -75,7 +75,7 @@ static SHELVES: [Mutex<Shelf>; LARGEST + 1] = [const {
 /// Number of batches on each shelf, readable without its lock.
 static FILLED: [AtomicUsize; LARGEST + 1] = [const { AtomicUsize::new(0) }; LARGEST + 1];
 /// Bytes on all shelves.
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static SHELVED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
 fn layout(words: usize) -> Layout {
@@ -128,7 +128,8 @@ pub fn alloc(words: usize) -> *mut Signal {
 fn fresh(words: usize) -> *mut Signal {
     if words <= LARGEST && FILLED[words].load(Ordering::Relaxed) != 0 {
         let got = CACHE.with(|c| {
-            // SAFETY: as in `alloc`; a batch is a chain of `batch(words)` free blocks.
+            // SAFETY: the cache belongs to this thread, and nothing called here comes back. A batch
+            // is a chain of `batch(words)` free blocks.
             unsafe {
                 if !(*c.get()).active {
                     return None;
@@ -137,7 +138,7 @@ fn fresh(words: usize) -> *mut Signal {
                 let b = s.batches.pop()?;
                 FILLED[words].store(s.batches.len(), Ordering::Relaxed);
                 drop(s);
-                BYTES.fetch_sub(batch_bytes(words), Ordering::Relaxed);
+                SHELVED_BYTES.fetch_sub(batch_bytes(words), Ordering::Relaxed);
                 let l = &mut (&mut (*c.get()).lists)[words];
                 (l.first, l.len) = ((*b).next, batch(words) - 1);
                 Some(b)
@@ -235,8 +236,8 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
 unsafe fn leave(l: &mut List, words: usize) {
     let (mut b, rest) = (l.first, l.second_batch);
     (l.first, l.len) = (rest, batch(words));
-    if BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
-        BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
+    if SHELVED_BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
+        SHELVED_BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
         let mut s = SHELVES[words].lock();
         s.batches.push(b);
         FILLED[words].store(s.batches.len(), Ordering::Relaxed);
@@ -260,7 +261,7 @@ pub fn clear() {
             FILLED[words].store(0, Ordering::Relaxed);
             std::mem::take(&mut s.batches)
         };
-        BYTES.fetch_sub(all.len() * batch_bytes(words), Ordering::Relaxed);
+        SHELVED_BYTES.fetch_sub(all.len() * batch_bytes(words), Ordering::Relaxed);
         for mut b in all {
             // SAFETY: a batch is a chain of `batch(words)` free blocks of this size, which nobody
             // else knows.
@@ -300,7 +301,7 @@ mod tests {
             again.dedup();
             assert_eq!(again.len(), 1000);
             for b in again {
-                // SAFETY: as above.
+                // SAFETY: each came from `alloc`, and is freed once.
                 unsafe { free(b, words) };
             }
             clear();

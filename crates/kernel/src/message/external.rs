@@ -93,7 +93,7 @@ impl Signal {
     }
     #[inline]
     pub(super) fn as_external_mut(&mut self) -> Option<&mut External> {
-        // SAFETY: as above.
+        // SAFETY: such a signal owns the box until it is freed, and `self` is borrowed mutably.
         (self.kind == Kind::External).then(|| unsafe { &mut *(self.off_heap as *mut External) })
     }
     /// Whether it is not decoded yet.

@@ -203,15 +203,18 @@ impl Mailbox {
     }
     /// Forgets message `s`, which `at` led to, in the index; and all that was passed, if the
     /// mailbox is short.
+    ///
+    /// # Safety
+    /// `s` is a message that was just removed from this queue. `at` is the link that led to it.
     #[cold]
-    fn passed_removed(&mut self, s: *mut Signal, at: *mut *mut Link) {
+    unsafe fn passed_removed(&mut self, s: *mut Signal, at: *mut *mut Link) {
         if self.len <= INDEXED_FROM {
             self.index = None;
             self.passed = 0;
         }
         if let Some(index) = &mut self.index {
-            // SAFETY: the message is the caller's. `at` is a link of the queue, now to the next
-            // message, or null.
+            // SAFETY: by the contract, the message is the caller's. `at` is a link of the queue. It
+            // now leads to the next message, or is null.
             let (behind, next) = unsafe { (&raw mut (*s).link.next, *at as *mut Signal) };
             index.remove(s, behind, at, next);
         }
@@ -349,7 +352,8 @@ impl Mailbox {
                 }
                 Decoded::Whole(cost)
             }
-            // SAFETY: as above. The message is ours once it is removed.
+            // SAFETY: by the contract, the link leads to a message of this mailbox. The message is
+            // ours once it is removed.
             Step::Bad => unsafe {
                 let s = self.remove(at);
                 let u = (*s).take_undecoded();
@@ -438,7 +442,8 @@ impl Mailbox {
         }
         let s = s as *mut Signal;
         if self.passed != 0 {
-            self.passed_removed(s, at);
+            // SAFETY: `s` was removed above, where `at` led to it.
+            unsafe { self.passed_removed(s, at) };
         }
         // SAFETY: a link is the first word of its signal, which is out of the queue now.
         let message = unsafe { &*s };

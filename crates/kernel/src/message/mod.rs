@@ -88,9 +88,9 @@ pub enum Sequel {
 #[repr(C)]
 pub struct Signal {
     pub link: Link,
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Whether the term of a message is `[Sender | Message]`, for tracing by sender.
-    pub sent_by: bool,
+    pub(crate) sent_by: bool,
     /// For messages; see [`Sequel`]. `Token` says what the first words of the block are, so only
     /// this module sets it.
     sequel: Sequel,

@@ -11,6 +11,12 @@
 //! before the push, the epoch in the word has changed and the compare-and-swap fails. So a signal
 //! never reaches a process that it wasn't meant for, without locks and without a count of senders.
 //! Cells are never unmapped.
+//!
+//! # Orderings
+//! A push releases, and taking the chain acquires: the receiver sees what the senders wrote into
+//! their signals. A push also acquires, since the epoch that it reads belongs to a cell made again
+//! by a store with release: a sender that reads it then reads the id of that time. The model is
+//! `models/tests/signals.rs`.
 
 use crate::sync::{AtomicU64, Ordering};
 use purlin_isa::cache_lines::CACHE_LINE;
@@ -143,7 +149,7 @@ impl InTransit {
         if p <= CLOSED {
             return std::ptr::null_mut();
         }
-        // SAFETY: as in `take`.
+        // SAFETY: the chain was taken whole; its links were written by senders before their pushes.
         unsafe { reverse(p as *mut Link) }
     }
 }
@@ -188,7 +194,7 @@ unsafe fn reverse(mut p: *mut Link) -> *mut Link {
         if (-1024..=1024).contains(&stride) {
             prefetch((next as *const u8).wrapping_offset(stride * 8));
         }
-        // SAFETY: as above.
+        // SAFETY: by the contract, `p` is a link of the chain, which is the caller's.
         unsafe { (*p).next = out };
         out = p;
         p = next;

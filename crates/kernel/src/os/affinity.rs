@@ -1,6 +1,11 @@
 //! The processors that the threads of the runtime may run on. Each scheduler may be bound to one
 //! ([`crate::sched::binding`]). Threads and system processes that a bound scheduler starts would
 //! inherit the binding; they are unbound here.
+//!
+//! # Orderings
+//! `EVER_BOUND` is stored before the plan is numbered. A scheduler binds itself after it has read
+//! the plan under the lock that its writer held. So a bound thread finds `EVER_BOUND` set, and so
+//! do the threads that it starts, and may load it relaxed.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::sync::OnceLock;
@@ -26,8 +31,8 @@ mod here {
     /// Binds this thread to those processors. If the system refuses, nothing changes.
     pub(crate) fn bind(to: &[usize]) {
         let bits = 8 * size_of::<libc::cpu_set_t>();
-        // SAFETY: as above; the bits set lie within the set, which the call reads; 0 is this
-        // thread.
+        // SAFETY: zero is a valid value of cpu_set_t. The bits set lie within the set, which the
+        // call reads; 0 is this thread.
         unsafe {
             let mut mask: libc::cpu_set_t = zeroed();
             to.iter()

@@ -314,7 +314,7 @@ impl DateTime {
             if dst != 0 { self.mktime(0) } else { None }
         })?;
         let mut tm = empty_tm();
-        // SAFETY: as above.
+        // SAFETY: both pointers are valid for the call; the result is `tm` or null.
         let ok = unsafe { !libc::gmtime_r(&seconds, &mut tm).is_null() };
         ok.then(|| DateTime::from_tm(&tm))
     }

@@ -230,7 +230,7 @@ pub fn placeholder(thing: Thing) -> Result<OwnedFd, i32> {
     // SAFETY: duplicates an open descriptor; the new one is ours.
     let high = unsafe { libc::fcntl(end.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 500) };
     let end = match high >= 0 {
-        // SAFETY: as above.
+        // SAFETY: a fresh descriptor, which has no other owner.
         true => unsafe { File::from_raw_fd(high) },
         false => File::from(OwnedFd::from(end)),
     };

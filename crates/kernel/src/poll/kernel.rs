@@ -499,13 +499,13 @@ mod other {
             (read, write, error): (bool, bool, bool),
             _: How,
         ) -> io::Result<()> {
-            // SAFETY: as above.
+            // SAFETY: the descriptor is open until it is forgotten, by the contract of `register`.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             self.0.modify(fd, Event::new(id, read || error, write))
         }
         /// Removes it.
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
-            // SAFETY: as above.
+            // SAFETY: the descriptor is open until it is forgotten, by the contract of `register`.
             self.0.delete(unsafe { BorrowedFd::borrow_raw(fd) })
         }
         /// Appends what is ready to `to`, after waiting for at most `timeout_ms` milliseconds (-1:

@@ -171,7 +171,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         if dup < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: as above.
+        // SAFETY: a fresh descriptor, which has no other owner.
         e.own = Some(unsafe { OwnedFd::from_raw_fd(dup) });
         r = s.kernel.add(dup, id);
     }

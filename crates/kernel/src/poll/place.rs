@@ -6,6 +6,10 @@
 //! ([`crate::sched::queues`]), and waits. A thread that has work for it rings, which ends its wait,
 //! or its next one if it has not begun. A scheduler that has left by then looks for work anyway. A
 //! ring that meets the next scheduler in the place ends its wait unnecessarily.
+//!
+//! # Orderings
+//! Leaving stores with release, and taking exchanges with acquire: the next scheduler in the place
+//! sees what the one before it did there. The model is `models/tests/run_queues.rs`.
 
 use crate::sync::{AtomicUsize, Ordering};
 

@@ -1,5 +1,9 @@
 //! Delivery: puts a signal into the queue of a process and wakes the process. [`crate::signal`]
 //! decides what is sent, and to which process.
+//!
+//! # Orderings
+//! The id of a cell is loaded with acquire after the word of its queue. `message/queue.rs` says why
+//! the two belong together.
 
 use crate::budgets;
 use crate::events;
@@ -72,7 +76,7 @@ unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };
     // SAFETY: the signal is the caller's.
     let counted = budgets::on() && unsafe { counts(p, sig) };
-    // SAFETY: as above. Blocks of signals are aligned to words, below 2^48.
+    // SAFETY: the signal is the caller's. Blocks of signals are aligned to words, below 2^48.
     let pushed = unsafe { in_transit.push(link, || id.load(Ordering::Acquire) == data) };
     if counted && pushed.is_err() {
         count(p, -1);

@@ -103,7 +103,7 @@ impl Dict {
         if self.at.is_null() {
             return &mut [];
         }
-        // SAFETY: as in `slots`.
+        // SAFETY: that many initialised words lie there, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.words()) }
     }
     fn head(&self) -> Head {
@@ -115,7 +115,7 @@ impl Dict {
     }
     fn set_len(&mut self, len: usize) {
         debug_assert!(!self.at.is_null());
-        // SAFETY: as in `head`.
+        // SAFETY: the head lies before the pairs, in the same block.
         unsafe {
             (self.at as *mut Head)
                 .sub(1)
@@ -342,7 +342,7 @@ mod tests {
             d.put(t(i), t(10 * i));
         }
         assert!(d.bytes() > 0 && d.get(t(1)) == Some(t(11)) && d.len() == 40);
-        // SAFETY: as above.
+        // SAFETY: `room` outlives the dictionary.
         unsafe { d.settle(room.as_mut_ptr(), 7) };
         assert!(d.bytes() > 0);
         for i in 0..40 {

@@ -63,7 +63,7 @@ struct Far<T>(*mut T);
 
 // SAFETY: it owns its value, as a box does.
 unsafe impl<T: Send> Send for Far<T> {}
-// SAFETY: as above.
+// SAFETY: a reference to it only gives references to its value.
 unsafe impl<T: Sync> Sync for Far<T> {}
 
 impl<T> Far<T> {
@@ -78,14 +78,14 @@ impl<T> Far<T> {
     }
     #[inline]
     fn get_mut(&mut self) -> &mut T {
-        // SAFETY: as in `get`.
+        // SAFETY: from `Box::into_raw`, and this is its only owner, which is borrowed mutably.
         unsafe { &mut *{ self.0 } }
     }
     #[inline]
     fn take(self) -> T {
         let p = self.0;
         std::mem::forget(self);
-        // SAFETY: as in `get`; it is forgotten.
+        // SAFETY: from `Box::into_raw`, and this was its only owner, which is forgotten.
         unsafe { *Box::from_raw(p) }
     }
 }
@@ -93,7 +93,7 @@ impl<T> Far<T> {
 impl<T> Drop for Far<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as in `get`; it is not used afterwards.
+        // SAFETY: from `Box::into_raw`, and this is its only owner, which is not used afterwards.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }

@@ -296,7 +296,7 @@ impl Process {
         if self.ext.is_null() {
             self.ext = blocks::boxed(Ext::default());
         }
-        // SAFETY: as in `ext`.
+        // SAFETY: owned by this process; from `Box::into_raw`, and not null any more.
         unsafe { &mut *self.ext }
     }
     /// Frees the rarely used parts.
@@ -379,7 +379,7 @@ impl Process {
     /// Words of the messages in the mailbox.
     #[inline]
     pub fn queued_words(&self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: owned by this process; null or a mailbox.
         unsafe { self.mailbox.as_ref().map_or(0, |m| m.bytes() / 8) }
     }
 
@@ -713,7 +713,7 @@ impl Enter for Cx {
         if purlin_term::fence::on() {
             purlin_term::fence::runs(me.pid().raw());
         }
-        // SAFETY: as above; the heap of a process that is not entered is packed.
+        // SAFETY: the heap of a process that is not entered is packed.
         unsafe { me.unpack(&mut self.heap) };
         let n = me.live as usize;
         if n > 0 {
@@ -748,7 +748,7 @@ impl Enter for Cx {
                 me.flags |= REGS_IN_EXT;
             }
         }
-        // SAFETY: as above; the context has its heap.
+        // SAFETY: the context has the heap of the process, which is the caller's.
         unsafe { me.pack(&mut self.heap) };
     }
 }

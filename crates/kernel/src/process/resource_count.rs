@@ -1,5 +1,11 @@
 //! The number of resources that a group of processes has. Zero means that none of them has any. See
 //! [`super::resource_counts`], whose model checks the orderings.
+//!
+//! # Orderings
+//! A resource is counted before it is entered (`SeqCst`, as it takes part in the fences that
+//! [`super::resource_counts`] describes). It is subtracted with release after it was removed, and
+//! the load acquires: a process that reads zero sees the table without it. The model is
+//! `models/tests/resource_counts.rs`.
 
 use crate::sync::{AtomicU32, Ordering};
 

@@ -57,6 +57,12 @@
 //!
 //! All transitions are methods. Each says who may call it and, in builds with debug assertions,
 //! checks that against the word as it was.
+//!
+//! # Orderings
+//! Changes of the word release and acquire. A thread that takes a process (sets `RUNNING` or clears
+//! `QUEUED`) so sees what the last owner wrote to the cell. An owner that clears `SIGNALS` or
+//! `TIMEOUT` sees what was pushed before the bit was set. [`State::load`] acquires; what it finds
+//! may be old. The model is `models/tests/state.rs`.
 
 use crate::sync::{AtomicU32, Ordering};
 

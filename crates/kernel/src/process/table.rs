@@ -96,7 +96,7 @@ impl Cells for Memory {
     }
     #[inline]
     fn prepare(&self, cell: u32) {
-        // SAFETY: as above; the word of the queue is an atomic.
+        // SAFETY: cells are never unmapped; the word of the queue is an atomic.
         unsafe { (*self.cell(cell)).in_transit.close_if_zeroed() }
     }
 }
@@ -181,7 +181,8 @@ impl Table {
             let from = (self.cell(first) as usize).next_multiple_of(page);
             let to = self.cell(last + 1) as usize / page * page;
             if from < to {
-                purlin_term::sys::decommit(from, to - from);
+                // SAFETY: whole pages of free cells, which were taken from the list.
+                unsafe { purlin_term::sys::decommit(from, to - from) };
                 bytes += to - from;
             }
             also(first, last + 1);

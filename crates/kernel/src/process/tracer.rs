@@ -28,7 +28,7 @@ pub struct OfModule {
 
 // SAFETY: immutable once made.
 unsafe impl Send for OfModule {}
-// SAFETY: as above.
+// SAFETY: immutable once made.
 unsafe impl Sync for OfModule {}
 
 impl OfModule {

@@ -5,6 +5,11 @@
 //! Each scheduler binds its own thread when it next looks for work. No thread changes where another
 //! may run, so [`super::place::leave`] finds the mask that its thread has chosen itself.
 //! [`crate::affinity`] removes the binding of threads that a bound thread starts.
+//!
+//! # Orderings
+//! `PLANS` is increased under the lock, with the plan. A scheduler loads it relaxed, and reads the
+//! plan under the same lock if the number is new; one that misses the change finds it the next
+//! time.
 
 use super::{MAX_SCHEDULERS, multi_scheduling};
 use crate::affinity::{self, allowed};

@@ -578,7 +578,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
         TURN.set((cell, ran));
         return QUEUES.go_on(cell, me);
     }
-    // SAFETY: as above.
+    // SAFETY: the process is this thread's until it is queued.
     unsafe { (*p).had_turn(queues::TURN_SLICES) };
     put(p, prio, Cause::Owing);
 }
@@ -707,7 +707,7 @@ pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
 #[cold]
 pub(crate) fn take_from_pool(p: *mut Process, io: bool) {
     if dirty(io).take_out(table().index(p)) {
-        // SAFETY: as above.
+        // SAFETY: cells are never unmapped; the state word is an atomic.
         let state = unsafe { &(*p).state };
         state.raise();
         enqueue(p, state.priority());

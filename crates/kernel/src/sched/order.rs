@@ -63,7 +63,7 @@ const BURST: i64 = 4 * SLICE;
 /// Maximum lead of a class: a process may use much more than a slice in one native.
 const AHEAD: i64 = TURN_SLICES as i64 * SLICE;
 /// Maximum ratio between the shares of two classes.
-const MOST: i64 = 16;
+const MOST_RATIO: i64 = 16;
 /// Unit of shares, and the minimum shares of first and of recent processes against it.
 const WHOLE: i64 = 12;
 const FIRST_LEAST: i64 = WHOLE / 2;
@@ -139,7 +139,7 @@ impl Share {
     /// the other, or more if it would get more with round robin.
     #[inline]
     fn other_ran(&mut self, work: i64, fair: (i64, i64), least: i64) {
-        let price = (fair.0 * WHOLE / fair.1).clamp(least, MOST * WHOLE);
+        let price = (fair.0 * WHOLE / fair.1).clamp(least, MOST_RATIO * WHOLE);
         let floor = match price > WHOLE {
             true => -AHEAD,
             false => -BURST,

@@ -2,6 +2,10 @@
 //! to one to threads by nature. Such a process never enters a run queue: a wake-up goes to its
 //! thread. Dirty natives are called on that thread too. Exits, links, messages and the rest work as
 //! for any process.
+//!
+//! # Orderings
+//! `over` is stored with release before the bell rings under the lock `ready`. The thread loads it
+//! with acquire after it has held that lock, so a thread that was rung for the end finds it set.
 
 use crate::sync::{Condvar, Mutex, RwLock};
 use std::collections::HashMap;

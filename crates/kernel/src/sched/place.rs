@@ -102,7 +102,7 @@ mod tests {
     fn long_slices_keep_the_priority() {
         fn asked() -> libc::sched_attr {
             let size = size_of::<libc::sched_attr>() as u32;
-            // SAFETY: as above.
+            // SAFETY: zero is a value of the structure, and the call writes at most the given size.
             unsafe {
                 let mut how: libc::sched_attr = std::mem::zeroed();
                 let r = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut how, size, 0);
@@ -125,7 +125,8 @@ mod tests {
     }
 
     fn allowed() -> Vec<bool> {
-        // SAFETY: as above.
+        // SAFETY: cpu_set_t is plain bits, for which zero is a value; the call writes at most the
+        // given size.
         unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
             assert_eq!(

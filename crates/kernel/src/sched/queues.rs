@@ -28,6 +28,17 @@
 //!   one if there is more to do: wake-ups for several schedulers may all have gone to this one.
 //! - Locks of two queues are never held together. Under such a lock only [`Hooks::bound`] and the
 //!   closure given to [`RunQueues::raise`] are called.
+//!
+//! # Orderings
+//! * The slot is filled with release and emptied with acquire: who takes a process from it sees
+//!   what the scheduler did to the process before. Queues have locks.
+//! * A thread that has queued a process, and a scheduler that has published that it is idle, each
+//!   pass a sequentially consistent fence and then look at what the other wrote. One of the two
+//!   sees the other. The same holds for the figures that `w.stuck` and `in_order` change.
+//! * `online`, `started` and `idle` of one scheduler are `SeqCst` where schedulers are started and
+//!   stopped, which is rare; these need no more than to be in one order.
+//!
+//! The model is `models/tests/run_queues.rs`.
 
 pub(crate) use super::order::Cause;
 // The models have no use for it.

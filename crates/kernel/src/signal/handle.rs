@@ -90,7 +90,7 @@ pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
             traced = (*cx.proc).has(crate::process::TRACED);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the process in the context is this thread's.
     let p = unsafe { &mut *cx.proc };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
     // A waiting process does not run code yet. It settles when it does.
@@ -218,7 +218,7 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     if unsafe { (*cx.proc).has(crate::process::TRACED) } {
         events::sink().received(cx, from, term);
     }
-    // SAFETY: as above; the signal is a message now.
+    // SAFETY: the process in the context is this thread's, and the signal is a message now.
     unsafe {
         let m = (*cx.proc).mailbox_mut();
         if urgent {
@@ -313,14 +313,14 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
             Step::Whole(t) => events::sink().received(cx, from, t),
             Step::More | Step::Bad => {
                 let u = msg.take_undecoded();
-                // SAFETY: as above.
+                // SAFETY: the signal is the caller's, and not used any more.
                 unsafe { Signal::free(s) };
                 u.iter().for_each(|u| u.refused());
                 return;
             }
         }
     }
-    // SAFETY: as above; the mailbox owns the message from then on, and stays this thread's.
+    // SAFETY: the mailbox is this thread's, and owns the message from then on.
     unsafe {
         let m = (*cx.proc).mailbox_mut();
         if urgent {
@@ -390,7 +390,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
                 events::tie(p, Tie::GettingUnlinked, from);
             }
         } else {
-            // SAFETY: as above.
+            // SAFETY: it is the caller's, and not used any more.
             return unsafe { Signal::free(s) };
         }
     }
@@ -560,7 +560,7 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
         Some(m)
     });
     let Some(m) = m else {
-        // SAFETY: as above.
+        // SAFETY: it is the caller's, and not used any more.
         return unsafe { Signal::free(s) };
     };
     match m.tag() {
@@ -665,7 +665,7 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
         };
         match kind {
             Kind::Run => {
-                // SAFETY: as above, and it is of that kind.
+                // SAFETY: the signal is the caller's, and of that kind.
                 let task = unsafe { Signal::into_task(s) };
                 task(None);
                 continue;
@@ -691,7 +691,7 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
             }
             _ => {}
         }
-        // SAFETY: as above; it is not used any more.
+        // SAFETY: the signal is the caller's, and not used any more.
         unsafe { Signal::free(s) };
     }
 }

@@ -47,7 +47,7 @@ pub fn init() {
 #[inline]
 pub fn has_current(cx: &mut Cx) -> bool {
     loop {
-        // SAFETY: as in `loop_rec`.
+        // SAFETY: null or the mailbox of this process.
         let current = unsafe { (*cx.proc).mailbox.as_ref() }.is_some_and(|m| m.has_current());
         if current || !handle::fetch(cx) {
             return current;
@@ -199,7 +199,7 @@ pub unsafe fn scan(
             break Some(t);
         }
         reds -= 1;
-        // SAFETY: as above.
+        // SAFETY: a message of the queue, which stays in it.
         save = unsafe { &mut (*s).link.next };
     };
     m.save = save;
@@ -375,7 +375,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     // The first message behind a marker probably matches.
     let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
     if !likely {
-        // SAFETY: as above.
+        // SAFETY: a message of the queue.
         unsafe { fetch_ahead(s) };
         cx.heap.window = true;
         return t;
@@ -406,7 +406,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     let before = cx.heap.htop;
     // SAFETY: there is room for the message's words.
     if let Some((c, n)) = unsafe { msg.move_to(before) } {
-        // SAFETY: as above.
+        // SAFETY: the message's words were copied there.
         cx.heap.htop = unsafe { before.add(n) };
         m.copied_end = cx.heap.htop;
         m.copied_words = n as u32;
@@ -423,7 +423,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
 
 /// Moves on from the current message, which does not match.
 pub fn loop_rec_end(cx: &mut Cx) {
-    // SAFETY: as in `loop_rec`.
+    // SAFETY: null or the mailbox of this process; its current message stays in the queue.
     unsafe {
         let Some(m) = (*cx.proc).mailbox.as_mut() else {
             return;
@@ -470,7 +470,7 @@ pub fn remove_copied(cx: &mut Cx) -> bool {
     if gc::stress() {
         return false;
     }
-    // SAFETY: as in `loop_rec`.
+    // SAFETY: null or the mailbox of this process.
     unsafe {
         let p = &mut *cx.proc;
         let Some(m) = p.mailbox.as_mut() else {
@@ -498,7 +498,7 @@ pub fn remove_copied(cx: &mut Cx) -> bool {
 }
 
 fn take_current(cx: &mut Cx) {
-    // SAFETY: as in `loop_rec`.
+    // SAFETY: null or the mailbox of this process, which owns the message that is removed.
     unsafe {
         let p = &mut *cx.proc;
         stop_timer(p);
@@ -576,7 +576,7 @@ pub(crate) fn stop_timer(p: &mut process::Process) {
 
 /// Ends the receive by its timeout. The next one starts at the first message.
 pub fn timeout(cx: &mut Cx) {
-    // SAFETY: as in `loop_rec`.
+    // SAFETY: null or the mailbox of this process.
     unsafe {
         let p = &mut *cx.proc;
         stop_timer(p);
@@ -592,7 +592,7 @@ pub fn timeout(cx: &mut Cx) {
 #[inline]
 pub fn restart(cx: &mut Cx) {
     cx.heap.window = false;
-    // SAFETY: as in `loop_rec`.
+    // SAFETY: null or the mailbox of this process.
     unsafe {
         if let Some(m) = (*cx.proc).mailbox.as_mut() {
             m.save = &mut m.first;

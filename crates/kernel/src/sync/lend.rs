@@ -1,5 +1,9 @@
 //! A resource that its owner lends while it does not need it. Another thread may take it meanwhile,
 //! and the owner waits until it is returned.
+//!
+//! # Orderings
+//! Lending and returning store with release, and taking exchanges with acquire: who has the
+//! resource sees what the one before it did with it. The model is `models/tests/lend.rs`.
 
 use crate::sync::{AtomicU32, Ordering, spin_loop};
 

@@ -4,6 +4,10 @@
 //!
 //! It has no model of its own: spinning relies on stores becoming visible in finite time, which the
 //! memory model doesn't promise.
+//!
+//! # Orderings
+//! Unlocking stores with release, and locking swaps with acquire: a holder sees what all earlier
+//! holders have written.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::cell::UnsafeCell;

@@ -149,7 +149,8 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     ending::set(None);
     slot.divided.store(false, Ordering::Relaxed);
     let others = std::mem::replace(&mut twin.heap, Heap::empty());
-    // SAFETY: as above; the twin's heap is the other half of this one.
+    // SAFETY: by the contract, the context is this thread's; the twin's heap is the other half of
+    // its heap.
     let ended = unsafe {
         (*cx).heap.unite(others);
         (*cx).words_copied += std::mem::take(&mut twin.words_copied);

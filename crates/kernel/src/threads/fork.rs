@@ -10,8 +10,8 @@
 //!   closed. It gets no signal but `SIGKILL`, and ends with the thread that asked for it.
 //! - In the copy a process whose state is not `RUNNING` belongs to the thread of the copy. Those
 //!   that are running were in a native on a dirty thread, since these are not waited for.
-//! - If processes do not come to the end of their time slices within [`PATIENCE`], they go on, and
-//!   another try is made later.
+//! - If processes do not come to the end of their time slices within [`STOP_TIME_LIMIT`], they go
+//!   on, and another try is made later.
 //! - A lock that another thread held at the moment of the copy stays locked in it. So the copy may
 //!   wait for ever; it is then ended, and the work fails.
 //! - An end of the copy that is not a success (a panic, a fault) makes the work fail.
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// Maximum time to wait for running processes.
-const PATIENCE: Duration = Duration::from_millis(6);
+const STOP_TIME_LIMIT: Duration = Duration::from_millis(6);
 /// Time between two looks at them.
 const REST: Duration = Duration::from_micros(50);
 /// Maximum number of tries, and the time between two of them.
@@ -137,7 +137,7 @@ fn none_runs() -> bool {
 /// Pauses all processes; `None` if one does not come to the end of its time slice soon.
 fn paused() -> Option<multi_scheduling::Pause> {
     let pause = multi_scheduling::pause()?;
-    let until = clock::after(PATIENCE);
+    let until = clock::after(STOP_TIME_LIMIT);
     let mut since = epochs().since();
     loop {
         let passed = since.passed();
@@ -246,7 +246,7 @@ fn close_others(kept: i32) {
             return;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the descriptors are this process's alone, and nothing in it uses them.
     unsafe {
         let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 1 << 20) as i32;
         for fd in (0..most).filter(|fd| *fd != kept) {

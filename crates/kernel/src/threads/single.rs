@@ -8,6 +8,10 @@
 //!
 //! # Invariant
 //! Real time passes only while something from outside is awaited.
+//!
+//! # Orderings
+//! `OUTSIDE` is loaded with acquire: what a thread outside did before it subtracted itself is
+//! visible when the number is zero.
 
 use super::{Engine, slice};
 use crate::code::epochs::epochs;

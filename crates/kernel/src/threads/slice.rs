@@ -37,7 +37,8 @@ const LIMITED_SLICE: i64 = SLICE / 8;
 /// `p` is a cell that the caller took from a run queue.
 pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     let runs = match budgets::on() {
-        true => throttle::look(p),
+        // SAFETY: the contract is the same.
+        true => unsafe { throttle::look(p) },
         false => Runs::Freely,
     };
     if runs == Runs::Later {
@@ -182,7 +183,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
     loop {
         let _turn = multi_scheduling::turn(|_| ());
         sched::count_switch();
-        // SAFETY: as in `normal`.
+        // SAFETY: by the contract, `p` was taken from a queue, so no other thread owns it.
         unsafe {
             if let Some(io) = (*p).state.start_running().dirty {
                 // It loses its place in the dirty pool, and will queue last.
@@ -225,7 +226,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
 /// # Safety
 /// As for [`normal`], for the queue of that pool.
 pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
-    // SAFETY: as in `normal`.
+    // SAFETY: by the contract, `p` was taken from a queue, so no other thread owns it.
     unsafe {
         let _ = (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
@@ -310,12 +311,12 @@ unsafe fn begin_events(p: *mut Process) -> Option<Watched> {
         return None;
     }
     if traced {
-        // SAFETY: as above.
+        // SAFETY: by the contract, the caller owns the process.
         unsafe { events::sink().scheduled(&mut *p, true, (*p).pc) };
     }
     Some(Watched {
         traced,
-        // SAFETY: as above.
+        // SAFETY: by the contract, the caller owns the process.
         pid: unsafe { (*p).pid() },
         began: crate::clock::elapsed(),
     })
@@ -405,7 +406,7 @@ unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bo
     cx.interp.live = unsafe { (*p).live } as usize;
     cx.bif_pc = pc;
     handle::fetch_all(cx);
-    // SAFETY: as above.
+    // SAFETY: by the contract, the process is this thread's.
     let deferred = unsafe {
         match (*p).has(EXIT_PENDING) {
             true => None,
@@ -418,14 +419,14 @@ unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bo
         }
     }
     // A process that was collected may have turned out to exceed its maximum heap size.
-    // SAFETY: as above.
+    // SAFETY: by the contract, the process is this thread's.
     let ends = unsafe { (*p).has(EXIT_PENDING) };
     if ends {
         if let Some(io) = place {
             // Once it has ended, its cell may belong to another process.
             sched::give_up_pool_place(p, io);
         }
-        // SAFETY: as above, and it has `EXIT_PENDING`.
+        // SAFETY: by the contract, the process is this thread's, and it has `EXIT_PENDING`.
         unsafe { end(cx) };
     }
     !ends
@@ -645,7 +646,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     }
     let rests = matches!(exit, Exit::Yield | Exit::Wait | Exit::WaitTimeout);
     if rests && budgets::on() && (budgets::takes_collection(p) || budget_memory::is_over(cx, pc)) {
-        // SAFETY: as above. The live registers, and those alone, are used afterwards.
+        // SAFETY: by the contract, the process is this thread's. The live registers, and those
+        // alone, are used afterwards.
         unsafe {
             cx.collect(0, live, Also::NONE, Sweep::Full);
             if (*p).has(EXIT_PENDING) {
@@ -664,8 +666,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         budgets::keeps_clean(p);
     }
     if matches!(next, Next::Wait) {
-        // SAFETY: as above. Where no register is live, all terms that are used afterwards are
-        // roots.
+        // SAFETY: by the contract, the process is this thread's. Where no register is live, all
+        // terms that are used afterwards are roots.
         unsafe {
             (*p).flags |= process::WAITING;
             (*p).end_turn();
@@ -683,7 +685,7 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
             }
         }
     }
-    // SAFETY: as above; the heap's pointers are current.
+    // SAFETY: by the contract, the process is this thread's; the heap's pointers are current.
     unsafe {
         // Signals fetched by a receive may have left tasks to run between time slices.
         if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {

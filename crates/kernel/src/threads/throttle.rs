@@ -28,7 +28,7 @@ const LOOK_FOR_SIGNALS: u32 = 3;
 /// Maximum number of processes of a budget that are put back in a tick.
 const MOST_PUT_BACK: usize = 64;
 /// Bytes of the thread's stack.
-const STACK: usize = 128 << 10;
+const STACK_BYTES: usize = 128 << 10;
 
 /// The cells of held processes, by budget.
 static HELD: Mutex<Option<HashMap<u32, VecDeque<u32>>>> = Mutex::new(None);
@@ -46,12 +46,15 @@ pub(super) enum Runs {
 
 /// Decides how a process that the caller has taken from a run queue may run. Its cell is not the
 /// caller's any more if it is held.
-pub(super) fn look(p: *mut Process) -> Runs {
+///
+/// # Safety
+/// `p` is a cell that the caller took from a run queue.
+pub(super) unsafe fn look(p: *mut Process) -> Runs {
     let others_wait = budget_weights::on() && sched::has_waiting();
     let Some(by) = budgets::throttled(budgets::of(p), others_wait) else {
         return Runs::Freely;
     };
-    // SAFETY: the caller has taken the process from a run queue, so it is alive and its id stays.
+    // SAFETY: a process taken from a run queue is alive and keeps its id.
     let (pid, state) = unsafe { ((*p).pid(), &(*p).state) };
     if process::is_system(pid) || crate::os::exploring::on() || keeps_others_waiting(pid) {
         return Runs::Freely;
@@ -61,7 +64,7 @@ pub(super) fn look(p: *mut Process) -> Runs {
     }
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
-        thread::start("budgets", STACK, serve);
+        thread::start("budgets", STACK_BYTES, serve);
     });
     let mut held = HELD.lock();
     let all = held.get_or_insert_default();

@@ -278,7 +278,8 @@ pub(crate) fn release_nodes(from: u32, to: u32) {
     let at = |i: u32| NODES.at() + i as usize * size_of::<Node>();
     let (from, to) = (at(from).next_multiple_of(page), at(to) / page * page);
     if from < to {
-        purlin_term::sys::decommit(from, to - from);
+        // SAFETY: whole pages of nodes whose cells are free, and stay so.
+        unsafe { purlin_term::sys::decommit(from, to - from) };
     }
 }
 

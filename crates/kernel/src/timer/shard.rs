@@ -5,6 +5,12 @@
 //! timer is found and can be stopped. [`Shard::arrive`] performs its effect, and removes the timer
 //! in the same critical section. So a timer that is not found was stopped, or its effect has
 //! happened.
+//!
+//! # Orderings
+//! The timers have a lock. `count` only saves taking it. The thread that starts a timer increases
+//! it, relaxed, before any other can know the key. It is subtracted with release after the timer
+//! was removed, and loaded with acquire: a thread that reads zero sees the effects of timers that
+//! have fired. The model is `models/tests/timers.rs`.
 
 use super::alarm::Due;
 use super::wheel::{NONE, Node, Nodes, Wheel};

@@ -15,9 +15,9 @@ use purlin_term::word::{
 };
 
 /// Minimum number of tests for a switch, which is an additional op if the first of them succeeds.
-const LEAST: usize = 4;
+const MIN_TESTS: usize = 4;
 /// Maximum number of tests in a chain.
-const MOST: usize = 32;
+const MOST_TESTS: usize = 32;
 /// Length of the instruction before its list, in words: what follows it comes after both.
 const SWITCH_WORDS: usize = Op::TypeSwitch.row().words();
 
@@ -40,7 +40,7 @@ impl Lower<'_> {
         let mut tests = Vec::new();
         let mut labels = Vec::new();
         let mut at = *ins;
-        while tests.len() < MOST {
+        while tests.len() < MOST_TESTS {
             let Operand::Label(label @ 1..) = code.args(&at)[0] else {
                 return None;
             };
@@ -58,7 +58,7 @@ impl Lower<'_> {
                 _ => break,
             }
         }
-        if tests.len() < LEAST {
+        if tests.len() < MIN_TESTS {
             return None;
         }
         self.switched.extend(&labels);

@@ -29,7 +29,7 @@ pub struct Code {
 // SAFETY: everything mutable is atomic or locked; the functions may be called by any thread, one at
 // a time.
 unsafe impl Send for Code {}
-// SAFETY: as above.
+// SAFETY: everything mutable is atomic or locked.
 unsafe impl Sync for Code {}
 
 /// The thread that is in the driver, and its nesting depth.

@@ -7,6 +7,17 @@
 //! own; nothing is called under that. A request that needs the port itself is run at once by the
 //! thread that is in the port, or by the caller if the port's lock is free, or later
 //! ([`CPort::ask`]). Nobody waits for a port inside another.
+//!
+//! # Orderings
+//! * `data` is stored with release and loaded with acquire before each call: the driver finds what
+//!   it wrote behind the pointer.
+//! * `number` and `connected` are words that nothing is read through. They are stored by the thread
+//!   in the port; other threads may read the previous owner.
+//! * `stopped` is stored with release before what the driver has asked for is ended under the
+//!   locks. A request that loads it with acquire and finds it unset may come too late; those locks
+//!   decide then.
+//! * `flushing` is stored with release before the driver's callback; messages made within it find
+//!   it set.
 
 use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};

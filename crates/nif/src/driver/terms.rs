@@ -1,4 +1,7 @@
 //! Messages that drivers describe by words: `erl_drv_output_term`, `erl_drv_send_term`.
+//!
+//! # Orderings
+//! `flushing` belongs to the port: see `port.rs`.
 
 use super::abi::{Block, Handle};
 use super::block::Part;

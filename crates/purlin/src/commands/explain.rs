@@ -30,7 +30,7 @@ use crate::failure::{
 use crate::temporary::{self, Folder};
 
 /// Time limit for the answer of an emulator.
-const PATIENCE: Duration = Duration::from_secs(15);
+const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(15);
 /// The same for the topics that look at everything.
 const WHOLE_PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum size of a file of answers, in bytes.
@@ -158,7 +158,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             };
             let patience = match topic {
                 "leaks" => WHOLE_PATIENCE,
-                _ => PATIENCE,
+                _ => ANSWER_TIME_LIMIT,
             };
             let answer = answer_within(pid, &format!("{topic} top={top}"), patience)?;
             let mut answer = checked(answer).map_err(|why| why.of_node())?;
@@ -397,7 +397,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
 
 /// The answer of the emulator with that process number.
 pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
-    answer_within(pid, request, PATIENCE)
+    answer_within(pid, request, ANSWER_TIME_LIMIT)
 }
 
 fn answer_within(pid: u32, request: &str, patience: Duration) -> Result<Json, Failure> {

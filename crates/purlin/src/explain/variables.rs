@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::temporary::Folder;
 
 /// Maximum number of funs that are looked up.
-const MOST: usize = 50;
+const MOST_FUNS: usize = 50;
 
 /// Prints a line for each requested fun: the variables in the order of capture, and its free
 /// variables in any order. The arguments are a folder to write to, then pairs of function and file.
@@ -127,7 +127,7 @@ pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&P
     };
     each_captured(answer, top, &mut |captured| {
         let fun = fun(captured);
-        if Path::new(&fun[1]).is_absolute() && funs.len() < MOST && !funs.contains(&fun) {
+        if Path::new(&fun[1]).is_absolute() && funs.len() < MOST_FUNS && !funs.contains(&fun) {
             funs.push(fun);
         }
     });

@@ -14,11 +14,11 @@ use std::io::{self, Read};
 use std::sync::Mutex;
 
 /// Bytes of a token or key.
-const BYTES: usize = 24;
+const TOKEN_BYTES: usize = 24;
 
 /// A random secret in hexadecimal digits.
 pub fn secret() -> io::Result<String> {
-    let mut bytes = [0; BYTES];
+    let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let mut text = String::new();
     for b in bytes {
@@ -85,7 +85,7 @@ mod tests {
     fn a_token_is_good_once_and_a_key_always() {
         let guard = Guard::new(4040).expect("there are random numbers");
         let token = guard.token().expect("is there");
-        assert_eq!(token.len(), 2 * BYTES);
+        assert_eq!(token.len(), 2 * TOKEN_BYTES);
         assert_ne!(token, secret().expect("there are random numbers"));
         for wrong in ["", "x", &token[1..], &format!("{token}0")] {
             assert_eq!(guard.exchange(wrong), None, "{wrong}");

@@ -30,9 +30,9 @@ const CONNECTIONS: usize = 64;
 /// Maximum number of bytes that are read and discarded after a rejected request.
 const UNWANTED: usize = 1 << 20;
 /// Time limit for reading from or writing to a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const IO_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum time that a page's request for the end waits.
-const WAIT: Duration = Duration::from_secs(20);
+const END_TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Interval of checks whether the emulator still exists.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time for pages to learn of the end.
@@ -141,8 +141,8 @@ impl Server {
     }
 
     fn connection(&self, mut stream: TcpStream, full: bool) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(IO_TIME_LIMIT))?;
+        stream.set_write_timeout(Some(IO_TIME_LIMIT))?;
         if full {
             return wrong(503, "there are too many connections").write(&mut stream);
         }
@@ -227,8 +227,8 @@ impl Server {
     fn end(&self) -> Answer {
         let begun = Instant::now();
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
-        while !*ended && begun.elapsed() < WAIT {
-            let left = WAIT.saturating_sub(begun.elapsed());
+        while !*ended && begun.elapsed() < END_TIME_LIMIT {
+            let left = END_TIME_LIMIT.saturating_sub(begun.elapsed());
             ended = match self.changed.wait_timeout(ended, left) {
                 Ok((ended, _)) => ended,
                 Err(e) => e.into_inner().0,

@@ -12,6 +12,11 @@
 //! # Invariants
 //! - The number of symbols grows after symbol and name have been written. Whenever the process is
 //!   stopped, the file is whole.
+//!
+//! # Orderings
+//! The fields of the descriptor are stored with release, in the order that the interface asks for.
+//! Their reader is a debugger that has stopped the process, so it sees all stores before the
+//! function in which it stops.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

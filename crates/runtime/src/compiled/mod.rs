@@ -43,7 +43,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// Maximum size of machine code in bytes.
-const LIMIT: usize = 32 << 20;
+const MOST_CODE_BYTES: usize = 32 << 20;
 /// Maximum number of callees that are compiled together with a function, each time it is found
 /// running.
 const CALLEES: usize = 16;
@@ -135,7 +135,9 @@ pub(crate) fn start(o: &EmulatorOptions) -> Option<std::io::Error> {
     }
     // `perf` looks for names in its map only for memory without a file.
     let single = o.flags.jit.single_map || o.flags.jit.perf_map;
-    let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
+    let limit = flags
+        .machine_code_mib
+        .map_or(MOST_CODE_BYTES, |n| (n as usize) << 20);
     match Memory::new(limit, single) {
         Ok(memory) => {
             begin(o, &mode, memory);
@@ -237,7 +239,8 @@ impl Owner {
             Ok(made) => made,
             Err(r) => {
                 self.log(m, f, format_args!("refused: {}", r.why()));
-                // The patch may be a breakpoint that was set just now. SAFETY: as above.
+                // The patch may be a breakpoint that was set just now.
+                // SAFETY: the entry of a function whose module is held.
                 if unsafe { !entries().is_patched(entry) } {
                     s.refused.insert(entry as usize, r);
                 }
@@ -281,7 +284,7 @@ impl Owner {
             seen: 0,
             name: self.log.is_some().then(|| report::name_of(m, f).into()),
         };
-        // SAFETY: as above.
+        // SAFETY: the entry of a function whose module is held.
         let published = unsafe { entries().publish(entry, outer as u32) };
         if !published {
             self.discard(s, object);
@@ -448,7 +451,7 @@ pub fn native_with_template(e: &fun::Export) -> Option<Native> {
 }
 
 fn native(export: u64) -> Option<Native> {
-    // SAFETY: as in `changes_code`.
+    // SAFETY: the operand of such a call is an export, which is never freed.
     native_with_template(unsafe { &*(export as *const fun::Export) })
 }
 
@@ -512,7 +515,7 @@ fn callees(
                     }
                 }
                 Some(Callee::External(export)) if others => {
-                    // SAFETY: as in `changes_code`.
+                    // SAFETY: the operand of such a call is an export, which is never freed.
                     let to = unsafe { &*(export as *const fun::Export) }.address();
                     if let Some(m) = code::module_at(to)
                         && let Some(g) = m.function_at(to).copied()

@@ -268,14 +268,14 @@ mod tests {
         }
         assert!(flat.set_tuple(&[t, r, NIL]));
         let all = f.tuple(&[t, r, NIL]);
-        // SAFETY: as above.
+        // SAFETY: there is room; what was written at `one` stays.
         assert!(eq_exact(unsafe { flat.put(one.as_mut_ptr()) }, all));
         let part = flat.set_pair(r, t);
         let Some((first, end)) = part else {
             panic!("a small pair")
         };
         assert_eq!((first, end - first), (2, size_of(t)));
-        // SAFETY: as above.
+        // SAFETY: there is room; what was written at `one` stays.
         unsafe {
             let a = flat.put(one.as_mut_ptr());
             let Some((h, d)) = a.as_cons() else {

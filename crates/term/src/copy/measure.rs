@@ -63,7 +63,7 @@ fn size<const SHARE: bool>(t: Term) -> usize {
 /// Number of words for a copy of a sub-binary or match context: as a heap binary if small and
 /// plain, otherwise the sub-binary and its original.
 pub(crate) fn bits_words<const SHARE: bool>(t: Term) -> usize {
-    // SAFETY: as in size_of.
+    // SAFETY: a sub-binary in hand is well formed.
     unsafe {
         let (orig, _, len) = sub_parts(t.ptr());
         if len & 7 == 0 && len / 8 <= layout::HEAP_BIN_LIMIT {

@@ -69,7 +69,7 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(
         // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
         let mut t = unsafe { *slot };
         loop {
-            // SAFETY: as above.
+            // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
             unsafe {
                 if stays::<SHARE>(t) {
                     hold(t, to);

@@ -4,6 +4,11 @@
 //!
 //! An alias that is no longer active may leave, too: only its process knows that, and it may have
 //! ended. When there are many entries, the useless ones are looked for.
+//!
+//! # Orderings
+//! `COUNT` is stored with release under the lock, and loaded with acquire. It only saves taking the
+//! lock. A reference that has come back was encoded before, and what brought it here orders that
+//! before the load.
 
 use crate::sync::Mutex;
 use crate::word::Term;

@@ -294,7 +294,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
     fn in_block(block: IoSlice, at: usize, opts: Options<'o>) -> Self {
         let all = block.as_bytes();
-        // SAFETY: as above.
+        // SAFETY: the decoder keeps the block, whose bytes do not move.
         let bytes = unsafe { std::slice::from_raw_parts(all.as_ptr(), all.len()) };
         let mut d = Self::at(bytes, at, opts);
         d.keeper = Keeper::Block(block);

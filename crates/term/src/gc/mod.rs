@@ -84,6 +84,11 @@
 //! With `PURLIN_GC_STRESS=1` each collection takes one of the possible ways at random and leaves no
 //! room, poisons what it leaves behind, and verifies the heap before and after: see
 //! [`crate::stress`].
+//!
+//! [`Term::NON_VALUE`]: crate::Term::NON_VALUE
+//! [`Heap::window`]: crate::heap::Heap::window
+//! [`Heap::sent`]: crate::heap::Heap::sent
+//! [`Heap::write_to`]: crate::heap::Heap::write_to
 
 mod compact;
 mod copy;

@@ -287,7 +287,7 @@ pub(crate) fn service_by_port(port: u16, protocol: Option<&[u8]>) -> Answer {
     let protocol = protocol.map(CString::new).transpose().map_err(|_| EINVAL)?;
     let protocol = protocol.as_ref().map_or(ptr::null(), |p| p.as_ptr());
     service(
-        // SAFETY: as above.
+        // SAFETY: terminated strings, and room of the length given.
         |e, room, found| unsafe {
             getservbyport_r(
                 port.to_be() as i32,

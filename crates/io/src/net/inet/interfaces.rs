@@ -72,7 +72,7 @@ fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
         n if n < 0 => Err(libc::EINVAL),
         _ => Ok(room),
     };
-    // SAFETY: as above; any bytes are a valid result.
+    // SAFETY: the structure has `room` bytes, and any bytes are a valid result.
     unsafe { replay_log::fills(Verb::Host, fd, asked, q.cast(), room, real) }.is_ok()
 }
 

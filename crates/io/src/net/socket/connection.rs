@@ -310,7 +310,8 @@ pub(crate) fn finalize_close_1(cx: &mut Cx, [me]: [Term; 1]) -> BifResult {
     let r = match fd {
         Some(fd) => {
             let _ = sys::set_blocking(fd, true);
-            sys::close(fd)
+            // SAFETY: the descriptor was taken from the socket, which owned it.
+            unsafe { sys::close(fd) }
         }
         None => Ok(()),
     };

@@ -181,7 +181,7 @@ pub(crate) fn ioctl_3(cx: &mut Cx, [me, request, arg]: [Term; 3]) -> BifResult {
         // SAFETY: the part of the reply that the request is about.
         "gifmtu" => Some(number(unsafe { q.ifr_ifru.ifru_mtu })),
         "gifflags" => {
-            // SAFETY: as above.
+            // SAFETY: the part of the reply that the request is about.
             let flags = unsafe { q.ifr_ifru.ifru_flags };
             Some(message::flags_term(cx, FLAGS, flags.into()))
         }

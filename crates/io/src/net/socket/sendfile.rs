@@ -75,7 +75,8 @@ fn fail(cx: &mut Cx, s: &mut State, reason: Term) -> BifResult {
 
 fn close_file(s: &mut State) {
     if let Some(f) = s.file.take() {
-        let _ = sys::close(f);
+        // SAFETY: the file was taken from the socket, which owned it.
+        let _ = unsafe { sys::close(f) };
     }
 }
 

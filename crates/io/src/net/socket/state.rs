@@ -166,7 +166,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let fd = self.0.lock().take_fd();
         if let Some(fd) = fd {
-            let _ = sys::close(fd);
+            // SAFETY: the descriptor was taken from the socket, which owned it.
+            let _ = unsafe { sys::close(fd) };
         }
     }
 }
@@ -703,7 +704,8 @@ impl State {
         let meta = std::mem::replace(&mut self.meta, OwnedTerm::copy_of(am::UNDEFINED));
         self.discarded.push(meta);
         if let Some(file) = self.file.take() {
-            let _ = sys::close(file);
+            // SAFETY: the file was taken from the socket, which owned it.
+            let _ = unsafe { sys::close(file) };
         }
         forget(
             std::mem::take(&mut self.involved),
@@ -850,7 +852,8 @@ pub fn owner_exit(pid: Term) {
 pub(crate) fn close_for(sock: &Arc<Sock>, pid: Term) {
     let fd = sock.lock().down(sock, pid);
     if let Some(fd) = fd {
-        let _ = sys::close(fd);
+        // SAFETY: the descriptor was taken from the socket, which owned it.
+        let _ = unsafe { sys::close(fd) };
     }
     let mut s = sock.lock();
     if s.is_closed() {

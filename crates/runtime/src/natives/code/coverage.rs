@@ -13,7 +13,7 @@ lazy_atoms! {
 }
 
 /// Largest count that is reported.
-const MOST: u64 = (1 << 59) - 1;
+const MOST_COUNTED: u64 = (1 << 59) - 1;
 
 fn named(mode: Coverage) -> Term {
     atom::intern(mode.word())
@@ -26,7 +26,7 @@ fn module(name: Term) -> Result<Arc<Module>, Fail> {
     }
 }
 fn counted(n: u64) -> Term {
-    Term::small(n.min(MOST) as i64)
+    Term::small(n.min(MOST_COUNTED) as i64)
 }
 
 fn coverage_support_0(_: &mut Cx, []: [Term; 0]) -> BifResult {

@@ -8,6 +8,10 @@
 //! Each process counts its own references, in a task among its signals, while the others run.
 //! Tables and timers are counted afterwards. References that this does not find are in messages,
 //! regions and the like, or were in transit; they are reported as `{system, elsewhere}`.
+//!
+//! # Orderings
+//! Each task subtracts itself from `left` with release after it has added what it found. The asking
+//! process loads `left` with acquire: at zero all results are there.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{ets, lazy_atoms, process, signal, timer};

@@ -5,6 +5,15 @@
 //! Arrays that are no longer the table are reused, so a reader may look at one that is being
 //! filled. What it finds there is an entry; what it misses it looks for again, unless nothing has
 //! moved meanwhile ([`SlotTable::find`]). Entries and arrays are never freed.
+//!
+//! # Orderings
+//! * Entries are stored with release after they are filled, and loaded with acquire.
+//! * An array is stored with release after its slots, and loaded with acquire.
+//! * `moves` is increased with release before an array is cleared. A reader loads it with acquire
+//!   before it looks, and once more after it has missed. That load may be relaxed, as it comes
+//!   after acquiring loads of slots. The same number says that nothing was moved.
+//!
+//! The model is `models/tests/persistent.rs`.
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 

@@ -9,6 +9,10 @@
 //!   asking again.
 //! * Signals of the other process that came before the answer are handled before the native
 //!   returns.
+//!
+//! # Orderings
+//! The id of a cell is loaded with acquire after its state: the two are those of one process if the
+//! id is the same as before.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::ids;

@@ -2,6 +2,9 @@
 //!
 //! Another process is asked by a signal. It answers for a moment between two of its instructions,
 //! after everything that the asking process did to it before.
+//!
+//! # Orderings
+//! `stopped` is stored with release by the suspended process: see `suspension.rs`.
 
 use super::ask::{ask_term, received_answer, runs_undisturbed};
 use super::option_terms::priority_atom;

@@ -4,6 +4,10 @@
 //! * Both processes count the suspensions of one by the other. The suspended process changes its
 //!   count itself, asked by tasks, and runs only while all its counts are zero.
 //! * A caller that waits gets its answer when the other process has stopped, or has ended.
+//!
+//! # Orderings
+//! `stopped` is stored with release by the suspended process once it has stopped, and loaded with
+//! acquire by the suspending one: that then sees what the other did before.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;

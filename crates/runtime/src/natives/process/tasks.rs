@@ -108,7 +108,8 @@ pub(crate) fn system_task(requester: Term, target: Term, prio: Term, request: Te
                         am::FALSE
                     });
                 } else if kind == a_copy_literals() {
-                    // SAFETY: as above.
+                    // SAFETY: deferred tasks run between time slices, where the `live` registers
+                    // are all there are.
                     unsafe { crate::code::literal_areas::count(cx, live) };
                     answer(am::OK);
                 } else {

@@ -121,5 +121,5 @@ bifs! {
     Plain "erlang":"exit"/2 = exit_2 [long writes(Process)];
     Plain "erlang":"exit_signal"/2 = exit_signal_2 [writes(Process)];
     Plain "erlang":"exit_signal"/3 = exit_signal_3 [since(29) writes(Process)];
-    Plain "erlang":"exit"/3 = exit_3 [writes(Process) since(28)];
+    Plain "erlang":"exit"/3 = exit_3 [long writes(Process) since(28)];
 }

@@ -6,6 +6,13 @@
 //! * What is wanted of a function is changed under the lock of its entry.
 //! * Breakpoints of exports are set under the lock of the module's versions, so that an export is
 //!   never led to another version.
+//!
+//! # Orderings
+//! * `COUNT` is increased with release before the breakpoint can be found, which takes a lock or a
+//!   word stored with release later. So a thread that has met a breakpoint also finds the count,
+//!   and may load it relaxed.
+//! * `ANY_ON_LOAD` is stored with release under its lock and loaded with acquire. A module that is
+//!   loaded at the same moment may miss a change, as if it had been loaded before.
 
 use super::wanted::{All, Wanted};
 use crate::code::breakpoint::*;
