@@ -490,7 +490,8 @@ unsafe fn empty(p: *mut Term, words: usize) {
     let from = (p as usize).next_multiple_of(page);
     let end = (p as usize + words * 8) / page * page;
     if from < end {
-        sys::decommit(from, end - from);
+        // SAFETY: whole pages within the block, which nothing reads.
+        unsafe { sys::decommit(from, end - from) };
     }
 }
 
