@@ -10,6 +10,12 @@
 //! ([`open`]): they may inspect and end the process while the native computes. A long one checks
 //! now and then whether to continue, by [`go_on`], or the function that it calls checks [`ending`]
 //! itself. The result of an abandoned call is dropped.
+//!
+//! Nobody can collect a process while a native reads its heap. So natives that can say in a term
+//! how far they have come look for such requests too ([`is_asked`]). They leave that term
+//! ([`pause`]), the process handles its signals on a scheduler, and `purlin:long/2` calls the
+//! native again on a dirty thread, where it finds the term ([`resumed`]). For the others the
+//! request waits until they have returned.
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
@@ -17,6 +23,7 @@ use crate::errors::with_args;
 use crate::exports;
 use purlin_term::{Alloc, Term, am, atom, ending, gc, layout};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -169,6 +176,43 @@ pub fn go_on_at(step: usize) -> Result<(), Fail> {
     }
 }
 
+thread_local! {
+    /// The call that this dirty thread makes for `purlin:long`.
+    static CALL: Cell<Option<Term>> = const { Cell::new(None) };
+    /// What the native has left when it was called for the last time.
+    static LEFT: Cell<Option<Term>> = const { Cell::new(None) };
+}
+
+/// Whether the native on this thread should [`pause`].
+#[inline]
+pub fn is_asked() -> bool {
+    ending::is_asked()
+}
+
+/// Leaves the native, which is called again later with the same arguments. It then gets `state`
+/// from [`resumed`]. Only natives that [`is_asked`] has told to do so may call it.
+#[cold]
+pub fn pause<P>(cx: &mut Context<P>, state: Term) -> Fail {
+    let Some(call) = CALL.get() else {
+        debug_assert!(false, "no long native is being called");
+        return Fail::Again;
+    };
+    let target = exports::export(atom::intern("purlin"), atom::intern("long"), 2);
+    cx.trap(target, &[call, state])
+}
+
+/// Whether [`resumed`] has something.
+#[inline]
+pub fn is_resumed() -> bool {
+    LEFT.get().is_some()
+}
+
+/// What the native left when it was paused; `None` if it begins. It gets that once.
+#[inline]
+pub fn resumed() -> Option<Term> {
+    LEFT.take()
+}
+
 /// Runs a part of a native on a dirty thread, reported under `name`. The process is open to others
 /// meanwhile: its signals are handled, and it may end. On a scheduler, where natives are short, the
 /// function just runs.
@@ -299,12 +343,12 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
     n
 }
 
-/// Whether a row is that of `purlin:long/1`.
+/// Whether a row is that of `purlin:long/1` or `purlin:long/2`.
 pub fn is_long(row: &Bif) -> bool {
     (row.module, row.name) == ("purlin", "long")
 }
 
-/// Returns the native that `purlin:long/1` is to call.
+/// Returns the native that `purlin:long/1` is to call, or `purlin:long/2`.
 pub fn called(call: Term) -> Option<Name> {
     match call.as_tuple()? {
         [m, f, args @ ..] => Some((*m, *f, args.len())),
@@ -314,6 +358,16 @@ pub fn called(call: Term) -> Option<Name> {
 
 /// `purlin:long({Module, Function, Argument, …})`: the target of the traps of long calls.
 fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
+    long(cx, call, None)
+}
+
+/// `purlin:long({Module, Function, Argument, …}, State)`: the target of the traps of long calls
+/// that go on.
+fn long_2(cx: &mut Env, [call, state]: [Term; 2]) -> BifResult {
+    long(cx, call, Some(state))
+}
+
+fn long(cx: &mut Env, call: Term, state: Option<Term>) -> BifResult {
     let Some(&[m, f, ref args @ ..]) = call.as_tuple() else {
         return Err(Fail::Badarg);
     };
@@ -323,10 +377,14 @@ fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
     let native = row(m, f, args.len()).ok_or(Fail::Badarg)?;
     // SAFETY: there are as many arguments as the arity of the row, by which it was found.
     let run = |cx: &mut Env| unsafe { (native.call)(cx.env_ptr(), args.as_ptr()) };
+    CALL.set(Some(call));
+    LEFT.set(state);
     let result = match native.blind {
         true => open(cx, (m, f, args.len()), run),
         false => run(cx),
     };
+    CALL.set(None);
+    LEFT.set(None);
     result.map_err(|e| {
         let reason = match e {
             Fail::Badarg => am::BADARG,
@@ -346,4 +404,5 @@ fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
 
 crate::bifs! {
     DirtyCpu "purlin":"long"/1 = long_1;
+    DirtyCpu "purlin":"long"/2 = long_2;
 }

@@ -10,7 +10,7 @@
 
 use super::iolist::admit;
 use crate::cx::{BifResult, Env, Fail};
-use purlin_term::cache_lines::{CACHE_LINE, OneLine};
+use purlin_term::cache_lines::CACHE_LINE;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
 use purlin_term::payer::Billed;
@@ -30,14 +30,16 @@ struct Atomics {
 
 /// Number of integers in a cache line.
 const LINE: usize = CACHE_LINE / 8;
-struct Line([AtomicU64; LINE], OneLine);
 
 /// An array of `counters`. The lines of the first eight counters come first, one for each part.
 /// There is a part for each scheduler, and one that `put` changes.
 struct Counters {
     len: usize,
     parts: usize,
-    lines: Box<[Line]>,
+    /// The lines begin behind the first `skip` of these. Zeroed memory with the alignment of lines
+    /// would be written at once, and so take time and memory before it is used.
+    room: Box<[AtomicU64]>,
+    skip: usize,
     /// The bill for its memory.
     _billed: Billed,
 }
@@ -60,23 +62,15 @@ fn length(t: Term, max: u64) -> Result<usize, Fail> {
     }
 }
 
-/// An element of an array for which zeroed bytes are a valid value.
-///
-/// # Safety
-/// They must be.
-unsafe trait Zero {}
-// SAFETY: any bits are a number.
-unsafe impl Zero for AtomicU64 {}
-// SAFETY: a line consists of numbers, for which any bits are valid.
-unsafe impl Zero for Line {}
-
 /// Returns `n` zeros; `None` if there is no memory for them. Pages of a long array take memory only
 /// when they are written.
-fn zeroed<T: Zero>(n: usize) -> Option<Box<[T]>> {
-    let l = Layout::array::<T>(n).ok().filter(|l| l.size() > 0)?;
+fn zeroed(n: usize) -> Option<Box<[AtomicU64]>> {
+    let l = Layout::array::<AtomicU64>(n)
+        .ok()
+        .filter(|l| l.size() > 0)?;
     // SAFETY: the layout is not empty.
-    let p = may_fail(|| unsafe { alloc_zeroed(l) }) as *mut T;
-    // SAFETY: `n` zeroed values, allocated like a box of them.
+    let p = may_fail(|| unsafe { alloc_zeroed(l) }) as *mut AtomicU64;
+    // SAFETY: `n` zeroed values, allocated like a box of them; any bits are a number.
     (!p.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, n)) })
 }
 
@@ -183,13 +177,17 @@ fn info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
 fn counters_new_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
     let parts = crate::bif::schedulers() + 1;
     let len = length(n, u64::MAX / (8 * 2 * parts as u64))?;
-    let bytes = len.div_ceil(LINE).saturating_mul(parts * size_of::<Line>());
+    let numbers = len.div_ceil(LINE).saturating_mul(parts * LINE);
+    let bytes = numbers.saturating_mul(8);
     admit(bytes)?;
-    let lines = zeroed(len.div_ceil(LINE) * parts).ok_or(Fail::SystemLimit)?;
+    let room = numbers.checked_add(LINE - 1).and_then(zeroed);
+    let room = room.ok_or(Fail::SystemLimit)?;
+    let skip = (room.as_ptr() as usize / 8).wrapping_neg() % LINE;
     let counters = Counters {
         len,
         parts,
-        lines,
+        room,
+        skip,
         _billed: Billed::new(bytes),
     };
     Ok(reference(cx, Box::new(counters)))
@@ -201,10 +199,8 @@ fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, F
     if i >= c.len as u64 {
         return Err(Fail::Badarg);
     }
-    let first = i as usize / LINE * c.parts;
-    Ok(c.lines[first..first + c.parts]
-        .iter()
-        .map(move |l| &l.0[i as usize % LINE]))
+    let first = c.skip + i as usize / LINE * c.parts * LINE + i as usize % LINE;
+    Ok(c.room[first..].iter().step_by(LINE).take(c.parts))
 }
 fn sum(parts: impl Iterator<Item = &'static AtomicU64>) -> u64 {
     parts.fold(0, |s, p| s.wrapping_add(p.load(Ordering::Relaxed)))
@@ -229,7 +225,7 @@ fn counters_put_3(_cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
 }
 fn counters_info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
     let c: &Counters = value(r)?;
-    let bytes = size_of::<MagicRef>() + size_of::<Counters>() + size_of_val(&*c.lines);
+    let bytes = size_of::<MagicRef>() + size_of::<Counters>() + size_of_val(&*c.room);
     let pairs = [
         (am::MEMORY, Term::small(bytes as i64)),
         (am::SIZE, Term::small(c.len as i64)),
@@ -266,13 +262,13 @@ mod tests {
     #[test]
     fn a_long_array_takes_no_memory_before_it_is_used() {
         let before = resident_pages();
-        let a = zeroed::<AtomicU64>(1 << 27).expect("a gigabyte of addresses");
+        let a = zeroed(1 << 27).expect("a gigabyte of addresses");
         assert_eq!(a[a.len() - 1].load(Ordering::Relaxed), 0);
         let grown = resident_pages().saturating_sub(before);
         assert!(
             grown < (1 << 30) / purlin_term::sys::page_bytes() / 8,
             "{grown} pages"
         );
-        assert!(zeroed::<Line>(usize::MAX / CACHE_LINE).is_none());
+        assert!(zeroed(usize::MAX / 16).is_none());
     }
 }

@@ -12,6 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
+use purlin_term::iolist::Gathered;
 use purlin_term::refusal::may_fail;
 use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
@@ -20,7 +21,7 @@ use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, ending};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 lazy_atoms! {
     bm = "bm";
@@ -131,6 +132,15 @@ impl<'a> Few<'a> {
     }
 }
 
+/// Where a search has ended.
+enum Place {
+    None,
+    /// At a match: its start and length.
+    Match(usize, usize),
+    /// Before this place, from which it should go on later.
+    Later(usize),
+}
+
 /// Bytes of start positions that are searched between two checks whether the result is still
 /// wanted.
 const PART: usize = 8 << 20;
@@ -188,14 +198,11 @@ impl<'a> Pattern<'a> {
     }
     /// As [`Pattern::find`], but in successive parts of `hay`, so that a long search notices that
     /// its result is no longer wanted.
-    fn find_in_parts(
-        &self,
-        hay: &[u8],
-        from: usize,
-        next: &mut Vec<usize>,
-    ) -> Result<Option<(usize, usize)>, Fail> {
+    fn find_in_parts(&self, hay: &[u8], from: usize, next: &mut Vec<usize>) -> Result<Place, Fail> {
+        let place =
+            |found: Option<(usize, usize)>| found.map_or(Place::None, |m| Place::Match(m.0, m.1));
         if hay.len() - from <= PART || matches!(self, Pattern::Long(_)) {
-            return Ok(self.find(hay, from, next));
+            return Ok(place(self.find(hay, from, next)));
         }
         let behind = self.longest();
         let mut part = from;
@@ -203,11 +210,14 @@ impl<'a> Pattern<'a> {
             // The range contains all words that begin in this part.
             let end = hay.len().min(part + PART + behind);
             match self.find(&hay[..end], part, next) {
-                Some(m) if m.0 < part + PART || end == hay.len() => return Ok(Some(m)),
-                _ if end == hay.len() => return Ok(None),
+                Some(m) if m.0 < part + PART || end == hay.len() => return Ok(place(Some(m))),
+                _ if end == hay.len() => return Ok(Place::None),
                 _ => part += PART,
             }
             reschedule::go_on()?;
+            if reschedule::is_asked() {
+                return Ok(Place::Later(part));
+            }
         }
     }
     /// Returns the length of the longest word in bytes.
@@ -355,6 +365,13 @@ fn pair(cx: &mut Env, (at, n): (usize, usize)) -> Term {
     cx.tuple(&[a, b])
 }
 
+/// How far a search has come: the matches found, and where it goes on.
+#[derive(Default)]
+struct Search {
+    found: Vec<(usize, usize)>,
+    from: usize,
+}
+
 /// Returns the matches for which `opts` ask (the first, or all), in order.
 fn search(
     cx: &mut Env,
@@ -372,25 +389,56 @@ fn search(
         return Ok(Vec::new());
     }
     let end = o.scope.0 + o.scope.1;
-    let found = with_pattern(cx, pat, o.scope.1, |p| {
+    let fresh = Mutex::new(Search {
+        found: Vec::new(),
+        from: o.scope.0,
+    });
+    // It stays in the state: the native may have to be called once more after a collection.
+    let state = reschedule::resumed();
+    let so_far = match state {
+        None => &fresh,
+        Some(state) => native_state::get(state).ok_or(Fail::Badarg)?,
+    };
+    let mut so_far = so_far.lock().unwrap_or_else(|e| e.into_inner());
+    let done = with_pattern(cx, pat, o.scope.1, |p| {
         let hay = &s[..end];
-        let mut v = Vec::new();
-        let mut from = o.scope.0;
+        let Search { found, from } = &mut *so_far;
         let mut next = Vec::new();
-        while let Some((at, n)) = p.find_in_parts(hay, from, &mut next)? {
-            v.push((at, n));
-            from = at + n;
+        loop {
+            let (at, n) = match p.find_in_parts(hay, *from, &mut next)? {
+                Place::None => return Ok(true),
+                Place::Match(at, n) => (at, n),
+                Place::Later(at) => {
+                    *from = at;
+                    return Ok(false);
+                }
+            };
+            found.push((at, n));
+            *from = at + n;
             if !all {
-                break;
+                return Ok(true);
             }
-            if v.len().is_multiple_of(LOOK_EVERY) {
+            if found.len().is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
                 // The result will take at least as much.
-                iolist::admit_list(v.len().saturating_mul(CELLS_OF_MATCH))?;
+                iolist::admit_list(found.len().saturating_mul(CELLS_OF_MATCH))?;
+                if reschedule::is_asked() {
+                    return Ok(false);
+                }
             }
         }
-        Ok(v)
     })??;
+    if !done {
+        let state = match state {
+            Some(state) => state,
+            None => native_state::make(cx, Mutex::new(std::mem::take(&mut *so_far))),
+        };
+        return Err(reschedule::pause(cx, state));
+    }
+    let found = match state {
+        Some(_) => so_far.found.clone(),
+        None => std::mem::take(&mut so_far.found),
+    };
     // Data after the wanted match was not looked at.
     let seen = match found.last() {
         Some((at, n)) if !all => at + n - o.scope.0,
@@ -584,28 +632,39 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
         .checked_mul(times)
         .filter(|&t| may_fail(|| Vec::<u8>::new().try_reserve_exact(t).is_ok()))
         .ok_or(Fail::SystemLimit)?;
-    iolist::admit(total)?;
-    leave_if_long(cx, "copy", &[s, n], total)?;
-    cx.bump(total / 1024 + 1);
-    Ok(iolist::build_binary(cx, total, |out| {
-        if b.is_empty() {
-            return;
-        }
-        // Number of bytes copied between two checks whether the result is still wanted.
-        let some = (ending::BYTES / b.len()).max(1) * b.len();
-        for part in out.chunks_mut(some) {
-            if let [one] = *b {
-                part.fill(one);
-            } else {
-                for c in part.chunks_exact_mut(b.len()) {
-                    c.copy_from_slice(&b);
-                }
-            }
-            if ending::is_over() {
-                break;
+    if !reschedule::is_resumed() {
+        iolist::admit(total)?;
+        leave_if_long(cx, "copy", &[s, n], total)?;
+        cx.bump(total / 1024 + 1);
+    }
+    let repeat = |out: &mut [u8]| match *b {
+        [] => {}
+        [one] => out.fill(one),
+        _ => {
+            for c in out.chunks_mut(b.len()) {
+                c.copy_from_slice(&b[..c.len()]);
             }
         }
-    }))
+    };
+    if !reschedule::BINARY.exceeded(total) {
+        return Ok(iolist::build_binary(cx, total, repeat));
+    }
+    let period: Cow<[u8]> = match b.len() < ending::BYTES {
+        true => {
+            let mut some = vec![0; ending::BYTES / b.len() * b.len()];
+            repeat(&mut some);
+            some.into()
+        }
+        false => b,
+    };
+    iolist::build_in_parts(cx, total, |_| {
+        move |_: &mut Env, out: &mut Gathered| {
+            let at = out.len() % period.len();
+            let n = ending::BYTES.min(period.len() - at).min(total - out.len());
+            out.extend(&period[at..at + n]);
+            reschedule::is_asked().then_some(NIL)
+        }
+    })
 }
 fn copy_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
     leave_if_long(cx, "copy", &[s], bytes(s)?.len())?;

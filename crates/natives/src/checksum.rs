@@ -18,21 +18,11 @@ const LONG_BYTES: usize = 1 << 20;
 const MOST_MD5: usize = MANY / 8;
 
 /// Calls `f` with the bytes of an I/O list, piece by piece, including empty binaries, and counts
-/// the work.
-fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> {
+/// the work. Returns the rest if the native should go on with it later.
+fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<Option<Term>, Fail> {
     let mut w = IoWalk::new(data);
     let mut buf = Vec::with_capacity(1024);
     let mut n = 0;
-    let mut f = |bytes: &[u8]| {
-        // An empty one counts too: the sum is reduced to its range.
-        if bytes.is_empty() {
-            f(bytes);
-        }
-        bytes.chunks(LONG_BYTES).try_for_each(|b| {
-            f(b);
-            reschedule::go_on()
-        })
-    };
     while let Some(p) = w.next_piece().map_err(|_| Fail::Badarg)? {
         match p {
             Piece::Byte(b) => {
@@ -41,24 +31,44 @@ fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> 
                     continue;
                 }
                 n += buf.len();
-                f(&buf)?;
+                f(&buf);
                 buf.clear();
+                reschedule::go_on()?;
             }
-            Piece::Bits(_, b) => {
+            Piece::Bits(t, b) => {
                 if !buf.is_empty() {
-                    f(&buf)?;
+                    f(&buf);
                 }
                 n += buf.len() + b.bit_len / 8;
                 buf.clear();
-                f(&b.to_bytes().ok_or(Fail::Badarg)?)?;
+                let bytes = b.to_bytes().ok_or(Fail::Badarg)?;
+                // An empty one counts too: the sum is reduced to its range.
+                if bytes.is_empty() {
+                    f(&bytes);
+                }
+                let mut done = 0;
+                for part in bytes.chunks(LONG_BYTES) {
+                    f(part);
+                    reschedule::go_on()?;
+                    done += part.len();
+                    if done < bytes.len() && reschedule::is_asked() {
+                        let left = cx.sub_binary(t, done * 8, b.bit_len - done * 8);
+                        let rest = w.rest(cx);
+                        return Ok(Some(cx.cons(left, rest)));
+                    }
+                }
             }
+        }
+        // Nothing is in `buf` here.
+        if reschedule::is_asked() {
+            return Ok(Some(w.rest(cx)));
         }
     }
     if !buf.is_empty() {
-        f(&buf)?;
+        f(&buf);
     }
     cx.bump((n + buf.len()) / 512 + 1);
-    Ok(())
+    Ok(None)
 }
 
 fn u32_arg(t: Term) -> Result<u32, Fail> {
@@ -86,9 +96,33 @@ fn adler32(start: u32, bytes: &[u8]) -> u32 {
 }
 
 fn sum(cx: &mut Env, start: u32, data: Term, f: fn(u32, &[u8]) -> u32) -> BifResult {
-    let mut c = start;
-    each(cx, data, |b| c = f(c, b))?;
-    Ok(Term::small(c as i64))
+    let (mut c, mut data) = (start, data);
+    if let Some((sum, rest)) = resumed()? {
+        (c, data) = (u32_arg(sum)?, rest);
+    }
+    let rest = each(cx, data, |b| c = f(c, b))?;
+    let c = Term::small(c as i64);
+    match rest {
+        None => Ok(c),
+        Some(rest) => Err(pause(cx, c, rest)),
+    }
+}
+
+/// Leaves a native that is to go on with the sum so far and the rest of the data.
+fn pause(cx: &mut Env, sum: Term, rest: Term) -> Fail {
+    let state = cx.tuple(&[sum, rest]);
+    reschedule::pause(cx, state)
+}
+
+/// Returns what [`pause`] has left: the sum so far, and the rest of the data.
+fn resumed() -> Result<Option<(Term, Term)>, Fail> {
+    match reschedule::resumed() {
+        None => Ok(None),
+        Some(state) => match state.as_tuple() {
+            Some(&[sum, rest]) => Ok(Some((sum, rest))),
+            _ => Err(Fail::Badarg),
+        },
+    }
 }
 
 /// Moves the call to a dirty thread if `data` has more than `most` parts.
@@ -236,9 +270,20 @@ impl Md5 {
 
 fn md5_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
     leave_if_long(cx, "md5", &[data], data, MOST_MD5)?;
-    let mut m = Md5::new();
-    each(cx, data, |b| m.update(b))?;
+    let m = md5_of(cx, Md5::new(), data)?;
     Ok(cx.binary(&m.finish()))
+}
+/// Returns the state after `data`. Fails if the native is to go on later.
+fn md5_of(cx: &mut Env, from: Md5, data: Term) -> Result<Md5, Fail> {
+    let (mut m, mut data) = (from, data);
+    if let Some((state, rest)) = resumed()? {
+        (m, data) = (md5_context(state)?, rest);
+    }
+    let Some(rest) = each(cx, data, |b| m.update(b))? else {
+        return Ok(m);
+    };
+    let state = cx.binary(&m.to_bytes());
+    Err(pause(cx, state, rest))
 }
 fn md5_init_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     Ok(cx.binary(&Md5::new().to_bytes()))
@@ -249,9 +294,9 @@ fn md5_context(t: Term) -> Result<Md5, Fail> {
         .ok_or(Fail::Badarg)
 }
 fn md5_update_2(cx: &mut Env, [state, data]: [Term; 2]) -> BifResult {
-    let mut m = md5_context(state)?;
+    let m = md5_context(state)?;
     leave_if_long(cx, "md5_update", &[state, data], data, MOST_MD5)?;
-    each(cx, data, |b| m.update(b))?;
+    let m = md5_of(cx, m, data)?;
     Ok(cx.binary(&m.to_bytes()))
 }
 fn md5_final_1(cx: &mut Env, [state]: [Term; 1]) -> BifResult {

@@ -1,6 +1,7 @@
 //! Natives that convert I/O lists to binaries and back.
 
-use super::reschedule::{MANY, dirty_if};
+use super::native_state;
+use super::reschedule::{self, MANY, dirty_if};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::bin::RcBin;
@@ -9,6 +10,7 @@ use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
 use purlin_term::pressure::{self, Judged};
 use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::{Alloc, NIL, Term, ending};
+use std::sync::Mutex;
 
 /// Bytes of work that count as one reduction.
 const BYTES_PER_REDUCTION: usize = 256;
@@ -63,6 +65,65 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
     }
 }
 
+/// Makes a binary of `n` bytes on a dirty thread. Each call of `more` adds some of them to those
+/// that are there. If it is asked to go on later, `more` returns what it needs for that, and is
+/// made anew by `begin`, which gets it. The number of bytes is that of the first time.
+pub(crate) fn build_in_parts<M: FnMut(&mut Env, &mut Gathered) -> Option<Term>>(
+    cx: &mut Env,
+    n: usize,
+    begin: impl FnOnce(Option<Term>) -> M,
+) -> BifResult {
+    let (mut out, n, place) = match reschedule::resumed() {
+        None => (Gathered::new(&[], n), n, None),
+        Some(state) => {
+            let Some(&[out, n, place]) = state.as_tuple() else {
+                return Err(Fail::Badarg);
+            };
+            let out = native_state::get::<Mutex<Option<Gathered>>>(out);
+            let out = out.and_then(|g| g.lock().ok()?.take());
+            let n = n.as_small().unwrap_or(0) as usize;
+            (out.ok_or(Fail::Badarg)?, n, Some(place))
+        }
+    };
+    let mut more = begin(place);
+    while out.len() < n {
+        let place = more(cx, &mut out);
+        reschedule::go_on()?;
+        if let Some(place) = place
+            && out.len() < n
+        {
+            let out = native_state::make(cx, Mutex::new(Some(out)));
+            let state = cx.tuple(&[out, Term::small(n as i64), place]);
+            return Err(reschedule::pause(cx, state));
+        }
+    }
+    Ok(out.finish().to_term(cx))
+}
+
+/// Makes a list of `bytes` in front of `tail`, as [`build_in_parts`] makes a binary.
+fn list_in_parts(cx: &mut Env, bytes: &[u8], tail: Term) -> BifResult {
+    let (mut tail, mut left) = match reschedule::resumed() {
+        None => (tail, bytes.len()),
+        Some(state) => match state.as_tuple() {
+            Some(&[tail, left]) => (tail, left.as_small().unwrap_or(0) as usize),
+            _ => return Err(Fail::Badarg),
+        },
+    };
+    while left > LIST_PART {
+        let from = left - LIST_PART;
+        tail = cx.byte_list(&bytes[from..left], tail);
+        left = from;
+        reschedule::go_on()?;
+        if reschedule::is_asked() {
+            let state = cx.tuple(&[tail, Term::small(left as i64)]);
+            return Err(reschedule::pause(cx, state));
+        }
+    }
+    Ok(cx.byte_list(&bytes[..left], tail))
+}
+/// Cells of a list that are made between two looks whether to go on later.
+const LIST_PART: usize = 1 << 18;
+
 /// Writes the bits of `b` at bit `at` of `out`, whose bits from there on are zero.
 fn put_bits(out: &mut [u8], at: usize, b: &Bits) {
     if b.bit_len == 0 {
@@ -95,6 +156,68 @@ fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     // Already measured, so it is an I/O list.
     build_binary(cx, n, |out| {
         let _ = write_to(t, out);
+    })
+}
+
+/// Bytes of a piece of an I/O list from which on it is not merged with its neighbours.
+const LARGE_PIECE: usize = 1 << 10;
+
+/// The native `m:name(t)`, which makes one binary of an I/O list.
+fn to_binary_in_turns(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
+    let mut n = 0;
+    if !reschedule::is_resumed() {
+        n = measured(cx, m, name, t, IoWalk::new)? / 8;
+        admit(n)?;
+        if !cx.dirty || n <= HEAP_BIN_LIMIT {
+            return Ok(to_binary_of(cx, t, n));
+        }
+        cx.bump(n / BYTES_PER_REDUCTION + 1);
+    }
+    build_in_parts(cx, n, |rest| {
+        let mut walk = IoWalk::new(rest.unwrap_or(t));
+        // The rest of a large binary.
+        let mut left: Option<(Term, usize)> = None;
+        let mut some = Vec::with_capacity(ending::STEPS);
+        move |cx: &mut Env, out: &mut Gathered| {
+            some.clear();
+            let mut steps = 0;
+            while left.is_none() {
+                let stop = walk.each(|p| {
+                    steps += 1;
+                    match p {
+                        Plain::Byte(b) => some.push(b),
+                        Plain::Binary(_, s) if s.len() < LARGE_PIECE => append(&mut some, s),
+                        Plain::Binary(t, _) => left = Some((t, 0)),
+                    }
+                    left.is_none() && steps < ending::STEPS
+                });
+                match stop {
+                    Ok(Stop::At(t)) => left = Some((t, 0)),
+                    // Already measured, so it is an I/O list.
+                    Ok(Stop::Early | Stop::End) | Err(BadIoList) => break,
+                }
+            }
+            out.extend(&some);
+            if let Some((t, at)) = left
+                && let Some(b) = t.as_bits()
+            {
+                let end = b.bit_len / 8;
+                let next = end.min(at + ending::BYTES);
+                let part = cx.part(t, at, next - at);
+                out.extend(&part.as_binary().unwrap_or_default());
+                left = (next < end).then_some((t, next));
+            }
+            if !reschedule::is_asked() {
+                return None;
+            }
+            let mut rest = walk.rest(cx);
+            if let Some((t, at)) = left {
+                let end = t.as_bits().map_or(at, |b| b.bit_len / 8);
+                let here = cx.part(t, at, end - at);
+                rest = cx.cons(here, rest);
+            }
+            Some(rest)
+        }
     })
 }
 
@@ -135,9 +258,7 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    let bits = measured(cx, "erlang", "iolist_to_binary", t, IoWalk::new)?;
-    admit(bits / 8)?;
-    Ok(to_binary_of(cx, t, bits / 8))
+    to_binary_in_turns(cx, "erlang", "iolist_to_binary", t)
 }
 
 fn list_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -149,9 +270,7 @@ pub(crate) fn list_to_binary(cx: &mut Env, m: &str, name: &str, t: Term) -> BifR
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, m, name, t, IoWalk::new)?;
-    admit(bits / 8)?;
-    Ok(to_binary_of(cx, t, bits / 8))
+    to_binary_in_turns(cx, m, name, t)
 }
 
 fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -210,9 +329,11 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn binary_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let s = b.as_binary().ok_or(Fail::Badarg)?;
     dirty_if(cx, "erlang", "binary_to_list", &[b], || s.len() > MANY)?;
-    admit_list(s.len())?;
-    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
-    Ok(cx.byte_list(&s, NIL))
+    if !reschedule::is_resumed() {
+        admit_list(s.len())?;
+        cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    }
+    list_in_parts(cx, &s, NIL)
 }
 
 fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
@@ -224,7 +345,10 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
     };
     let args = [b, Term::small(from as i64), Term::small(to as i64)];
     dirty_if(cx, "erlang", "binary_to_list", &args, || to - from > MANY)?;
-    admit_list(to - from)?;
+    if !reschedule::is_resumed() {
+        admit_list(to - from)?;
+        cx.bump((to - from) / BYTES_PER_REDUCTION + 1);
+    }
     let part = Bits {
         // SAFETY: within the bitstring.
         base: unsafe { bits.base.add(from - 1) },
@@ -232,8 +356,7 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
         ..bits
     };
     let s = part.to_bytes().ok_or(Fail::Badarg)?;
-    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
-    Ok(cx.byte_list(&s, NIL))
+    list_in_parts(cx, &s, NIL)
 }
 
 fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
@@ -241,7 +364,10 @@ fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     dirty_if(cx, "erlang", "bitstring_to_list", &[b], || {
         bits.bit_len / 8 > MANY
     })?;
-    admit_list(bits.bit_len / 8)?;
+    if !reschedule::is_resumed() {
+        admit_list(bits.bit_len / 8)?;
+        cx.bump(bits.bit_len / 8 / BYTES_PER_REDUCTION + 1);
+    }
     let whole = bits.bit_len & !7;
     let tail = if bits.bit_len == whole {
         NIL
@@ -254,8 +380,7 @@ fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
         ..bits
     };
     let s = head.to_bytes().ok_or(Fail::Badarg)?;
-    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
-    Ok(cx.byte_list(&s, tail))
+    list_in_parts(cx, &s, tail)
 }
 
 fn split_binary_2(cx: &mut Env, [b, at]: [Term; 2]) -> BifResult {

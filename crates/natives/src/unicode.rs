@@ -4,11 +4,13 @@
 //! nest like the input.
 
 use super::iolist::admit;
+use super::native_state;
 use super::reschedule::{self, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_term::layout::Bits;
 use purlin_term::{Alloc, NIL, Term, am, atom, ending};
+use std::sync::Mutex;
 
 lazy_atoms! {
     incomplete = "incomplete";
@@ -116,10 +118,32 @@ enum End {
     Error(Term),
     /// Bytes of a character whose end is missing.
     Incomplete(Vec<u8>),
+    /// It should go on later with the rest of the innermost list.
+    Later(Term),
+}
+
+/// How far the conversion of a binary has come.
+enum Taken {
+    All,
+    /// As far as this rest, in which a character is broken.
+    Broken(Term),
+    /// As far as this rest, with which it should go on later.
+    Later(Term),
+}
+
+/// Bytes of a binary that are converted between two looks whether to go on later.
+const PART_BYTES: usize = 1 << 20;
+
+/// Returns the length of the next part of a text to convert.
+fn part_of(s: &str) -> usize {
+    match s.len() > PART_BYTES {
+        true => s.floor_char_boundary(PART_BYTES),
+        false => s.len(),
+    }
 }
 
 /// A destination of characters.
-trait Sink {
+trait Sink: Send + 'static {
     /// Makes one with room for about `n` characters.
     fn with_room(n: usize) -> Self;
     /// Appends valid UTF-8.
@@ -200,14 +224,21 @@ impl<S: Sink> Conv<'_, S> {
         }
     }
 
-    /// Takes a binary. `Some(term)`: an error, with the rest of the binary as a term (all of it if
-    /// the broken character began in an earlier one).
-    fn binary(&mut self, t: Term, bits: Bits) -> Result<Option<Term>, Fail> {
+    /// Takes a binary. If a character is broken that began in an earlier one, all of it is left.
+    fn binary(&mut self, t: Term, bits: Bits) -> Result<Taken, Fail> {
         let bytes = bits.to_bytes().ok_or(Fail::Badarg)?;
         self.cx.bump(bytes.len() / 64 + 1);
+        let rest = |cx: &mut Env, from: usize| cx.sub_binary(t, from * 8, bits.bit_len - from * 8);
         if self.latin1 {
-            self.out.latin1(&bytes);
-            return Ok(None);
+            let mut done = 0;
+            for part in bytes.chunks(PART_BYTES) {
+                self.out.latin1(part);
+                done += part.len();
+                if done < bytes.len() && reschedule::is_asked() {
+                    return Ok(Taken::Later(rest(self.cx, done)));
+                }
+            }
+            return Ok(Taken::All);
         }
         let mut from = 0;
         if !self.left.is_empty() && !bytes.is_empty() {
@@ -219,7 +250,7 @@ impl<S: Sink> Conv<'_, S> {
                 // Whether they are valid together shows when the character is complete or the data
                 // ends.
                 self.left = joined;
-                return Ok(None);
+                return Ok(Taken::All);
             }
             match decode(&joined) {
                 Head::Char(c, n) => {
@@ -227,33 +258,37 @@ impl<S: Sink> Conv<'_, S> {
                     self.left.clear();
                     from = n - had;
                 }
-                Head::Short | Head::Bad => return Ok(Some(t)),
+                Head::Short | Head::Bad => return Ok(Taken::Broken(t)),
             }
         }
         let s = &bytes[from..];
-        match std::str::from_utf8(s) {
-            Ok(s) => {
-                self.out.utf8(s);
-                Ok(None)
-            }
+        let (mut good, broken) = match std::str::from_utf8(s) {
+            Ok(s) => (s, false),
+            // Checked just now.
             Err(e) => {
-                let good = e.valid_up_to();
-                // Checked just now.
-                self.out
-                    .utf8(std::str::from_utf8(&s[..good]).unwrap_or_default());
-                // By its length only: the bytes after it are checked together with the next binary.
-                if s.len() - good < char_bytes(s[good]) {
-                    self.left = s[good..].to_vec();
-                    return Ok(None);
-                }
-                let from = from + good;
-                Ok(Some(self.cx.sub_binary(
-                    t,
-                    from * 8,
-                    bits.bit_len - from * 8,
-                )))
+                let good = std::str::from_utf8(&s[..e.valid_up_to()]);
+                (good.unwrap_or_default(), true)
+            }
+        };
+        while !good.is_empty() {
+            let (part, more) = good.split_at(part_of(good));
+            self.out.utf8(part);
+            from += part.len();
+            good = more;
+            if !more.is_empty() && reschedule::is_asked() {
+                return Ok(Taken::Later(rest(self.cx, from)));
             }
         }
+        if !broken {
+            return Ok(Taken::All);
+        }
+        // By its length only: the bytes after it are checked together with the next binary.
+        let s = &bytes[from..];
+        if s.len() < char_bytes(s[0]) {
+            self.left = s.to_vec();
+            return Ok(Taken::All);
+        }
+        Ok(Taken::Broken(rest(self.cx, from)))
     }
 
     /// Takes an integer; returns false if it is no character of the encoding, or is inside an
@@ -282,6 +317,9 @@ impl<S: Sink> Conv<'_, S> {
             steps += 1;
             if steps.is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
+                if reschedule::is_asked() {
+                    return Ok(End::Later(at));
+                }
             }
             // Most are consecutive characters, which are the same in both encodings. A check is due
             // after this many.
@@ -307,11 +345,14 @@ impl<S: Sink> Conv<'_, S> {
                     at = t;
                 } else {
                     let b = h.as_bits().ok_or(Fail::Badarg)?;
-                    if let Some(r) = self.binary(h, b)? {
-                        let here = self.cx.cons(r, t);
-                        return Ok(End::Error(self.rest(here)));
+                    match self.binary(h, b)? {
+                        Taken::All => at = t,
+                        Taken::Broken(r) => {
+                            let here = self.cx.cons(r, t);
+                            return Ok(End::Error(self.rest(here)));
+                        }
+                        Taken::Later(r) => return Ok(End::Later(self.cx.cons(r, t))),
                     }
-                    at = t;
                 }
             } else if at.is_nil() {
                 match self.stack.pop() {
@@ -320,10 +361,11 @@ impl<S: Sink> Conv<'_, S> {
                 }
             } else {
                 let b = at.as_bits().ok_or(Fail::Badarg)?;
-                if let Some(r) = self.binary(at, b)? {
-                    return Ok(End::Error(self.rest(r)));
+                match self.binary(at, b)? {
+                    Taken::All => at = NIL,
+                    Taken::Broken(r) => return Ok(End::Error(self.rest(r))),
+                    Taken::Later(r) => return Ok(End::Later(r)),
                 }
-                at = NIL;
             }
         }
         self.cx.bump(steps / 64);
@@ -357,6 +399,7 @@ fn convert<S: Sink>(
     bytes_each: usize,
     finish: fn(&mut Env, &S) -> Term,
 ) -> BifResult {
+    let state = reschedule::resumed();
     let Some(latin1) = encoding(enc) else {
         // The module itself handles the other encodings, and raises if there is no such encoding.
         let other = atom::intern(&format!("{name}_int"));
@@ -368,22 +411,46 @@ fn convert<S: Sink>(
         true => usize::MAX,
         false => reschedule::UNICODE.most(),
     };
-    let size = chardata_size(data, most).ok_or(Fail::Badarg)?;
-    dirty_if(cx, "unicode", name, &[data, enc], || {
-        reschedule::UNICODE.exceeded(size)
-    })?;
-    admit(size.saturating_mul(bytes_each))?;
-    let mut out = S::with_room(size);
-    let end = Conv {
+    let (mut data, mut stack, mut left) = (data, Vec::new(), Vec::new());
+    let mut out = match state {
+        None => {
+            let size = chardata_size(data, most).ok_or(Fail::Badarg)?;
+            dirty_if(cx, "unicode", name, &[data, enc], || {
+                reschedule::UNICODE.exceeded(size)
+            })?;
+            admit(size.saturating_mul(bytes_each))?;
+            S::with_room(size)
+        }
+        Some(state) => {
+            let Some(&[out, at, tails, bytes]) = state.as_tuple() else {
+                return Err(Fail::Badarg);
+            };
+            data = at;
+            stack.extend(tails.list_iter());
+            left.extend_from_slice(&bytes.as_binary().unwrap_or_default());
+            let out = native_state::get::<Mutex<Option<S>>>(out);
+            let out = out.and_then(|s| s.lock().ok()?.take());
+            out.ok_or(Fail::Badarg)?
+        }
+    };
+    let mut conversion = Conv {
         cx,
         out: &mut out,
         latin1,
-        stack: Vec::new(),
-        left: Vec::new(),
+        stack,
+        left,
+    };
+    let end = conversion.run(data)?;
+    if let End::Later(at) = end {
+        let Conv { stack, left, .. } = conversion;
+        let (tails, left) = (cx.list(&stack), cx.binary(&left));
+        let out = native_state::make(cx, Mutex::new(Some(out)));
+        let state = cx.tuple(&[out, at, tails, left]);
+        return Err(reschedule::pause(cx, state));
     }
-    .run(data)?;
     let done = finish(cx, &out);
     Ok(match end {
+        End::Later(_) => return Err(Fail::Again),
         End::Done => done,
         End::Error(rest) => cx.tuple(&[am::ERROR, done, rest]),
         End::Incomplete(left) => {

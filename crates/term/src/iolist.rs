@@ -636,6 +636,13 @@ impl Gathered {
         g.extend(bytes);
         g
     }
+    /// Number of bytes so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
     /// Total number of bytes that fit.
     pub fn room(&self) -> usize {
         // SAFETY: this holds a count.

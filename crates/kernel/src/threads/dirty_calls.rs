@@ -13,15 +13,16 @@
 //! anything: the process is divided for the call ([`open`]). The native keeps its context, with one
 //! half of the heap, and the watcher works in another context, with the other half
 //! (`purlin_term::heap_halves`). If the process has ended, the native finds out by itself and stops
-//! early (`purlin_term::ending`).
+//! early (`purlin_term::ending`). If it is to be collected, a native that can go on later does so,
+//! and the process comes back to a scheduler meanwhile (`purlin_native::reschedule`).
 //!
 //! # Orderings
 //! A dirty thread stores `cx`, `divided` and `process` of its [`Slot`] before it lends the slot,
 //! which is a `Release` store in [`Lend`]. The watcher loads `process` with `Acquire` to see
 //! whether there is anything to do, and reads the rest only after it has taken the slot, which is
 //! an `Acquire` exchange: it sees the values of the current call. A stale `process` does no harm:
-//! cells are never unmapped, and the watcher works for the process in the context. `ended` is a
-//! hint to the native, and `Relaxed`; the thread looks at the process itself after it has taken the
+//! cells are never unmapped, and the watcher works for the process in the context. `wishes` are
+//! hints to the native, and `Relaxed`; the thread looks at the process itself once it has taken the
 //! slot back. The fences of [`Parker`] order the store of `process` against the watcher's look
 //! before it sleeps.
 
@@ -35,8 +36,9 @@ use crate::sync::lend::Lend;
 use crate::sync::{AtomicPtr, Mutex, Ordering};
 use purlin_native::cx::Env;
 use purlin_native::reschedule::{self, Name};
+use purlin_term::ending::{self, Wishes};
 use purlin_term::heap::Heap;
-use purlin_term::{Term, ending, gc};
+use purlin_term::{Term, gc};
 use std::cell::{Cell, RefCell};
 use std::ptr::null_mut;
 use std::sync::LazyLock;
@@ -52,8 +54,8 @@ struct Slot {
     /// Whether `cx` is a twin, while a native of this runtime has its own context. The twin's first
     /// registers then name the native.
     divided: AtomicBool,
-    /// Whether the process has ended meanwhile.
-    ended: AtomicBool,
+    /// What the native is to know meanwhile.
+    wishes: Wishes,
 }
 
 /// The slots of all threads that have ever made such a call.
@@ -88,7 +90,7 @@ fn new_slot() -> &'static Slot {
         cx: AtomicPtr::new(null_mut()),
         process: AtomicPtr::new(null_mut()),
         divided: AtomicBool::new(false),
-        ended: AtomicBool::new(false),
+        wishes: Wishes::NONE,
     }));
     SLOTS.lock().push(slot);
     MINE.set(Some(slot));
@@ -141,9 +143,9 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     twin.dirty = true;
     twin.interp.live = 0;
     twin.x[..3].copy_from_slice(&[name.0, name.1, Term::small(name.2 as i64)]);
-    slot.ended.store(false, Ordering::Relaxed);
+    slot.wishes.clear();
     slot.divided.store(true, Ordering::Relaxed);
-    ending::set(Some(&slot.ended));
+    ending::set(Some(&slot.wishes));
     // SAFETY: the twin is this thread's, and `f` doesn't touch it.
     unsafe { lend(&raw mut *twin, f) };
     ending::set(None);
@@ -216,7 +218,7 @@ fn watch() {
                 calls = true;
                 if (*p).state.load().has_news() && s.lend.try_take() {
                     WITHIN_NATIVE.set(s.divided.load(Ordering::Relaxed));
-                    acted |= act(&mut *s.cx.load(Ordering::Relaxed), &s.ended);
+                    acted |= act(&mut *s.cx.load(Ordering::Relaxed), &s.wishes);
                     WITHIN_NATIVE.set(false);
                     s.lend.give_back();
                 }
@@ -242,7 +244,7 @@ fn watch() {
 ///
 /// # Safety
 /// A process is in the context, which this thread has taken and keeps while this runs.
-unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
+unsafe fn act(cx: &mut Cx, wishes: &Wishes) -> bool {
     if cx.process().state.load().is_exiting() {
         return false;
     }
@@ -253,7 +255,10 @@ unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
     if cx.process().has(EXIT_PENDING) {
         // SAFETY: by the contract, the process is this thread's for now. It has `EXIT_PENDING`.
         unsafe { exit::end_within(cx) };
-        ended.store(true, Ordering::Relaxed);
+        wishes.end();
+    } else if cx.process().ext().is_some_and(|e| !e.deferred.is_empty()) {
+        // Such as requests for its collection.
+        wishes.ask();
     }
     true
 }

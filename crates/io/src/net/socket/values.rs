@@ -8,7 +8,7 @@ use crate::cx::Cx;
 use crate::lazy_atoms;
 use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
-use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS};
+use purlin_term::release::{self, EVENTS_LEFT_OUT, MORE_OF_SOCKETS, SERVICES_AS_MAPS};
 use purlin_term::{Alloc, Term, am, atom, map};
 
 lazy_atoms! {
@@ -334,7 +334,10 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
         Set::SctpTimes if is_map => fields_bytes(v, SCTP_TIMES)?,
         Set::SctpEvents if is_map => SCTP_EVENTS
             .iter()
-            .map(|e| key(atom::intern(e)).and_then(|v| v.as_bool()).map(u8::from))
+            .map(|e| match key(atom::intern(e)) {
+                None => release::has(EVENTS_LEFT_OUT).then_some(0),
+                Some(v) => v.as_bool().map(u8::from),
+            })
             .collect::<Option<_>>()?,
         _ => return None,
     })
