@@ -14,7 +14,7 @@ main(_) ->
         _ ->
             {ok, S} = gen_udp:open(0, [binary, {active, true}]),
             timer:sleep(100),
-            [sure(S, N, 100) || N <- lists:seq(1, 20)]
+            [sure(S, N, 300) || N <- lists:seq(1, 20)]
     end.
 
 sure(_, _, 0) -> halt(1);
@@ -27,7 +27,7 @@ sums(S, Seen, Sum) ->
         {udp, _, Host, Port, <<N>>} ->
             ok = gen_udp:send(S, Host, Port, <<N>>),
             sums(S, [N | Seen], added(N, Seen, Sum))
-    after 5000 ->
+    after 20000 ->
         case Sum of
             210 -> io:put_chars("the sum is right\n");
             _ -> io:format("FAIL: ~w in place of 210~n", [Sum]), halt(1)

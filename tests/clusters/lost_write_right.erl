@@ -14,17 +14,19 @@ main(_) ->
             %% The first node has a file of its own, so a loss of its power ends the program.
             {ok, Socket} = gen_udp:open(0, [binary, {active, true}]),
             Sure = puts(lists:seq(1, 20), Socket, []),
-            {ok, Kept} = ask(all, Socket, 400),
-            [send(stop, Socket) || _ <- lists:seq(1, 20)],
-            case lists:sort(Sure) -- binary_to_term(Kept) of
-                [] -> io:put_chars("all are there\n");
-                Lost -> io:format("FAIL: confirmed and lost: ~w~n", [Lost]), halt(1)
-            end;
+            case ask(all, Socket, 400) of
+                {ok, Kept} -> check(lists:sort(Sure) -- binary_to_term(Kept));
+                none -> io:put_chars("the store is gone\n")
+            end,
+            [send(stop, Socket) || _ <- lists:seq(1, 20)];
         _ ->
             {ok, Socket} = gen_udp:open(7000, [binary, {active, true}]),
             {ok, Log} = file:open("log", [read, append, raw, binary]),
             serves(Log, Socket, read(Log))
     end.
+
+check([]) -> io:put_chars("all are there\n");
+check(Lost) -> io:format("FAIL: confirmed and lost: ~w~n", [Lost]), halt(1).
 
 puts([], _, Sure) -> Sure;
 puts([K | Ks], Socket, Sure) ->

@@ -30,11 +30,20 @@ pub struct Wishes {
     pause: AtomicBool,
 }
 
+impl Default for Wishes {
+    fn default() -> Wishes {
+        Wishes::new()
+    }
+}
+
 impl Wishes {
-    pub const NONE: Wishes = Wishes {
-        over: AtomicBool::new(false),
-        pause: AtomicBool::new(false),
-    };
+    /// None so far.
+    pub const fn new() -> Wishes {
+        Wishes {
+            over: AtomicBool::new(false),
+            pause: AtomicBool::new(false),
+        }
+    }
     /// Forgets the wishes of earlier calls.
     pub fn clear(&self) {
         self.over.store(false, Ordering::Relaxed);

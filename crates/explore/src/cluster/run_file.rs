@@ -68,7 +68,10 @@ pub fn read(text: &str) -> Result<Recorded, String> {
                 r.command.push(value.into());
                 Some(())
             }
-            "files" => Some(r.plan.files = true),
+            "files" => {
+                r.plan.files = true;
+                Some(())
+            }
             "fault" => Fault::parse(value).map(|f| r.plan.faults.push(f)),
             "story" => {
                 r.story.push(value.into());

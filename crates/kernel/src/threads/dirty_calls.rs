@@ -90,7 +90,7 @@ fn new_slot() -> &'static Slot {
         cx: AtomicPtr::new(null_mut()),
         process: AtomicPtr::new(null_mut()),
         divided: AtomicBool::new(false),
-        wishes: Wishes::NONE,
+        wishes: Wishes::new(),
     }));
     SLOTS.lock().push(slot);
     MINE.set(Some(slot));
