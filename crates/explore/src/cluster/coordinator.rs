@@ -349,6 +349,11 @@ impl Cluster<'_> {
         let Some(fault) = self.plan.faults.get(i).copied() else {
             return;
         };
+        if let Harm::Kill(node, _) | Harm::Power(node, _) = fault.what
+            && self.begins(node)
+        {
+            return;
+        }
         if !self.run.happened.insert(i) {
             return;
         }
@@ -417,6 +422,12 @@ impl Cluster<'_> {
             }
         };
         self.ends = self.ends.max(now + over + PROGRAM_LIMIT);
+    }
+
+    /// Whether a node was started by another one and has sent nothing yet. What waits for it to
+    /// begin would rightly fail without it.
+    fn begins(&self, node: Node) -> bool {
+        node > self.spec.nodes && !self.wires.packets.keys().any(|(from, _)| *from == node)
     }
 
     /// The machine of a node loses its power.
