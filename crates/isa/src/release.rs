@@ -267,7 +267,7 @@ pub const SOCKET_SAYS_TIMEOUT: Feature = since(27);
 /// The socket module's tables of options and messages have the number of a level and of an option
 /// besides their names.
 pub const SOCKET_LEVEL_NUMBERS: Feature = since(29);
-/// Of the events of SCTP in a socket option, those that are not named are off.
+/// Events of SCTP that a socket option does not name are off.
 pub const EVENTS_LEFT_OUT: Feature = since(29);
 
 /// The atoms that stock's emulator has before it runs its first function, a line each, in the order

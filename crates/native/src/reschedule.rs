@@ -11,7 +11,7 @@
 //! now and then whether to continue, by [`go_on`], or the function that it calls checks [`ending`]
 //! itself. The result of an abandoned call is dropped.
 //!
-//! Nobody can collect a process while a native reads its heap. So natives that can say in a term
+//! No one can collect a process while a native reads its heap. So natives that can say in a term
 //! how far they have come look for such requests too ([`is_asked`]). They leave that term
 //! ([`pause`]), the process handles its signals on a scheduler, and `purlin:long/2` calls the
 //! native again on a dirty thread, where it finds the term ([`resumed`]). For the others the
@@ -179,7 +179,7 @@ pub fn go_on_at(step: usize) -> Result<(), Fail> {
 thread_local! {
     /// The call that this dirty thread makes for `purlin:long`.
     static CALL: Cell<Option<Term>> = const { Cell::new(None) };
-    /// What the native has left when it was called for the last time.
+    /// The state that the native left when it was called for the last time.
     static LEFT: Cell<Option<Term>> = const { Cell::new(None) };
 }
 
@@ -190,7 +190,7 @@ pub fn is_asked() -> bool {
 }
 
 /// Leaves the native, which is called again later with the same arguments. It then gets `state`
-/// from [`resumed`]. Only natives that [`is_asked`] has told to do so may call it.
+/// from [`resumed`]. Only natives that [`is_asked`] has asked to may call it.
 #[cold]
 pub fn pause<P>(cx: &mut Context<P>, state: Term) -> Fail {
     let Some(call) = CALL.get() else {
@@ -207,7 +207,7 @@ pub fn is_resumed() -> bool {
     LEFT.get().is_some()
 }
 
-/// What the native left when it was paused; `None` if it begins. It gets that once.
+/// Takes the state that the native left when it was paused; `None` if it begins.
 #[inline]
 pub fn resumed() -> Option<Term> {
     LEFT.take()

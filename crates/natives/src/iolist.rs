@@ -67,7 +67,7 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
 
 /// Makes a binary of `n` bytes on a dirty thread. Each call of `more` adds some of them to those
 /// that are there. If it is asked to go on later, `more` returns what it needs for that, and is
-/// made anew by `begin`, which gets it. The number of bytes is that of the first time.
+/// made again by `begin`, which gets it. The number of bytes is that of the first time.
 pub(crate) fn build_in_parts<M: FnMut(&mut Env, &mut Gathered) -> Option<Term>>(
     cx: &mut Env,
     n: usize,

@@ -6,7 +6,7 @@
 //! Code that goes through much data calls [`is_over`] about every [`STEPS`] steps, some hundred
 //! microseconds, and then stops early.
 //!
-//! Others may also note that the process is to be collected, which nobody can do while the native
+//! Others may also note that the process is to be collected, which is impossible while the native
 //! reads its heap. A native that can go on later (`purlin_native::reschedule::pause`) looks for
 //! that as well ([`is_asked`]).
 //!
@@ -22,7 +22,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What others wish of a native on a dirty thread. Both are hints, and ordered with nothing.
+/// Wishes of others for a native on a dirty thread. Both are hints, and ordered with nothing.
 pub struct Wishes {
     /// The process has ended.
     over: AtomicBool,

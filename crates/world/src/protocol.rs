@@ -125,7 +125,7 @@ pub enum Call {
     File(FileCall),
 }
 
-/// What a node does with files. See [`Welcome::files`].
+/// The kind of a step that a node makes with files. See [`Welcome::files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileStep {
     /// It is about to make a call, which takes room on the disk if `n` is 1. An error is the result

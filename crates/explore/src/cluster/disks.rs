@@ -27,7 +27,7 @@ const FOLDER_MODE: u32 = 0o755;
 /// The disk of a node.
 struct NodeDisk {
     disk: Disk,
-    /// What is open, by the life of the node and the descriptor.
+    /// Open files, by the life of the node and the descriptor.
     opened: BTreeMap<(u32, u64), Opened>,
     /// All paths that the model has had.
     paths: BTreeSet<Vec<u8>>,

@@ -2,8 +2,8 @@
 //! coordinator owns.
 //!
 //! [`run`] runs a cluster once: [`coordinator`] gives turns, `wires` answers what nodes ask,
-//! `disks` knows what they have synced, and `members` starts and ends them. [`search`] runs it again and again with [`fault`]s, and
-//! `run_file` is what is left for a replay.
+//! `disks` knows what they have synced, and `members` starts and ends them. [`search`] runs it
+//! again and again with [`fault`]s, and `run_file` is what is left for a replay.
 //!
 //! # Invariants
 //! * One node runs at a time, and only while it has the turn.

@@ -3,7 +3,7 @@
 //! memory.
 //!
 //! Reads use only pages that the system has in memory: the system refuses the others instead of
-//! waiting. Some file systems cannot do that (tmpfs, and overlayfs, on which containers run); a read
+//! waiting. Some file systems cannot do that: tmpfs, and overlayfs, on which containers run. A read
 //! of their files may wait. So may a write, and for both:
 //! * Only files whose bytes go to memory qualify: `/dev/null` and its like, and regular files of
 //!   local file systems that are not opened to be written through.

@@ -20,21 +20,21 @@ use std::sync::{Mutex, MutexGuard};
 /// The largest file that was there before and can be followed, and the most bytes in a step.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What the coordinator knows already.
-struct Told {
+/// Files that the coordinator knows already.
+struct Known {
     /// Paths whose contents were sent, or that were made here.
     paths: BTreeSet<Vec<u8>>,
     /// Descriptors that are followed.
     fds: BTreeSet<RawFd>,
 }
 
-static TOLD: Mutex<Told> = Mutex::new(Told {
+static KNOWN: Mutex<Known> = Mutex::new(Known {
     paths: BTreeSet::new(),
     fds: BTreeSet::new(),
 });
 
-fn told() -> MutexGuard<'static, Told> {
-    TOLD.lock().unwrap_or_else(|e| e.into_inner())
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Whether files are followed.
@@ -97,7 +97,7 @@ pub(super) fn also_at(path: &CStr) {
 fn tell_contents(path: Vec<u8>) {
     let name = Path::new(OsStr::from_bytes(&path));
     let is_file = std::fs::symlink_metadata(name).is_ok_and(|m| m.is_file());
-    if !told().paths.insert(path.clone()) || !is_file {
+    if !known().paths.insert(path.clone()) || !is_file {
         return;
     }
     let mut data = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn opened(path: &CStr, fd: RawFd, flags: i32, mode: u32) {
     if !on() {
         return;
     }
-    told().fds.remove(&fd);
+    known().fds.remove(&fd);
     let is_file = |st: libc::stat| st.st_mode & libc::S_IFMT == libc::S_IFREG;
     if flags & (libc::O_WRONLY | libc::O_RDWR) == 0 || !file_calls::peek(fd).is_ok_and(is_file) {
         return;
@@ -132,12 +132,12 @@ pub(super) fn opened(path: &CStr, fd: RawFd, flags: i32, mode: u32) {
             _ => open_bits::SYNC,
         };
         let _ = step(FileStep::Opened, fd, n, path, Vec::new());
-        told().fds.insert(fd);
+        known().fds.insert(fd);
     }
 }
 
 fn follows(fd: RawFd) -> bool {
-    on() && told().fds.contains(&fd)
+    on() && known().fds.contains(&fd)
 }
 
 /// The first `n` bytes of the parts were written at `at`, or before the position.
@@ -188,7 +188,7 @@ pub(super) fn synced(fd: RawFd) {
 
 /// A descriptor is about to be closed.
 pub(super) fn closes(fd: RawFd) {
-    if on() && told().fds.remove(&fd) {
+    if on() && known().fds.remove(&fd) {
         let _ = step(FileStep::Closed, fd, 0, Vec::new(), Vec::new());
     }
 }
@@ -204,7 +204,7 @@ pub(super) fn named(what: FileStep, path: &CStr, other: Option<&CStr>) {
         (_, None) => Some(Vec::new()),
     };
     if let (Some(path), Some(other)) = (whole(path), other) {
-        let mut t = told();
+        let mut t = known();
         t.paths.insert(path.clone());
         if what != FileStep::LinkedSoftly && !other.is_empty() {
             t.paths.insert(other.clone());

@@ -54,7 +54,7 @@ struct Slot {
     /// Whether `cx` is a twin, while a native of this runtime has its own context. The twin's first
     /// registers then name the native.
     divided: AtomicBool,
-    /// What the native is to know meanwhile.
+    /// Wishes of others for the native.
     wishes: Wishes,
 }
 
