@@ -85,7 +85,8 @@ gone(B, N) ->
     try purlin:budget_info(B) of _ -> timer:sleep(10), gone(B, N - 1)
     catch error:badarg -> ok end.
 
-brief(T) -> string:slice(io_lib:format("~0p", [T]), 0, 40).
+%% A reason may hold a term that takes gigabytes as text.
+brief(T) -> string:slice(io_lib:format("~0P", [T, 12]), 0, 40).
 mb(N) -> N / 1048576.
 
 limits(busy_high) -> #{name => busy_high, cpu => 10};

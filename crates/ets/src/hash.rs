@@ -38,7 +38,7 @@
 //! The other counters are relaxed: `active` changes only under the lock of the stripe that it
 //! concerns, and the rest are statistics or bounds.
 
-use super::object::{HEAD_WORDS, Link, Object, Owned};
+use super::object::{HEAD_WORDS, Link, Object, Owned, Weight};
 use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
 use purlin_kernel::waits;
@@ -155,6 +155,8 @@ pub struct HashTable {
     slots: AtomicUsize,
     /// Number of live objects; not maintained if stripes are walked one by one.
     items: AtomicUsize,
+    /// Words of all objects that lie in shared regions.
+    shared: AtomicUsize,
     fixed: AtomicUsize,
     /// Buckets with marked objects.
     marked: Mutex<Vec<usize>>,
@@ -273,6 +275,7 @@ impl HashTable {
             active: AtomicUsize::new(FIRST_SLOTS),
             slots: AtomicUsize::new(FIRST_SLOTS),
             items: AtomicUsize::new(0),
+            shared: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
             marked: Mutex::new(Vec::new()),
             resizing: TryLock::new(),
@@ -366,7 +369,7 @@ impl HashTable {
     }
     /// Counts a change in stripe `s`, whose lock is held for writing.
     #[inline]
-    fn count(&self, s: &Stripe, items: isize, words: isize) {
+    fn count(&self, s: &Stripe, items: isize, weight: Weight) {
         let add = |a: &AtomicUsize, n: isize| {
             a.store(
                 a.load(Ordering::Relaxed).wrapping_add_signed(n),
@@ -381,9 +384,17 @@ impl HashTable {
                 self.items.fetch_add(items as usize, Ordering::Relaxed);
             }
         }
-        if words != 0 {
-            add(&s.words, words);
+        if weight.words != 0 {
+            add(&s.words, weight.words);
         }
+        if weight.shared != 0 {
+            self.shared
+                .fetch_add(weight.shared as usize, Ordering::Relaxed);
+        }
+    }
+    /// Words of [`size`](Self::size) that lie in shared regions.
+    pub(crate) fn shared_words(&self) -> isize {
+        self.shared.load(Ordering::Relaxed) as isize
     }
     /// Number of live objects: exact, or estimated from one stripe.
     fn items(&self, s: &Stripe) -> usize {
@@ -533,7 +544,7 @@ impl HashTable {
     fn put_in(&self, buckets: &mut Buckets, mut o: Owned, new_only: bool) -> Result<bool, Gone> {
         let (hash, s) = (o.hash, self.stripe(o.hash as usize));
         let key = o.element(self.keypos);
-        let words = (HEAD_WORDS + o.words()) as isize;
+        let weight = o.weight(HEAD_WORDS);
         let mut at: *mut Link =
             buckets.chain(self.bucket(hash) >> self.shift, self.first_chains())?;
         // SAFETY: `at` always is a link of this bucket's chain, which the write lock makes ours
@@ -549,11 +560,11 @@ impl HashTable {
                 match self.kind {
                     Kind::Set => {
                         if found.deleted {
-                            self.count(s, 1, 0);
+                            self.count(s, 1, Weight::default());
                         } else if new_only {
                             return Ok(false);
                         }
-                        self.count(s, 0, words - (HEAD_WORDS + found.words()) as isize);
+                        self.count(s, 0, weight - found.weight(HEAD_WORDS));
                         o.next = found.next.take();
                         *at = Some(o);
                         return Ok(true);
@@ -579,7 +590,7 @@ impl HashTable {
                             if b.is(o.tuple()) {
                                 if b.deleted {
                                     b.deleted = false;
-                                    self.count(s, 1, 0);
+                                    self.count(s, 1, Weight::default());
                                     if q != at {
                                         // The object of a key that was inserted last comes first.
                                         if let Some(mut b) = (*q).take() {
@@ -600,7 +611,7 @@ impl HashTable {
             o.next = (*at).take();
             *at = Some(o);
         }
-        self.count(s, 1, words);
+        self.count(s, 1, weight);
         Ok(true)
     }
 
@@ -635,7 +646,7 @@ impl HashTable {
                 let (change, r) = f(b);
                 if let Change::Replace(mut new) = change {
                     new.hash = hash;
-                    self.count(s, 0, new.words() as isize - b.words() as isize);
+                    self.count(s, 0, new.weight(0) - b.weight(0));
                     new.next = b.next.take();
                     *b = new;
                 }
@@ -731,7 +742,7 @@ impl HashTable {
     /// Marks an object as deleted while the table is fixed.
     fn mark(&self, o: &mut Owned, s: &Stripe, ix: usize) {
         o.deleted = true;
-        self.count(s, -1, 0);
+        self.count(s, -1, Weight::default());
         self.marked.lock().push(ix);
     }
 
@@ -745,11 +756,8 @@ impl HashTable {
         unsafe {
             let mut o = (*at).take()?;
             *at = o.next.take();
-            self.count(
-                s,
-                -((!o.deleted) as isize),
-                -((HEAD_WORDS + o.words()) as isize),
-            );
+            let gone = Weight::default() - o.weight(HEAD_WORDS);
+            self.count(s, -((!o.deleted) as isize), gone);
             Some(o)
         }
     }
@@ -1037,7 +1045,7 @@ impl HashTable {
                         }
                         Verdict::Replace(mut new) => {
                             new.hash = o.hash;
-                            self.count(s, 0, new.words() as isize - o.words() as isize);
+                            self.count(s, 0, new.weight(0) - o.weight(0));
                             new.next = o.next.take();
                             *o = new;
                         }

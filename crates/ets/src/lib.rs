@@ -294,6 +294,15 @@ impl Table {
     pub fn is_set(&self) -> bool {
         matches!(self.options.kind, Kind::Set | Kind::OrderedSet)
     }
+    /// Words of the table that its owner's budget pays for: all but those in shared regions.
+    pub(crate) fn own_words(&self) -> usize {
+        let shared = match &self.store {
+            Store::Hash(h) => h.shared_words(),
+            Store::Tree(t) => t.shared_words(),
+        };
+        // Others may be counting an object.
+        self.size_and_words().1.saturating_sub_signed(shared)
+    }
     /// Number of objects, and words of memory as stock counts them.
     pub fn size_and_words(&self) -> (usize, usize) {
         let (base, (n, words)) = match &self.store {

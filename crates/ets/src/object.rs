@@ -19,7 +19,6 @@ use purlin_term::fence;
 use purlin_term::frag::Fragment;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::packed;
-use purlin_term::payer;
 use purlin_term::region::{is_counted_ptr, region_of};
 use purlin_term::region_set::RegionSet;
 use purlin_term::word::header_arity;
@@ -68,6 +67,10 @@ struct Shared {
     /// Words that the elements in regions would take.
     words: usize,
 }
+
+/// Words that an object with elements in regions takes besides its own: [`Shared`], and the entry of
+/// one region.
+const SHARED_WORDS_OF_TABLE: isize = (size_of::<Shared>() / 8 + 4) as isize;
 
 /// Words of the header for memory accounting: as many as stock's objects have.
 pub(crate) const HEAD_WORDS: usize = 4;
@@ -194,13 +197,6 @@ impl Owned {
         let o = Self::with(words, form, outside, |at, words| {
             // SAFETY: as many words as were just counted.
             let off_heap = unsafe { packed::fill(t, at, words, &kept) };
-            if payer::current() != 0 {
-                // The table pays for them.
-                for r in off_heap.regions.iter() {
-                    let (payer, bytes) = r.bill();
-                    payer.hand_to(0, bytes);
-                }
-            }
             Some(match form {
                 Form::Shared => Outside {
                     shared: Box::into_raw(Box::new(Shared {
@@ -253,6 +249,26 @@ impl Owned {
                 off_heap,
             });
             Owned(p)
+        }
+    }
+}
+
+/// The size of an object, or a change of the size of a table.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Words as stock counts them.
+    pub words: isize,
+    /// Those of them that lie in shared regions. The budgets of the processes that made the
+    /// regions pay for them, each once, and the owner's budget pays for the rest.
+    pub shared: isize,
+}
+
+impl std::ops::Sub for Weight {
+    type Output = Weight;
+    fn sub(self, other: Weight) -> Weight {
+        Weight {
+            words: self.words - other.words,
+            shared: self.shared - other.shared,
         }
     }
 }
@@ -368,6 +384,19 @@ impl Object {
     /// Words that a copy takes.
     pub(crate) fn copied_words(&self) -> usize {
         self.words
+    }
+    /// What the object adds to the size of its table, with a header of `head` words.
+    #[inline(always)]
+    pub(crate) fn weight(&self, head: usize) -> Weight {
+        let words = self.words();
+        let shared = match self.form {
+            Form::Shared => (words - self.words) as isize - SHARED_WORDS_OF_TABLE,
+            _ => 0,
+        };
+        Weight {
+            words: (head + words) as isize,
+            shared,
+        }
     }
     /// Counts a lookup. Returns whether the object has been looked up so often that it belongs in a
     /// region.

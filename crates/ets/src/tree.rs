@@ -10,7 +10,7 @@
 
 use super::ahead::{self, State};
 use super::hash::{Change, LOOK_EVERY, Verdict, Visitor};
-use super::object::{HEAD_WORDS, Object, Owned};
+use super::object::{HEAD_WORDS, Object, Owned, Weight};
 use super::{Gone, matchspec};
 use purlin_kernel::waits;
 use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -219,6 +219,8 @@ pub struct TreeTable {
     tree: RwLock<Option<Tree>>,
     items: AtomicUsize,
     words: AtomicUsize,
+    /// Words of all objects that lie in shared regions.
+    shared: AtomicUsize,
     fixed: AtomicUsize,
 }
 
@@ -237,6 +239,7 @@ impl TreeTable {
             tree: RwLock::new(Some(Tree::default())),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
+            shared: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
         }
     }
@@ -257,7 +260,7 @@ impl TreeTable {
             self.words.load(Memory::Relaxed),
         )
     }
-    fn count(&self, items: isize, words: isize) {
+    fn count(&self, items: isize, weight: Weight) {
         let add = |a: &AtomicUsize, n: isize| {
             a.store(
                 a.load(Memory::Relaxed).wrapping_add_signed(n),
@@ -265,19 +268,23 @@ impl TreeTable {
             )
         };
         add(&self.items, items);
-        add(&self.words, words);
+        add(&self.words, weight.words);
+        add(&self.shared, weight.shared);
+    }
+    /// Words of [`size`](Self::size) that lie in shared regions.
+    pub(crate) fn shared_words(&self) -> isize {
+        self.shared.load(Memory::Relaxed) as isize
     }
     fn put_in(&self, set: &mut Tree, o: Owned) {
-        let words = o.words() as isize;
         let key = o.element(self.keypos);
         set.admit(key);
         match set.map.entry(Held(Cell::new(set.key(key)))) {
             Entry::Occupied(e) => {
-                self.count(0, words - e.get().words() as isize);
+                self.count(0, o.weight(0) - e.get().weight(0));
                 self.replace(e, o);
             }
             Entry::Vacant(e) => {
-                self.count(1, TREE_HEAD_WORDS as isize + words);
+                self.count(1, o.weight(TREE_HEAD_WORDS));
                 e.insert(o);
             }
         }
@@ -353,7 +360,7 @@ impl TreeTable {
         if let Entry::Occupied(mut e) = set.map.entry(Held(Cell::new(set.key(key)))) {
             let (change, r) = f(e.get_mut());
             if let Change::Replace(new) = change {
-                self.count(0, new.words() as isize - e.get().words() as isize);
+                self.count(0, new.weight(0) - e.get().weight(0));
                 self.replace(e, new);
             }
             return Ok(Some(r));
@@ -382,7 +389,7 @@ impl TreeTable {
         match set.map.entry(Held(Cell::new(set.key(key)))) {
             Entry::Occupied(e) if which(e.get()) => {
                 let o = e.remove();
-                self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+                self.count(-1, Weight::default() - o.weight(TREE_HEAD_WORDS));
                 Ok(Some(o))
             }
             _ => Ok(None),
@@ -479,7 +486,7 @@ impl TreeTable {
         for k in out {
             // The key lies in the object, which lives to the end of this iteration.
             if let Some(o) = set.map.remove(&set.key(k)) {
-                self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+                self.count(-1, Weight::default() - o.weight(TREE_HEAD_WORDS));
             }
         }
         for o in new {

@@ -25,7 +25,7 @@ const CELL_BYTES: usize = 16;
 const PARTS_PER_REDUCTION: usize = 16;
 
 /// Fails if the process may not make a block of `n` bytes.
-pub(crate) fn admit(n: usize) -> Result<(), Fail> {
+pub fn admit(n: usize) -> Result<(), Fail> {
     match pressure::judge(n) {
         Judged::Fits => Ok(()),
         Judged::AfterCollection => Err(Fail::Again),

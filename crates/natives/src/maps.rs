@@ -2,10 +2,15 @@
 //! `erlang`.
 
 use super::errors::{badkey, badmap};
-use super::iolist::admit_list;
+use super::iolist::{admit, admit_list};
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::{Alloc, Term, am, map};
+
+/// Bytes of an entry of a large map that is made anew, nodes included, and of the nodes on the way to
+/// an entry that is put into an existing one.
+const MERGED_BYTES: usize = 20;
+const PATH_BYTES: usize = 360;
 
 /// Fails with `badmap` unless `m` is a map.
 macro_rules! need_map {
@@ -89,7 +94,13 @@ fn values_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
 fn merge_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
     need_map!(cx, &[x, y], x);
     need_map!(cx, &[x, y], y);
-    let effort = map::merge_effort(map::size(x), map::size(y));
+    let (m, n) = (map::size(x), map::size(y));
+    admit(
+        (m + n)
+            .saturating_mul(MERGED_BYTES)
+            .min(m.min(n).saturating_mul(PATH_BYTES)),
+    )?;
+    let effort = map::merge_effort(m, n);
     dirty_if(cx, "maps", "merge", &[x, y], || effort > MANY)?;
     cx.bump(effort / 8);
     Ok(map::merge(cx, x, y))

@@ -63,6 +63,7 @@ fn element_2(_cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
 fn setelement_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
+    admit(e.len() * 8)?;
     Ok(joined(cx, [&e[..i], &[v], &e[i + 1..]]))
 }
 
@@ -71,6 +72,7 @@ fn append_element_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
     if e.len() >= MAX_ARITY {
         return Err(Fail::Badarg);
     }
+    admit(e.len() * 8)?;
     Ok(joined(cx, [e, &[v]]))
 }
 
@@ -78,12 +80,14 @@ fn insert_element_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     // Without a limit, as in stock.
     let i = position(n, e.len() + 1)?;
+    admit(e.len() * 8)?;
     Ok(joined(cx, [&e[..i], &[v], &e[i..]]))
 }
 
 fn delete_element_2(cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
+    admit(e.len() * 8)?;
     Ok(joined(cx, [&e[..i], &e[i + 1..]]))
 }
 

@@ -321,3 +321,13 @@ fn what_a_registered_process_starts_has_a_budget_by_a_flag() {
     let text = String::from_utf8_lossy(&out.stdout);
     assert_eq!(text, "3 3\n", "{out:?}");
 }
+
+#[test]
+fn what_objects_of_tables_have_in_common_is_billed_once() {
+    prints("billed_once", &["true true", "true true"]);
+}
+
+#[test]
+fn a_dictionary_does_not_grow_beyond_the_limit() {
+    prints("dictionary", &["{true,true}"]);
+}

@@ -40,7 +40,7 @@ pub fn set_crowded(crowded: bool) {
 /// Whether memory matters more than time: with many processes, near the limit, and for a process
 /// whose own limit is near.
 #[inline]
-pub(crate) fn is_crowded() -> bool {
+pub fn is_crowded() -> bool {
     any(CROWDED | SHORT | ALLOWED) && (any(CROWDED | SHORT) || TIGHT.get())
 }
 

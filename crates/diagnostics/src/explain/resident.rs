@@ -194,6 +194,8 @@ pub fn rows() -> Option<Vec<Row>> {
     // Blocks of spans are small, those of the C library may be of any size.
     let in_spans = small_blocks::usage().used.min(reserved[6]);
     let small = small.min(arenas) + in_spans;
+    // Free blocks of signals are in use only for the allocator.
+    let small = small.saturating_sub(purlin_kernel::message::blocks::shelved_bytes());
     let unused = (arenas + reserved[6]).saturating_sub(small);
     let rows = [
         ("program_and_libraries", program, program),

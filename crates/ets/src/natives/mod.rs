@@ -473,7 +473,7 @@ pub(super) fn weigh_shrinking(cx: &mut Cx, t: &Table) {
 
 #[cold]
 fn weigh(cx: &mut Cx, t: &Table, grows: bool) {
-    let bytes = 8 * t.size_and_words().1;
+    let bytes = 8 * t.own_words();
     let excess = t.charge.lock().as_ref().and_then(|c| c.weigh(bytes as i64));
     if grows && !cx.proc.is_null() {
         budgets::lower_allowance(budgets::of(cx.proc));

@@ -12,6 +12,7 @@ use super::queue::prefetch;
 use super::{HEAD_WORDS, Signal};
 use crate::sync::Mutex;
 use purlin_term::fence::{self, Kind};
+use purlin_term::pressure;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,8 @@ const fn batch(words: usize) -> u32 {
 }
 /// Maximum number of bytes of blocks on all shelves.
 const SHELF_BYTES: usize = 16 << 20;
+/// The same while memory matters more than time.
+const SHELF_BYTES_IN_CROWD: usize = 1 << 20;
 
 /// A free block. Its first word points to the next, except in the last of a list; the list's length
 /// tells which is the last.
@@ -236,7 +239,11 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
 unsafe fn leave(l: &mut List, words: usize) {
     let (mut b, rest) = (l.first, l.second_batch);
     (l.first, l.len) = (rest, batch(words));
-    if SHELVED_BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
+    let most = match pressure::is_crowded() {
+        true => SHELF_BYTES_IN_CROWD,
+        false => SHELF_BYTES,
+    };
+    if SHELVED_BYTES.load(Ordering::Relaxed) < most {
         SHELVED_BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
         let mut s = SHELVES[words].lock();
         s.batches.push(b);
@@ -251,6 +258,11 @@ unsafe fn leave(l: &mut List, words: usize) {
             b = next;
         }
     }
+}
+
+/// Bytes of the free blocks on all shelves.
+pub fn shelved_bytes() -> usize {
+    SHELVED_BYTES.load(Ordering::Relaxed)
 }
 
 /// Deallocates the blocks on all shelves.

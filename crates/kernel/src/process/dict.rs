@@ -83,7 +83,15 @@ impl Default for Dict {
 
 impl Drop for Dict {
     fn drop(&mut self) {
-        self.set_slots(&[]);
+        let head = self.head();
+        if !self.at.is_null() && !head.is_lent() {
+            let words = HEAD_WORDS + head.words();
+            // SAFETY: `with_slots` has made a box of that many words.
+            unsafe {
+                let p = self.at.sub(HEAD_WORDS) as *mut std::mem::MaybeUninit<Term>;
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, words)));
+            }
+        }
     }
 }
 
@@ -122,29 +130,62 @@ impl Dict {
                 .write(self.head().with_len(len))
         };
     }
+    /// Makes a block of as many places as `pairs` says, with the slots that `fill` writes.
+    ///
+    /// # Safety
+    /// `fill` initialises all words from its argument on: two for each place.
+    unsafe fn with_slots(pairs: usize, len: usize, fill: impl FnOnce(*mut Term)) -> Dict {
+        if pairs == 0 {
+            return Dict::default();
+        }
+        let words = HEAD_WORDS + 2 * pairs;
+        let b: Box<[std::mem::MaybeUninit<Term>]> = Box::new_uninit_slice(words);
+        let p = Box::into_raw(b) as *mut Term;
+        // SAFETY: a fresh block with room for the head and the slots.
+        let at = unsafe {
+            (p as *mut Head).write(Head::new(pairs, len));
+            p.add(HEAD_WORDS)
+        };
+        fill(at);
+        Dict { at }
+    }
     /// Replaces the slots.
     fn set_slots(&mut self, v: &[Term]) {
-        let (old, head) = (self.at, self.head());
-        self.at = std::ptr::null_mut();
-        if !v.is_empty() {
-            let words = HEAD_WORDS + v.len();
-            let b: Box<[std::mem::MaybeUninit<Term>]> = Box::new_uninit_slice(words);
-            let p = Box::into_raw(b) as *mut Term;
-            let head = Head::new(v.len() / 2, head.len());
-            // SAFETY: a fresh block with room for the head and the slots.
-            unsafe {
-                (p as *mut Head).write(head);
-                self.at = p.add(HEAD_WORDS);
-                std::ptr::copy_nonoverlapping(v.as_ptr(), self.at, v.len());
-            }
+        // SAFETY: as many words as there are slots.
+        *self = unsafe {
+            Self::with_slots(v.len() / 2, self.len(), |at| {
+                std::ptr::copy_nonoverlapping(v.as_ptr(), at, v.len());
+            })
+        };
+    }
+    /// Doubles the number of places and makes a table of them. The old and the new block are in
+    /// memory together.
+    fn grow(&mut self) {
+        let old = std::mem::take(self);
+        let pairs = 2 * old.pairs();
+        // SAFETY: all words are written.
+        *self = unsafe {
+            Self::with_slots(pairs, old.len(), |at| {
+                for i in 0..2 * pairs {
+                    at.add(i).write(EMPTY);
+                }
+            })
+        };
+        for p in old.slots().chunks(2).filter(|p| p[0] != EMPTY) {
+            let i = self.probe(p[0]);
+            self.slots_mut()[2 * i] = p[0];
+            self.slots_mut()[2 * i + 1] = p[1];
         }
-        if !old.is_null() && !head.is_lent() {
-            let words = HEAD_WORDS + head.words();
-            // SAFETY: an earlier call has made a box of that many words.
-            unsafe {
-                let p = old.sub(HEAD_WORDS) as *mut std::mem::MaybeUninit<Term>;
-                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, words)));
-            }
+    }
+    /// Whether one more key takes a larger table.
+    fn is_full(&self) -> bool {
+        self.few() || (self.len() + 1) * 4 > self.pairs() * 3
+    }
+    /// Bytes of the block that one more entry would take; 0 if there is room.
+    pub fn next_bytes(&self) -> usize {
+        match self.pairs() >= FEW && self.is_full() {
+            true => (HEAD_WORDS + 4 * self.pairs()) * 8,
+            false => 0,
         }
     }
     /// Moves into the `room` words at `to`, if it has a block of its own and fits.
@@ -248,14 +289,8 @@ impl Dict {
             s.extend([k, v]);
             self.set_slots(&s);
         } else {
-            if self.few() || (self.len() + 1) * 4 > self.pairs() * 3 {
-                let old = self.slots().to_vec();
-                self.set_slots(&vec![EMPTY; old.len() * 2]);
-                for p in old.chunks(2).filter(|p| p[0] != EMPTY) {
-                    let i = self.probe(p[0]);
-                    self.slots_mut()[2 * i] = p[0];
-                    self.slots_mut()[2 * i + 1] = p[1];
-                }
+            if self.is_full() {
+                self.grow();
             }
             let i = self.probe(k);
             self.slots_mut()[2 * i] = k;

@@ -30,6 +30,8 @@ main([Name]) ->
         ports_with_output -> ports_with_output();
         given_away -> given_away();
         reads -> reads();
+        billed_once -> [billed_once(K) || K <- [set, ordered_set]];
+        dictionary -> dictionary();
         _ -> bomb(Run)
     end,
     io:format("done~n"),
@@ -629,3 +631,40 @@ most_queued(P, {_, R} = Flood, Most) ->
             undefined -> most_queued(P, Flood, Most)
         end
     end.
+
+%% What the objects of a table have in common is in memory, and on the bill, once.
+billed_once(Kind) ->
+    {ok, B} = purlin:budget(#{name => billed_once}),
+    Me = self(),
+    {P, _} = spawn_opt(fun() -> sharing(Kind, Me) end, [{budget, B}, monitor]),
+    Bills = [receive {P, Words} -> {Words, billed(B, P)} end || _ <- lists:seq(1, 4)],
+    [{_, Empty}, {Words, Full}, {_, Half}, {_, Rest}] = Bills,
+    %% 2,000 lists of 2,000 words each.
+    io:format("~p ~p~n", [Words * 8 > 32000000 andalso Full - Empty < 2000000,
+                          Empty =< Rest andalso Rest < Half andalso Half < Full]).
+
+billed(B, P) ->
+    #{use := #{memory := N}} = purlin:budget_info(B),
+    P ! go,
+    N.
+
+sharing(Kind, To) ->
+    T = ets:new(x, [Kind]),
+    L = lists:seq(1, 1000),
+    Then = fun(F) -> F(), To ! {self(), ets:info(T, memory)}, receive go -> ok end end,
+    Then(fun() -> ets:insert(T, {0, L}) end),
+    Then(fun() -> [ets:insert(T, {I, L}) || I <- lists:seq(1, 2000)] end),
+    Then(fun() -> [ets:delete(T, I) || I <- lists:seq(1, 1000)] end),
+    Then(fun() -> ets:match_delete(T, {'_', L}), ets:insert(T, {0, L}) end).
+
+%% A dictionary that would not fit does not grow.
+dictionary() ->
+    {ok, B} = purlin:budget(#{name => dictionary, memory => 16 bsl 20}),
+    {_, R} = spawn_opt(fun() -> exit(element(2, catching(fun() -> entries(0) end))) end,
+                       [{budget, B}, monitor]),
+    Why = receive {'DOWN', R, _, _, W} -> W end,
+    #{peak := #{memory := Peak}} = purlin:budget_info(B),
+    io:format("~p~n", [{lists:member(Why, [system_limit, {budget, memory}]),
+                        Peak =< 18 bsl 20 orelse Peak}]).
+
+entries(N) -> put(N, {N, N}), entries(N + 1).

@@ -2,11 +2,16 @@
 
 use crate::bifs;
 use crate::cx::{BifResult, Cx};
+use purlin_natives::iolist::admit;
 use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::{Alloc, NIL, Term, am};
 
 fn put_2(cx: &mut Cx, [k, v]: [Term; 2]) -> BifResult {
     let d = &mut cx.process().ext_mut().dict;
+    let grows_by = d.next_bytes();
+    if grows_by != 0 {
+        admit(grows_by)?;
+    }
     Ok(d.put(k, v).unwrap_or(am::UNDEFINED))
 }
 
