@@ -13,6 +13,7 @@ use super::signals::{self, Request};
 use super::table::{self, Controller, Node, State};
 use super::{bifs, exports, flags, ids, input, lazy_atoms, observers, options, signal};
 use purlin_io::port::channel::{self, Packet};
+use purlin_native::long;
 use purlin_native::reschedule::dirty_if_many;
 use purlin_term::etf::decode;
 use purlin_term::frag::OwnedTerm;
@@ -732,9 +733,7 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4])
     };
     dirty_if_many(
         cx,
-        "erts_internal",
-        "dist_spawn_request",
-        &[name, asked_for, options, how],
+        long!("erts_internal":"dist_spawn_request"/4).call(&[name, asked_for, options, how]),
         mfa[2],
     )?;
     let Some(a) = asked(options, call) else {

@@ -4,6 +4,7 @@ use super::reschedule::{MANY, dirty_if};
 use crate::cx::{BifResult, Fail};
 use crate::{bifs, code, lazy_atoms};
 use purlin_native::cx::Env;
+use purlin_native::long;
 use purlin_term::iolist::*;
 use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
@@ -78,7 +79,7 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART;
         let most = MANY as u128;
         let many = found.map(parts).is_none_or(|n| n > most);
-        dirty_if(cx, "erlang", "iolist_to_iovec", &[t], || many)?;
+        dirty_if(cx, long!("erlang":"iolist_to_iovec"/1).call(&[t]), || many)?;
     }
     if release::has(LARGE_PARTS_ALONE) {
         return parted(cx, t);
