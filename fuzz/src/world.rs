@@ -52,7 +52,7 @@ impl World {
             (*process.as_mut_ptr())
                 .id
                 .store(0, purlin_term::sync::Ordering::Relaxed);
-            cx.proc = process.as_mut_ptr();
+            cx.proc.set(process.as_mut_ptr());
             purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         }
         World {

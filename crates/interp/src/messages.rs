@@ -39,7 +39,7 @@ op!(
 /// Looks at the next message. A receive that walks a queue goes from message to message without
 /// leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
-    if receive::scans((*cx).proc) {
+    if receive::scans((*cx).proc.get()) {
         let (t, reds) = walk(cx, pc, e, reds);
         if t != Term::NON_VALUE {
             let rec = instr::LoopRec::at(pc);
@@ -93,7 +93,7 @@ const _: () = {
 /// As for the handler of the instruction at `pc`; the receive [`scans`](receive::scans).
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
-    let p = (*cx).proc;
+    let p = (*cx).proc.get();
     if !receive::filters(p) {
         let (found, reds) = receive::scan(p, reds, |_| true);
         return (found.unwrap_or(Term::NON_VALUE), reds);
@@ -176,7 +176,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Fast while messages are available and the time slice lasts.
-    if reds > 1 && receive::scan_next((*cx).proc) {
+    if reds > 1 && receive::scan_next((*cx).proc.get()) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
     }

@@ -479,7 +479,7 @@ fn weigh(cx: &mut Cx, t: &Table, grows: bool) {
     let bytes = 8 * t.size_and_words().1;
     let excess = t.charge.lock().as_ref().and_then(|c| c.weigh(bytes as i64));
     if grows && !cx.proc.is_null() {
-        budgets::lower_allowance(budgets::of(cx.proc));
+        budgets::lower_allowance(budgets::of(cx.proc.get()));
     }
     if let Some(e) = excess.filter(|_| grows) {
         budget_memory::table_exceeds(cx, &e, t.name(), bytes);

@@ -708,8 +708,10 @@ impl Enter for Cx {
     #[inline]
     unsafe fn enter(&mut self, p: *mut Process) {
         // SAFETY: by the contract, the process is the caller's.
-        let me = unsafe { &mut *p };
-        self.proc = p;
+        let me = unsafe {
+            self.proc.set(p);
+            &mut *p
+        };
         if purlin_term::fence::on() {
             purlin_term::fence::runs(me.pid().raw());
         }
@@ -733,7 +735,7 @@ impl Enter for Cx {
     #[inline]
     unsafe fn leave(&mut self, pc: *const u64, live: usize) {
         // SAFETY: the process in a context is its thread's.
-        let me = unsafe { &mut *self.proc };
+        let me = unsafe { &mut *self.proc.get() };
         me.pc = pc;
         me.live = live as u16;
         if live > 0 {

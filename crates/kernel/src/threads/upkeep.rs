@@ -165,7 +165,7 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
             }
         }
     }
-    cx.proc = std::ptr::null_mut();
+    cx.proc.clear();
     more
 }
 

@@ -143,7 +143,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .and_then(|n| usize::try_from(n).ok())
             .filter(|&n| n <= crate::sched::count())
             .ok_or(Fail::Badarg)?;
-        let before = crate::sched::bind(cx.proc, n);
+        let before = crate::sched::bind(cx.proc.get(), n);
         // The code that follows must run on the other scheduler.
         return Err(cx.yield_with(Term::small(before as i64)));
     }
