@@ -17,6 +17,8 @@
 //!   is a step, and exits with the next instruction that the step returns.
 //! - Before anything that may collect, look at the stack or run for long, all registers are stored.
 
+#![forbid(unsafe_code)]
+
 pub mod asm;
 pub mod chaos;
 mod commands;

@@ -970,3 +970,21 @@ fn what_is_counted_is_found() {
     );
     assert_eq!(trait_in("impl Owner for A {"), None);
 }
+
+/// The compiler holds what ARCHITECTURE.md says of crates without unsafe code.
+#[test]
+fn crates_without_unsafe_code_forbid_it() {
+    let text = std::fs::read_to_string(top().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut crates = 0;
+    for section in text.split("\n### `").skip(1) {
+        let unwrapped = section.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !unwrapped.contains("no unsafe code") {
+            continue;
+        }
+        let path = section.split('`').next().unwrap_or_default();
+        let root = std::fs::read_to_string(top().join(path).join("src/lib.rs")).expect(path);
+        assert!(root.contains("#![forbid(unsafe_code)]"), "{path}");
+        crates += 1;
+    }
+    assert!(crates >= 5, "the sections have another form: {crates}");
+}
