@@ -23,6 +23,7 @@ mod a64;
 mod x64;
 
 pub(crate) use a64::r as a64_register;
+pub(crate) use x64::r as x64_register;
 
 /// The implementors.
 pub(crate) mod processors {
@@ -85,8 +86,8 @@ pub const U: Reg = Reg(15);
 const ROLES: usize = 16;
 
 impl Reg {
-    fn role(self) -> usize {
-        usize::from(self.0)
+    const fn role(self) -> usize {
+        self.0 as usize
     }
 }
 
