@@ -63,7 +63,7 @@ const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Fo
 /// The variant that compares a register with a constant.
 const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 
-const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
+const LOOP_REC_END: u16 = Op::LoopRecEnd.only_variant();
 
 // The tests have label and register at the same offset.
 const _: () = {

@@ -52,7 +52,7 @@
 //!
 //! Builds with debug assertions check each instruction that runs against effects and contract.
 
-use crate::contract::{Contract, Effects};
+use crate::contract::{Contract, Effects, Stack};
 
 /// The encoding of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,6 +222,12 @@ pub struct SpecOp {
 }
 
 impl SpecOp {
+    /// Whether the op drops the frame before anyone may walk the stack.
+    pub fn drops_frame_unseen(&self) -> bool {
+        let pops = |row: &SpecOp| row.contract.stack == Stack::Pop;
+        let parts = self.contract.parts;
+        !self.effects.may_look() && (pops(self) || parts.iter().any(|p| pops(p.op.row())))
+    }
     /// Returns the number of its variants.
     pub const fn variants(&self) -> usize {
         let mut n = 1;
@@ -625,6 +631,14 @@ impl Op {
     /// Returns the row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
+    }
+    /// Returns the number of its only variant.
+    ///
+    /// # Panics
+    /// If it has several.
+    pub const fn only_variant(self) -> u16 {
+        assert!(self.row().variants() == 1, "the op has several variants");
+        BASE[self as usize]
     }
     /// Returns the number of the variant with those forms; `None` if the row doesn't allow them.
     pub const fn variant(self, forms: &[Form]) -> Option<u16> {
