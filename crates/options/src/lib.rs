@@ -188,7 +188,7 @@ pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;
 pub(crate) const MIN_ATOMS: u32 = 8192;
 pub(crate) const MAX_ATOMS: u32 = i32::MAX as u32;
 /// Maximum number of schedulers of each kind, and of poll threads.
-pub(crate) const MAX_SCHEDULERS: u32 = 1024;
+pub const MAX_SCHEDULERS: u32 = 1024;
 /// Range of `+a` and of the scheduler stacks (`+sss…`), in kilowords.
 pub(crate) const ASYNC_STACK_KWORDS: std::ops::RangeInclusive<u32> = 16..=8192;
 pub(crate) const SCHEDULER_STACK_KWORDS: std::ops::RangeInclusive<u32> = 20..=8192;

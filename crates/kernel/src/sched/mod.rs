@@ -69,11 +69,10 @@ pub(crate) static UPKEEP: Parker = Parker::new();
 pub(crate) static WATCH: Parker = Parker::new();
 
 /// Maximum number of schedulers.
-pub const MAX_SCHEDULERS: usize = 1024;
+pub const MAX_SCHEDULERS: usize = purlin_options::MAX_SCHEDULERS as usize;
 
-/// Number of threads of a dirty pool whose running processes are recorded: the maximum that the
-/// options allow.
-const MAX_DIRTY: usize = 1024;
+/// Maximum number of threads of a dirty pool.
+const MAX_DIRTY: usize = purlin_options::MAX_SCHEDULERS as usize;
 
 /// The time that a thread has been idle.
 pub(crate) struct Resting {
