@@ -199,8 +199,8 @@ pub struct Context<P> {
     pub failed: Fail,
     /// Words that were copied to other processes and not yet counted.
     pub words_copied: u64,
-    /// Budgets of the accounts of copies, allocations and work.
-    pub budgets: Budgets,
+    /// Amounts until the next samples of who copies, allocates, keeps and works.
+    pub until_sample: UntilSample,
     /// The running process.
     pub proc: Running<P>,
     /// Returns the pid of a process, for code that sees the process as [`Unknown`].
@@ -309,7 +309,7 @@ impl Sampling {
 /// Amounts that are left until the next sample of who copies, allocates, keeps and works. See crate
 /// `kernel`, `accounting::accounts`.
 #[repr(C)]
-pub struct Budgets {
+pub struct UntilSample {
     /// Words copied.
     pub copied: i64,
     /// Words allocated.
@@ -320,18 +320,18 @@ pub struct Budgets {
     pub worked: i64,
 }
 
-impl Budgets {
-    const NEW: Budgets = Budgets {
-        copied: -NO_BUDGET,
-        allocated: -NO_BUDGET,
-        kept: -NO_BUDGET,
-        worked: -NO_BUDGET,
+impl UntilSample {
+    const NEW: UntilSample = UntilSample {
+        copied: -NOT_STARTED,
+        allocated: -NOT_STARTED,
+        kept: -NOT_STARTED,
+        worked: -NOT_STARTED,
     };
 }
 
-/// A new budget is this far below zero, so that its first use takes a look at it at once and is
-/// recognized as the first.
-pub const NO_BUDGET: i64 = 1 << 60;
+/// A new amount is this far below zero, so that it is looked at when it is first used, and is
+/// recognized as new.
+pub const NOT_STARTED: i64 = 1 << 60;
 
 /// A process, as far as code that doesn't know processes needs it.
 pub trait Owner {
@@ -403,7 +403,7 @@ impl<P> Context<P> {
             },
             failed: Fail::Badarg,
             words_copied: 0,
-            budgets: Budgets::NEW,
+            until_sample: UntilSample::NEW,
             proc: Running(std::ptr::null_mut()),
             pid_of,
             sched,
