@@ -119,7 +119,7 @@ pub struct Env<'a> {
     pub changes_code: &'a dyn Fn(u64) -> bool,
     /// Returns the native that an export leads to, if it has a template.
     pub native: &'a dyn Fn(u64) -> Option<Native>,
-    /// Address of the native `self/0`.
+    /// Address of the native with the template [`Native::OwnPid`].
     pub own_pid: u64,
     /// Address of a byte that says whether calls of natives may have to go through breakpoints.
     pub natives_traced: u64,

@@ -438,10 +438,14 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     }
 }
 
-/// Returns the address of the native `self/0`.
+/// Returns the address of the native with the template [`Native::OwnPid`].
 pub fn own_pid() -> u64 {
-    let found = code::native(am::ERLANG, purlin_term::atom::intern("self"), 0);
-    found.map_or(0, |(_, b)| b.entry() as usize as u64)
+    static FOUND: OnceLock<u64> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let all = purlin_native::bif::all();
+        let found = all.iter().find(|b| b.traits.template == Some(Native::OwnPid));
+        found.map_or(0, |b| b.entry() as usize as u64)
+    })
 }
 
 /// Returns the template of the native behind an export, if it has one.
