@@ -1,6 +1,6 @@
 //! `iolist_to_iovec/1`: an I/O list as the parts that are written.
 
-use super::reschedule::{MANY, dirty_if};
+use super::reschedule::{BITS_PER_PART, MANY, dirty_if};
 use crate::cx::{BifResult, Fail};
 use crate::{bifs, code, lazy_atoms};
 use purlin_native::cx::Env;
@@ -10,8 +10,6 @@ use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
 use purlin_term::{Alloc, NIL, Term};
 
-/// Number of bits that count as one part. More than [`MANY`] parts are too many for a scheduler.
-const BITS_PER_PART: u128 = 512;
 /// Number of list elements that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 256;
 
@@ -76,7 +74,7 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     }
     if !cx.dirty {
         let found = measure(IoWalk::new(t), MANY).map_err(|BadIoList| Fail::Badarg)?;
-        let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART;
+        let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART as u128;
         let most = MANY as u128;
         let many = found.map(parts).is_none_or(|n| n > most);
         dirty_if(cx, long!("erlang":"iolist_to_iovec"/1).call(&[t]), || many)?;

@@ -32,6 +32,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// where it is called: a few milliseconds of work.
 pub const MANY: usize = 100_000;
 
+/// Number of bits of a binary that count as a part: those of a cache line.
+pub const BITS_PER_PART: usize = 512;
+
 /// Maximum amount of data that a family of natives handles where it is called, in a unit of its
 /// own. Tests of longer calls lower it (`erts_debug:set_internal_state/2`).
 pub struct Limit {
@@ -367,7 +370,7 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
             n += if kept && b.bit_offset == 0 {
                 1
             } else {
-                b.bit_len / 512
+                b.bit_len / BITS_PER_PART
             };
         } else {
             // SAFETY: a boxed term is well formed.

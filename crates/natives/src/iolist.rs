@@ -1,7 +1,7 @@
 //! Natives that convert I/O lists to binaries and back.
 
 use super::native_state;
-use super::reschedule::{self, Long, MANY, dirty_if};
+use super::reschedule::{self, BITS_PER_PART, Long, MANY, dirty_if};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
 use crate::long;
@@ -17,9 +17,6 @@ use std::sync::Mutex;
 const BYTES_PER_REDUCTION: usize = 256;
 /// Elements of a list that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 32;
-/// Bits that count as one part, like an element of a list. More than [`MANY`] parts are too many
-/// for a scheduler.
-const BITS_PER_PART: usize = 512;
 /// Bytes of a list cell.
 const CELL_BYTES: usize = 16;
 /// Number of parts that count as one reduction.

@@ -180,7 +180,7 @@ fn rounded_table(entries: u32, legacy: bool) -> u32 {
 
 /// Range of `+P`.
 pub(crate) const MIN_PROCESSES: u32 = 1024;
-pub(crate) const MAX_PROCESSES: u32 = (1 << 27) - 1;
+pub const MAX_PROCESSES: u32 = (1 << 27) - 1;
 /// Range of `+Q`.
 pub(crate) const MIN_PORTS: u32 = 1024;
 pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;

@@ -7,7 +7,7 @@
 //! [`ANSWER_TIME_LIMIT`].
 
 use super::names;
-use super::survey::Survey;
+use super::survey::{ANSWER_TIME_LIMIT, Survey};
 use crate::cx::Cx;
 use crate::json::Json;
 use crate::signal::receive;
@@ -17,7 +17,7 @@ use purlin_term::retaining_paths::{Found, Held, Step, search};
 use purlin_term::{Term, atom};
 use std::collections::HashMap;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Maximum number of terms searched in a process or table, which takes some 20 milliseconds.
 const LOOKED: usize = 200_000;
@@ -27,7 +27,6 @@ const OBJECTS: usize = 50_000;
 const PROCESSES: usize = 32;
 const TABLES: usize = 1_000;
 const PERSISTENT: usize = 10_000;
-const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Minimum size in bytes that is reported, and maximum number of blocks reported for a holder.
 const SMALL: usize = 1024;
 const OF_ONE: usize = 1_000;

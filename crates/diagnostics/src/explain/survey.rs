@@ -19,11 +19,12 @@ use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of processes that are asked.
-const ASKED: usize = 20_000;
+/// Maximum number of processes that are asked, besides registered ones.
+pub(crate) const ASKED: usize = 20_000;
 /// Maximum number of tasks in progress.
 const AT_ONCE: usize = 256;
-const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
+/// Time until an answer is given with what is known then.
+pub(super) const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Time to wait, at the end, for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_millis(200);
 

@@ -7,6 +7,7 @@
 //! # Invariant
 //! A window that is not ended is over [`OVERDUE_NANOSECONDS`] after its time.
 
+use super::budgets::MOST_OF_NAME;
 use crate::accounts::Entry;
 use crate::clock;
 use crate::process::registry;
@@ -20,8 +21,7 @@ use purlin_term::{Term, atom};
 const OVERDUE_NANOSECONDS: i64 = 30_000_000_000;
 /// Maximum time of a window in milliseconds: a day.
 const MOST_MS: i64 = 86_400_000;
-/// Maximum number of characters of a budget's name, and of objects of a table that are searched.
-const MOST_OF_NAME: usize = 200;
+/// Maximum number of objects of a table that are searched.
 const SEARCHED: usize = 100_000;
 
 /// The answer to a request.

@@ -7,6 +7,7 @@
 
 use super::lease::{self, Thing};
 use super::query::{Key, Query, sort};
+use crate::explain::survey::ASKED;
 use crate::explain::{names, survey};
 use crate::json::Json;
 use crate::natives::process::process_info;
@@ -19,8 +20,6 @@ use purlin_term::{Term, am, atom};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Maximum number of processes that are asked, besides registered ones.
-const ASKED: usize = 20_000;
 /// Maximum number of registered processes that are asked.
 const NAMED: usize = 5_000;
 /// Maximum number of processes in `also`.

@@ -6,7 +6,7 @@ use super::{
 };
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
-use purlin_term::print::{Style, format_term};
+use purlin_term::print::{LONGEST_TEXT, Style, format_term};
 use purlin_term::release::{self, PREFIXES_OF_ARGUMENTS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 use smallvec::{SmallVec, smallvec};
@@ -82,7 +82,7 @@ type Works = SmallVec<[Work; 8]>;
 type Todo = SmallVec<[(Term, Place); 16]>;
 
 fn show(t: Term) -> String {
-    format_term(t, Style::Display, 100_000)
+    format_term(t, Style::Display, LONGEST_TEXT)
 }
 
 /// Whether a clause's head matches calls with these arguments and possibly more: a list that ends

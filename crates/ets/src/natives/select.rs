@@ -843,8 +843,8 @@ impl Host for Trial {
             Action::ReturnTrace => self.return_trace = true,
             Action::ExceptionTrace => self.exception_trace = true,
             Action::Display => {
-                use purlin_term::print::{Style, format_term};
-                let text = format_term(args[0], Style::Display, 100_000);
+                use purlin_term::print::{LONGEST_TEXT, Style, format_term};
+                let text = format_term(args[0], Style::Display, LONGEST_TEXT);
                 purlin_term::say::output(format_args!("{text}\n"));
             }
             // In a native there is no caller.

@@ -443,7 +443,9 @@ pub fn own_pid() -> u64 {
     static FOUND: OnceLock<u64> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let all = purlin_native::bif::all();
-        let found = all.iter().find(|b| b.traits.template == Some(Native::OwnPid));
+        let found = all
+            .iter()
+            .find(|b| b.traits.template == Some(Native::OwnPid));
         found.map_or(0, |b| b.entry() as usize as u64)
     })
 }
