@@ -11,6 +11,7 @@ mod environment;
 pub mod hunt;
 mod library_list;
 pub mod otp_release;
+mod reduce;
 pub mod releases;
 mod results_table;
 pub mod sbom;
