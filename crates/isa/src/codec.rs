@@ -223,7 +223,6 @@ impl<'a> Instruction<'a> {
             list,
         })
     }
-    /// Returns the row of its op.
     pub fn row(&self) -> &'static SpecOp {
         self.op.row()
     }

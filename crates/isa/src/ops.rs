@@ -138,9 +138,9 @@ operand_kinds! {
     Element [H] Plain "Offset of an element in a tuple, in bytes.";
     FarElement [W] Plain "The same, for any tuple.";
     Float [H] Plain "A float register: its number times 8.";
-    Number [H] Plain "A number.";
-    Size [W] Plain "A number.";
-    Integer [Q] Plain "A signed number.";
+    Number [H] Plain "A number of 16 bits.";
+    Size [W] Plain "A number of 32 bits.";
+    Integer [Q] Plain "A signed number of 64 bits.";
     Term [Q] Plain "An immediate term.";
     Header [Q] Plain "Header word of a tuple.";
     Export [Q] Plain "Address of an export.";

@@ -101,10 +101,10 @@ impl Refusal {
     /// Returns the reason as text.
     pub fn why(self) -> &'static str {
         match self {
-            Refusal::Entry => "its entry is not right behind its head",
-            Refusal::Instructions => "it has more instructions than are taken, or one that is none",
-            Refusal::Target => "it calls what is no entry of a function",
-            Refusal::Lines => "it is to be stopped at lines",
+            Refusal::Entry => "its entry does not directly follow its head",
+            Refusal::Instructions => "it has too many instructions, or an unknown one",
+            Refusal::Target => "it calls an address that is not the entry of a function",
+            Refusal::Lines => "it has breakpoints at lines",
             Refusal::Distance => "it is too long for jumps within it",
         }
     }

@@ -74,7 +74,8 @@ pub const REDS: Reg = Reg(9);
 pub const R: Reg = Reg(10);
 /// The first operand of helpers and stubs; scratch.
 pub const A: Reg = Reg(11);
-/// The second operand of stubs, the code of a callee; scratch, also of operations that say so.
+/// The second operand of stubs, the code of a callee; scratch. Some operations overwrite it, as
+/// their docs say.
 pub const B: Reg = Reg(12);
 /// The third operand of helpers and stubs, an operand that lasts; scratch.
 pub const K: Reg = Reg(13);

@@ -1,4 +1,5 @@
-//! Processes: control blocks, the process table, the state word.
+//! The control block of a process, which thread may touch which of its fields, and how its heap is
+//! packed while it waits. The state word is in [`state`], the table of processes in [`table`].
 //!
 //! # The cell
 //! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, followed by the first
