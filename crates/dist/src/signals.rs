@@ -6,6 +6,7 @@
 use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
 use super::frame::Frame;
+use super::observers::nodedown;
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
@@ -22,8 +23,7 @@ use std::sync::Arc;
 
 lazy_atoms! {
     abandoned = "abandoned";
-    nodedown = "nodedown";
-    spawn_request = "spawn_request";
+    pub(crate) spawn_request = "spawn_request";
 }
 
 /// The name of the node of a pid, a reference or `{Name, Node}`.

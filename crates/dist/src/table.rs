@@ -40,8 +40,8 @@ use std::time::Duration;
 
 lazy_atoms! {
     auto_connect = "auto_connect";
-    net_kernel = "net_kernel";
-    dist_data = "dist_data";
+    pub(crate) net_kernel = "net_kernel";
+    pub(crate) dist_data = "dist_data";
     connection_closed = "connection_closed";
 }
 

@@ -27,7 +27,7 @@ use std::sync::{Mutex, OnceLock};
 lazy_atoms! {
     bm = "bm";
     ac = "ac";
-    nomatch = "nomatch";
+    pub(crate) nomatch = "nomatch";
     scope = "scope";
     global = "global";
     trim = "trim";

@@ -9,6 +9,7 @@
 //! Calls with lists or with `global` continue in the Erlang half of the module (`re:urun/3`,
 //! `re:ucompile/2`, `re:grun/3`).
 
+use super::binary::nomatch;
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
 use super::reschedule::{self, LongCall, dirty_if, is_larger};
@@ -42,7 +43,6 @@ lazy_atoms! {
     ucompile = "ucompile";
     urun = "urun";
     grun = "grun";
-    nomatch = "nomatch";
     match_ = "match";
     match_limit = "match_limit";
     match_limit_recursion = "match_limit_recursion";

@@ -39,7 +39,7 @@ use purlin_native::bif::Bif;
 pub const TABLES: &[&[Bif]] = &[BIFS, info::BIFS, select::BIFS];
 
 lazy_atoms! {
-    table_type = "table_type";
+    pub(crate) table_type = "table_type";
     keypos_atom = "keypos";
     position = "position";
     owner_cause = "owner";
@@ -49,8 +49,8 @@ lazy_atoms! {
     write_concurrency = "write_concurrency";
     read_concurrency = "read_concurrency";
     decentralized_counters = "decentralized_counters";
-    debug_locks = "debug_hash_fixed_number_of_locks";
-    auto = "auto";
+    pub(crate) debug_locks = "debug_hash_fixed_number_of_locks";
+    pub(crate) auto = "auto";
     heir = "heir";
     protection = "protection";
 }

@@ -11,6 +11,7 @@
 //! The latest results come first. A yielding walk appends a 1 if it has fixed the table, else a 0.
 //! Nothing in such a term is trusted, since programs may make one up.
 
+use super::table_type;
 use super::{there, weigh_growing, weigh_shrinking};
 use crate::code::stack;
 use crate::cx::{BifResult, Cx, Fail};
@@ -37,7 +38,6 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 lazy_atoms! {
-    table_type = "table_type";
     dollar_dollar = "$$";
     dollar_underscore = "$_";
     return_trace = "return_trace";

@@ -19,6 +19,7 @@
 use super::addr::{self, Addr};
 use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, protocol, state};
+use super::udp::closed;
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
 use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
 use crate::net::packet::{self, Kind, Length, Parsed};
@@ -39,7 +40,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 lazy_atoms! {
-    closed = "closed";
     http = "http";
     sendfile = "sendfile";
     ssl_tls = "ssl_tls";

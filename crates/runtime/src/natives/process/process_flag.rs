@@ -18,8 +18,8 @@ lazy_atoms! {
     a_sensitive = "sensitive";
     a_save_calls = "save_calls";
     a_monitor_nodes = "monitor_nodes";
-    a_async_dist = "async_dist";
-    a_scheduler = "scheduler";
+    pub(crate) a_async_dist = "async_dist";
+    pub(crate) a_scheduler = "scheduler";
     a_badtype = "badtype";
 }
 

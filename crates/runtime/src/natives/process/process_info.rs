@@ -7,6 +7,7 @@
 //! `stopped` is stored with release by the suspended process: see `suspension.rs`.
 
 use super::ask::{ask_term, received_answer, runs_undisturbed};
+use super::option_terms::a_include_shared_binaries;
 use super::option_terms::priority_atom;
 use crate::backtrace::backtrace;
 use crate::code;
@@ -38,7 +39,6 @@ use std::sync::atomic::Ordering;
 lazy_atoms! {
     a_status = "status";
     a_process_label = "$process_label";
-    a_include_shared_binaries = "include_shared_binaries";
     bif_return_trap = "bif_return_trap";
 }
 

@@ -9,6 +9,8 @@
 use super::option_terms::{
     asked_collections, asked_heap, asked_vheap, erl_flag, max_heap, priority_of,
 };
+use super::process_flag::a_async_dist;
+use super::process_flag::a_scheduler;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -25,9 +27,7 @@ use purlin_term::release::{self, ASYNC_DIST_TOLD, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 
 lazy_atoms! {
-    a_async_dist = "async_dist";
     a_budget = "budget";
-    a_scheduler = "scheduler";
     a_thread = "thread";
     a_own = "own";
     a_reply = "reply";

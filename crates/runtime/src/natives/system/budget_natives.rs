@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     name = "name";
-    cpu = "cpu";
+    pub(crate) cpu = "cpu";
     cpu_weight = "cpu_weight";
     notify = "notify";
     messages = "messages";
