@@ -7,12 +7,12 @@
 //! several in the sums.
 
 use super::names;
-use crate::cx::Cx;
 use crate::json::Json;
-use crate::natives::process::process_info;
-use crate::process::registry;
-use crate::process::{self, Enter};
-use crate::sched;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::process::registry;
+use purlin_kernel::process::{self, Enter};
+use purlin_kernel::sched;
+use purlin_runtime::natives::process::process_info;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
 use std::collections::HashSet;
@@ -111,7 +111,7 @@ fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
             let task = move |cx: Option<&mut Cx>| {
                 let _ = tell.send(cx.map(|cx| f(cx, with)));
             };
-            crate::signal::send::run_in(pid, Box::new(task));
+            purlin_kernel::signal::send::run_in(pid, Box::new(task));
             under_way += 1;
         }
         if under_way == 0 {
