@@ -132,7 +132,7 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(cx.list(&out))
 }
 
-/// The parts of a list when large binaries stay separate and everything between two of them is
+/// The parts of a list when counted binaries stay separate and everything between two of them is
 /// joined.
 fn parted(cx: &mut Env, t: Term) -> BifResult {
     /// Maximum size in bytes of a part that is joined with others.

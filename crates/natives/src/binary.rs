@@ -452,7 +452,7 @@ fn search(
 /// Bytes that are searched for one reduction.
 const BYTES_PER_REDUCTION: usize = 512;
 /// Number of bytes in which a long search looks for its first match before it moves to a dirty
-/// thread: a program that takes lines off a large binary finds each of them near.
+/// thread: a program that takes lines off a long binary finds each of them near.
 const NEAR: usize = 1 << 16;
 
 /// Returns the length of the longest word of a pattern in bytes, without compiling the pattern.

@@ -173,7 +173,7 @@ fn to_binary_in_turns(cx: &mut Env, native: Long<1>, t: Term) -> BifResult {
     }
     build_in_parts(cx, n, |rest| {
         let mut walk = IoWalk::new(rest.unwrap_or(t));
-        // The rest of a large binary.
+        // The rest of a binary that is copied in pieces.
         let mut left: Option<(Term, usize)> = None;
         let mut some = Vec::with_capacity(ending::STEPS);
         move |cx: &mut Env, out: &mut Gathered| {

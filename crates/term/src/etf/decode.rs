@@ -122,7 +122,7 @@ struct Frame {
 enum Keeper {
     Caller,
     Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),
-    /// A counted block, of which large binaries may be parts.
+    /// A counted block, of which counted binaries may be parts.
     Block(IoSlice),
 }
 

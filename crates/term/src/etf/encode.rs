@@ -172,7 +172,7 @@ pub struct Encoder {
     too_long: bool,
 }
 
-/// An encoding without the contents of its large binaries.
+/// An encoding without the contents of its counted binaries.
 pub struct Parts {
     pub bytes: Vec<u8>,
     /// Bitstrings whose whole bytes belong in front of the byte with that index.

@@ -81,7 +81,7 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
                 words += sub_binary_words(t, inner.next());
                 continue;
             }
-            // Stock counts the nodes of large maps twice.
+            // Stock counts the nodes of tree maps twice.
             words += match t.is_map() && t.as_flatmap().is_none() {
                 true => 2 * n,
                 false => n,

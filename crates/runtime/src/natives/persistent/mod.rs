@@ -318,7 +318,7 @@ enum Keep {
 fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
     let g = Graph::<false>::whole(t, Some(heap));
     let words = g.words();
-    // A value that stays when it is retired must keep neither large binaries nor resources, whose
+    // A value that stays when it is retired must keep neither counted binaries nor resources, whose
     // destructors would never run.
     let counted = match keep {
         Keep::Always => false,

@@ -228,7 +228,7 @@ pub(crate) fn flat_words(t: Term) -> usize {
     words
 }
 
-/// Words of a large binary as stock counts it since OTP 27: the part and what it refers to.
+/// Words of a counted binary as stock counts it since OTP 27: the part and what it refers to.
 const PART_AND_WHOLE_WORDS: usize = PART_WORDS + WHOLE_WORDS;
 const PART_WORDS: usize = 5;
 const WHOLE_WORDS: usize = 3;
