@@ -1,4 +1,13 @@
-//! Compiles a specification to a [`Program`], or finds its errors.
+//! Compiles a match specification to a [`Program`] ([`compile`]), or lists its errors ([`lint`]).
+//!
+//! Each clause becomes the tests of its head, then the operations of guard and body for a machine
+//! with a stack. Heads and expressions are walked with lists of what is left to do, so no depth of
+//! nesting costs native stack. Constant expressions are folded.
+//!
+//! # Invariants
+//! - A program refers to no term of the specification: constants are copied to it.
+//! - Errors are stock's messages, in stock's order. Stock processes operands from last to first,
+//!   which shows in that order only, so [`lint`] does the same and drops the code.
 
 use super::functions::Function;
 use super::{

@@ -1,4 +1,16 @@
-//! Running one process for a time slice.
+//! Running one process for a time slice: on a scheduler ([`normal`]), on a thread of its own
+//! ([`own`]), or on a dirty thread ([`dirty`]).
+//!
+//! A slice takes the process from its queue, enters it into the thread's context, handles its
+//! signals, and runs the engine until the process yields, waits or ends ([`run`]). [`finish`] turns
+//! the engine's [`Exit`] into what happens next.
+//!
+//! # Invariants
+//! - The thread owns the process from the moment at which it has taken it until a state word says
+//!   that it waits, is queued or has ended. After that nothing here touches it.
+//! - A process that this thread does not run is packed: its heap is in its control block, and not
+//!   in the context.
+//! - All reductions are counted once, by [`account`].
 
 use super::Engine;
 use super::throttle::{self, Runs};

@@ -1,4 +1,16 @@
-//! Bytes to terms.
+//! Decoding: from the external format to terms.
+//!
+//! [`Decoder::step`] reads up to a number of terms and returns, so a caller can yield in between.
+//! Compound terms that are not complete are in a list of frames; their finished parts are in
+//! another list. No depth of nesting costs native stack.
+//!
+//! # Invariants
+//! - The input may be hostile. No input makes the decoder panic, read behind its end, or reserve
+//!   more memory than some multiple of the bytes that are there ([`MAX_INFLATION`]).
+//! - Before the first new atom is made, a term of up to [`CHECKED_BYTES`] is checked as a whole, as
+//!   far as lengths and tags tell ([`Skip`]): if it is incomplete, it leaves no atoms behind.
+//! - Between two steps the finished terms must stay in place: a caller that yields decodes into a
+//!   fragment of its own.
 
 use super::{VERSION, aliases, tag};
 use crate::alloc::Alloc;
