@@ -91,7 +91,7 @@ mod here {
 }
 
 pub(crate) use here::request_long_slices;
-pub(super) use here::{leave, processor};
+pub(super) use here::{current, leave};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
