@@ -52,7 +52,7 @@ impl World {
             (*process.as_mut_ptr())
                 .id
                 .store(0, purlin_term::sync::Ordering::Relaxed);
-            cx.proc = process.as_mut_ptr();
+            cx.proc.set(process.as_mut_ptr());
             purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         }
         World {
@@ -130,7 +130,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // SAFETY: whoever has terms of it borrows the world.
+        // SAFETY: a holder of terms of it borrows the world.
         unsafe { purlin_term::gc::destroy(&mut self.cx.heap) }
     }
 }

@@ -24,15 +24,19 @@
 //!   then.
 //!
 //! What found something before, in `tests/hunt/seeds.txt`, runs first (unless `FIRST` is given). A
-//! fault is reported in a line. Its program, its output and how to run it again are in
-//! `target/hunt/failures`, and the status is 1.
+//! fault is reported in a line. A second line has fewer steps, smaller values and fewer words of
+//! the mode, as far as the program still fails with them ([`Hunt::reduced`]; not with `SEED`, nor
+//! for a hang). Program, output and how to run it again are in `target/hunt/failures`, and the
+//! status is 1.
 
 use crate::Outcome;
 use crate::environment::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::otp_release::Otp;
+use crate::reduce::Tries;
 use crate::work_dir::WorkDir;
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -99,6 +103,7 @@ struct Hunt<'a> {
 }
 
 /// One program in one mode.
+#[derive(Clone, Copy)]
 struct Run<'a> {
     folder: &'a Path,
     seed: u64,
@@ -328,20 +333,8 @@ impl<'a> Hunt<'a> {
     /// Reports a fault, and keeps its program and its output.
     fn fault(&self, run: &Run, what: &str, before: &[u8]) {
         self.faults.fetch_add(1, Ordering::Relaxed);
-        let Run {
-            seed, mode, steps, ..
-        } = run;
-        let mut again = String::new();
-        if let Some(release) = self.settings.get("RELEASE") {
-            again += &format!("RELEASE={release} ");
-        }
-        if let Some(kinds) = self.settings.get("KINDS") {
-            again += &format!("KINDS=\"{kinds}\" ");
-        }
-        again += &format!(
-            "SEED={seed} RUN={} STEPS={steps} SIZE={} MODES={mode} cargo xtask hunt",
-            run.run, run.size
-        );
+        let Run { seed, mode, .. } = run;
+        let again = self.again(run);
         let read = |name| fs::read(run.folder.join(name)).unwrap_or_default();
         let mut kept = format!("{what}: {again}\n").into_bytes();
         kept.extend(read("out"));
@@ -351,7 +344,8 @@ impl<'a> Hunt<'a> {
             kept.extend(before);
         }
         let name = format!("{seed}-{}-{mode}.txt", run.run);
-        let _ = fs::write(self.failures.join(name), kept);
+        let kept_in = self.failures.join(name);
+        let _ = fs::write(&kept_in, kept);
         let program = format!("hunt_{seed}.erl");
         let _ = fs::copy(run.folder.join(&program), self.failures.join(&program));
         let errors = String::from_utf8_lossy(&read("err")).into_owned();
@@ -361,6 +355,71 @@ impl<'a> Hunt<'a> {
             .find(|l| telling.iter().any(|t| l.contains(t)));
         let line: String = line.unwrap_or_default().chars().take(150).collect();
         eprintln!("{what}: {again}  {line}");
+        // A hang takes too long to be tried again and again, and a single program's output is
+        // shown.
+        if what != "no end" && !self.settings.is_set("SEED") {
+            let smaller = self.reduced(run, !before.is_empty());
+            eprintln!("  smaller: {smaller}");
+            let file = fs::OpenOptions::new().append(true).open(&kept_in);
+            let _ = file.and_then(|mut f| writeln!(f, "smaller: {smaller}"));
+        }
+    }
+
+    /// The command that repeats a run.
+    fn again(&self, run: &Run) -> String {
+        let mut again = String::new();
+        if let Some(release) = self.settings.get("RELEASE") {
+            again += &format!("RELEASE={release} ");
+        }
+        if let Some(kinds) = self.settings.get("KINDS") {
+            again += &format!("KINDS=\"{kinds}\" ");
+        }
+        let Run {
+            seed,
+            run,
+            mode,
+            steps,
+            size,
+            ..
+        } = run;
+        again
+            + &format!(
+                "SEED={seed} RUN={run} STEPS={steps} SIZE={size} MODES={mode} cargo xtask hunt"
+            )
+    }
+
+    /// The command of the smallest run that is found to fail like this one. `sums`: it ended well,
+    /// with other sums than before; smaller runs are then compared with stock's.
+    fn reduced(&self, run: &Run, sums: bool) -> String {
+        let fails = |run: &Run| {
+            let output = || fs::read(run.folder.join("out")).unwrap_or_default();
+            match self.execute(run) {
+                Ok(0) if sums => {
+                    let here = output();
+                    let on_stock = Run {
+                        mode: "stock",
+                        ..*run
+                    };
+                    matches!(self.execute(&on_stock), Ok(0)) && output() != here
+                }
+                Ok(0 | 137) | Err(_) => false,
+                Ok(_) => !sums,
+            }
+        };
+        let mut tries = Tries::new();
+        let mut least = *run;
+        least.steps = tries.least(run.steps, |steps| fails(&Run { steps, ..least }));
+        least.size = tries.least(run.size, |size| fails(&Run { size, ..least }));
+        let words: Vec<&str> = run.mode.split(',').collect();
+        let mode = tries.fewest(&words, |words| {
+            let mode = &words.join(",");
+            fails(&Run { mode, ..least })
+        });
+        let mode = mode.join(",");
+        self.again(&Run {
+            mode: &mode,
+            ..least
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod environment;
 pub mod hunt;
 mod library_list;
 pub mod otp_release;
+mod reduce;
 pub mod releases;
 mod results_table;
 pub mod sbom;
@@ -38,7 +39,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns its manual.
     pub fn manual(&self) -> String {
         let head = self.source.lines().map_while(|l| l.strip_prefix("//!"));
         let lines: Vec<&str> = head

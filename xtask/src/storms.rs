@@ -25,13 +25,15 @@
 //! - `PATIENCE`: the factor for this limit and for the times after which something counts as late;
 //!   by default the number of programs that wait for each processor when a run begins.
 //!
-//! A fault is reported with the line that runs it again. Its output is in
+//! A fault is reported with the line that runs it again. If it shows with fewer words of the mode
+//! too, that is tried for up to a minute (not with `SEED`), another line has them. Its output is in
 //! `target/storms/failures`, and the status is 1.
 
 use crate::Outcome;
 use crate::environment::{Dice, Settings, in_parallel, now, root, status_number};
 use crate::hunt::schedulers;
 use crate::otp_release::{Otp, roots};
+use crate::reduce::Tries;
 use crate::work_dir::WorkDir;
 use std::fs::{self, File};
 use std::io::Write;
@@ -195,7 +197,29 @@ impl<'a, W: Write + Send> Storms<'a, W> {
         let after = begun.elapsed().as_secs();
         self.say(format!("{what} (after {after} seconds): {again}\n").as_bytes());
         self.faults.fetch_add(1, Ordering::Relaxed);
+        // A hang takes too long to be tried again and again.
+        if status != 137 && !self.settings.is_set("SEED") {
+            let fewer = self.fewest_words(name, seed, release, &mode);
+            if fewer != mode {
+                let again = self.again(name, seed, release, &fewer);
+                self.say(format!("  with less: {again}\n").as_bytes());
+            }
+        }
         Ok(out)
+    }
+
+    /// The words of a mode without which the storm was not seen to fail. A storm that fails now and
+    /// then may keep words that do not matter.
+    fn fewest_words(&self, name: &str, seed: u64, release: &Otp, mode: &str) -> String {
+        let out = self
+            .dir
+            .join(format!("{name}-{seed}-{}-again", release.name));
+        let words: Vec<&str> = mode.split(',').collect();
+        let fails = |words: &[&str]| {
+            let status = self.execute(name, seed, release, &words.join(","), self.each, &out);
+            matches!(status, Ok(status) if status != 0)
+        };
+        Tries::new().fewest(&words, fails).join(",")
     }
 
     /// The factor for times after which something counts as late.

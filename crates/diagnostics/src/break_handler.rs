@@ -7,14 +7,14 @@
 //! `OPEN` says whether the menu is open, and protects no other memory. Only its exchange has to be
 //! atomic.
 
-use crate::ets::{self, WriteConcurrency};
-use crate::natives::process::process_info;
-use crate::natives::system::memory;
-use crate::port;
-use crate::process::{self, registry};
-use crate::{code, halt, signal};
+use purlin_ets::{self as ets, WriteConcurrency};
 use purlin_io::os::descriptor;
+use purlin_io::port;
 use purlin_io::terminal::{prim_tty, tty};
+use purlin_kernel::process::{self, registry};
+use purlin_kernel::{code, halt, signal};
+use purlin_runtime::natives::process::process_info;
+use purlin_runtime::natives::system::memory;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Term, am, atom, node};
@@ -91,8 +91,8 @@ fn menu() {
                 break;
             }
             Some(b'v') => {
-                let version =
-                    crate::options::try_current().map_or("", |o| o.otp.erts_version.as_str());
+                let version = purlin_kernel::options::try_current()
+                    .map_or("", |o| o.otp.erts_version.as_str());
                 say(&format!("Erlang (BEAM) emulator version {version}\n"));
                 break;
             }

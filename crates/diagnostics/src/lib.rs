@@ -16,15 +16,9 @@ mod otlp;
 pub mod protobuf;
 pub mod recorder;
 
-use purlin_ets as ets;
-use purlin_io::port;
-use purlin_kernel::{
-    accounts, clock, code, cx, halt, message, msacc, options, osenv, process, report, sched,
-    signal, sync, timer, waits,
-};
+use purlin_kernel::options;
 use purlin_messages as messages;
 use purlin_runtime::diagnostics::{Diagnostics, Text};
-use purlin_runtime::{compiled, natives, trace};
 use std::ffi::OsStr;
 use std::io;
 

@@ -6,13 +6,22 @@
 //! before.
 
 use super::cx::{BifResult, Cx, Fail};
+use super::input::erts_internal;
+use super::observers::connection_id;
+use super::observers::hidden;
+use super::observers::node_type;
+use super::observers::visible;
 use super::process::ext::{AliasMode, Hashing, RefKey};
 use super::process::registry;
 use super::report::{self, Level, Text};
+use super::signals::spawn_request;
 use super::signals::{self, Request};
+use super::table::dist_data;
+use super::table::net_kernel;
 use super::table::{self, Controller, Node, State};
 use super::{bifs, exports, flags, ids, input, lazy_atoms, observers, options, signal};
 use purlin_io::port::channel::{self, Packet};
+use purlin_native::long;
 use purlin_native::reschedule::dirty_if_many;
 use purlin_term::etf::decode;
 use purlin_term::frag::OwnedTerm;
@@ -26,28 +35,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
-    visible = "visible";
-    hidden = "hidden";
     known = "known";
     this = "this";
-    connection_id = "connection_id";
-    node_type = "node_type";
     notalive = "notalive";
     allow_passive_connect = "allow_passive_connect";
     dmonitor_node = "dmonitor_node";
-    net_kernel = "net_kernel";
     spawn_opt = "spawn_opt";
-    spawn_request = "spawn_request";
     erts_dflags = "erts_dflags";
     dist_ctrlr = "dist_ctrlr";
-    dist_data = "dist_data";
     get_size = "get_size";
     no_network = "no_network";
     shutdown = "shutdown";
     net_kernel_terminated = "net_kernel_terminated";
     message = "message";
     reply_demonitor = "reply_demonitor";
-    erts_internal = "erts_internal";
     dist_ctrl_put_data = "dist_ctrl_put_data";
 }
 
@@ -732,9 +733,7 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4])
     };
     dirty_if_many(
         cx,
-        "erts_internal",
-        "dist_spawn_request",
-        &[name, asked_for, options, how],
+        long!("erts_internal":"dist_spawn_request"/4).call(&[name, asked_for, options, how]),
         mfa[2],
     )?;
     let Some(a) = asked(options, call) else {

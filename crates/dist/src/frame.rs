@@ -19,7 +19,7 @@ pub const HEADER: u8 = 68;
 pub const FRAGMENT: u8 = 69;
 pub const MORE: u8 = 70;
 
-/// A frame of at least this many bytes, without its large binaries, is sent without a copy.
+/// A frame of at least this many bytes, without its counted binaries, is sent without a copy.
 const LONG_BYTES: usize = 16 * 1024;
 
 /// Number of bytes of a fragment.
@@ -27,13 +27,13 @@ pub const FRAGMENT_BYTES: usize = 64 * 1024;
 
 /// An encoded control message with its payload.
 pub struct Frame {
-    /// Both, without the contents of large binaries.
+    /// Both, without the contents of counted binaries.
     pub bytes: Vec<u8>,
     /// The end of the control message.
     pub split: usize,
     /// Whether there is a payload.
     pub payload: bool,
-    /// Large binaries and parts shared with other frames, each with the index of the byte that it
+    /// Counted binaries and parts shared with other frames, each with the index of the byte that it
     /// precedes. None of them is in the control message.
     pub binaries: Vec<(usize, IoSlice)>,
     /// The atoms that the frame refers to.
@@ -175,7 +175,6 @@ impl Fragments {
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
-    /// The next packet.
     pub fn next_packet(&mut self) -> Packet {
         let mut head = vec![VERSION, MORE];
         head.extend(self.sequence.to_be_bytes());

@@ -17,6 +17,7 @@ use super::share::{Share, most_waiting};
 use super::signal::bounds::{self, FromFar};
 use super::signal::token::{self, Token};
 use super::signal::{Kind, Signal, handle, send};
+use super::signals::spawn_request as spawn_request_;
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
@@ -38,9 +39,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
-    erts_internal = "erts_internal";
+    pub(crate) erts_internal = "erts_internal";
     dist_spawn_init = "dist_spawn_init";
-    spawn_request_ = "spawn_request";
 }
 
 /// Maximum size of a message that is decoded here; larger ones are decoded by their receivers.

@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 lazy_atoms! {
-    visible = "visible";
-    hidden = "hidden";
+    pub(crate) visible = "visible";
+    pub(crate) hidden = "hidden";
     nodeup = "nodeup";
-    nodedown = "nodedown";
-    connection_id = "connection_id";
-    node_type = "node_type";
+    pub(crate) nodedown = "nodedown";
+    pub(crate) connection_id = "connection_id";
+    pub(crate) node_type = "node_type";
     nodedown_reason = "nodedown_reason";
 }
 

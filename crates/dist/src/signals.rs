@@ -6,6 +6,7 @@
 use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
 use super::frame::Frame;
+use super::observers::nodedown;
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
@@ -14,7 +15,7 @@ use super::signal::token::{self, Token};
 use super::signal::{Kind, Signal, handle};
 use super::table::{self, Node, Ready};
 use super::{events, flags, ids, lazy_atoms, process};
-use purlin_native::reschedule::dirty_if_many;
+use purlin_native::reschedule::{Long, dirty_if_many};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefView;
 use purlin_term::{Alloc, NIL, Term, am, copy, node};
@@ -22,8 +23,7 @@ use std::sync::Arc;
 
 lazy_atoms! {
     abandoned = "abandoned";
-    nodedown = "nodedown";
-    spawn_request = "spawn_request";
+    pub(crate) spawn_request = "spawn_request";
 }
 
 /// The name of the node of a pid, a reference or `{Name, Node}`.
@@ -110,9 +110,21 @@ pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
 /// Number of encoded bytes per reduction.
 const REDUCTION_BYTES: usize = 64;
 
+/// The natives that send a message on a dirty thread if it is large.
+pub struct SendNatives {
+    pub send: Long<2>,
+    pub send_with_options: Long<3>,
+}
+
 /// Sends a message to a process or alias of another node. Waits (`Fail::Wait`) while the connection
 /// is busy.
-pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+pub fn message(
+    cx: &mut Cx,
+    to: Term,
+    msg: Term,
+    how: How,
+    send: &SendNatives,
+) -> Result<Sent, Fail> {
     let Some(name) = node_of(to) else {
         return Ok(Sent::Nowhere);
     };
@@ -135,8 +147,8 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
         });
     };
     match how.options {
-        None => dirty_if_many(cx, "erlang", "send", &[to, msg], msg)?,
-        Some(o) => dirty_if_many(cx, "erlang", "send", &[to, msg, o], msg)?,
+        None => dirty_if_many(cx, send.send.call(&[to, msg]), msg)?,
+        Some(o) => dirty_if_many(cx, send.send_with_options.call(&[to, msg, o]), msg)?,
     }
     let mut place = Fragment::new();
     let mut told = None;
@@ -282,14 +294,14 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// `exit/2` to a process of another node.
-pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
+/// `exit/2`, which is the native, to a process of another node.
+pub fn exit(cx: &mut Cx, to: Term, reason: Term, native: Long<2>) -> BifResult {
     let me = cx.self_pid();
     let Some(name) = node_of(to) else {
         return Err(Fail::Badarg);
     };
     if let Some((n, r)) = to_node(cx, name)? {
-        dirty_if_many(cx, "erlang", "exit", &[to, reason], reason)?;
+        dirty_if_many(cx, native.call(&[to, reason]), reason)?;
         let args = [me.into(), to.into()];
         let f = Why::once(reason).frame(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, me);
         if f.is_too_large() {
@@ -301,8 +313,15 @@ pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// `exit/2,3` by an alias of another node. A node that does not support that is sent nothing.
-pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> BifResult {
+/// `exit/2,3` by an alias of another node; `native` is `exit/3`. A node that does not support that
+/// is sent nothing.
+pub fn exit_by_alias(
+    cx: &mut Cx,
+    alias: Term,
+    reason: Term,
+    urgent: bool,
+    native: Long<3>,
+) -> BifResult {
     let me = cx.self_pid();
     let Some(name) = node_of(alias) else {
         return Err(Fail::Badarg);
@@ -313,7 +332,7 @@ pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> Bi
             true => cx.list(&[am::PRIORITY]),
             false => NIL,
         };
-        dirty_if_many(cx, "erlang", "exit", &[alias, reason, priority], reason)?;
+        dirty_if_many(cx, native.call(&[alias, reason, priority]), reason)?;
         let how = altact::ALIAS | altact::EXIT | if urgent { altact::PRIORITY } else { 0 };
         let args = [Arg::Number(how), me.into(), alias.into()];
         let f = frame(

@@ -547,10 +547,12 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
             }
         }
         if total <= MAX_BITS && !collected && pressure::refuses(total / 8) {
-            // SAFETY: as at the end of the op: before it, the same registers are live.
-            unsafe { (*cx).collect(0, op.live(), Also::NONE, Sweep::Full) };
-            // The sources may have moved.
-            return unsafe { create_with(cx, pc, true) };
+            // SAFETY: as at the end of the op: before it, the same registers are live. The sources
+            // may have moved, so the op begins again, as its handler has begun it.
+            return unsafe {
+                (*cx).collect(0, op.live(), Also::NONE, Sweep::Full);
+                create_with(cx, pc, true)
+            };
         }
         if total > MAX_BITS || pressure::refuses(total / 8) {
             return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
@@ -561,9 +563,11 @@ unsafe fn create_with(cx: &mut Cx, pc: *const u64, collected: bool) -> *const u6
         if pressure::refuses(needs) {
             if !collected {
                 // SAFETY: nothing is built yet, so the registers that are live at the end of the op
-                // are live here.
-                unsafe { (*cx).collect(0, op.live(), Also::NONE, Sweep::Full) };
-                return unsafe { create_with(cx, pc, true) };
+                // are live here, and the op may begin again.
+                return unsafe {
+                    (*cx).collect(0, op.live(), Also::NONE, Sweep::Full);
+                    create_with(cx, pc, true)
+                };
             }
             let size = source(cx, e, *list.add(4));
             return create_failed(cx, pc, to, number(0), seg::BINARY, Bad::Limit(size));

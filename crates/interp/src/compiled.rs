@@ -15,15 +15,14 @@
 
 use super::arith::{EFFORTS, operation};
 use super::handler::{Flavour, again, go, op};
-use super::skip::number;
 use super::{Exit, STEP};
 use crate::code::entries::leads_to;
 use crate::code::sampling::count_exit;
 use crate::code::{self, returns};
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
-use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
-use purlin_isa::ops::{Form, Op};
+use purlin_isa::helpers::{Arith, ResultRegister, Room};
+use purlin_isa::ops::Op;
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers, Mail};
 use purlin_kernel::message::mailbox::places;
@@ -159,7 +158,7 @@ pub(crate) unsafe fn begin<F: Flavour>(cx: *mut Cx, pc: *const u64) -> F::Out {
     }
     go!(cx, pc, e, hp, reds)
 }
-const LOOP_REC: u16 = number(Op::LoopRec, &[Form::L, Form::D]);
+const LOOP_REC: u16 = Op::LoopRec.only_variant();
 
 /// The helpers, in the order of their rows (`purlin_isa::helpers`).
 ///
@@ -177,16 +176,18 @@ mod helper {
 
     pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
         (*cx).bif_pc = pc;
-        collect(cx, what as u32 as usize, (what >> 32) as usize);
+        let Room { words, live } = Room::unpack(what);
+        collect(cx, words as usize, live as usize);
     }
     /// # Safety
-    /// As for the module; `what` must have the number of an operation on integers, and the number
-    /// of X registers that hold terms.
+    /// As for the module; `what` must be a packed [`Arith`] of an operation on integers, with the
+    /// number of X registers that hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
-        let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0x7F_FFFF) as usize);
+        let what = Arith::unpack(what);
+        let (n, live) = (what.number as usize, what.live as usize);
         // The interpreter does these.
         let refused = || pressure::is_limited() && pressure::refuses(EFFORTS[n].bytes(a, b));
-        if what & IN_BODY != 0 && (EFFORTS[n].is_long(a, b) || refused()) {
+        if what.in_body && (EFFORTS[n].is_long(a, b) || refused()) {
             return Term::NON_VALUE;
         }
         let h = &mut (*cx).heap;
@@ -200,20 +201,16 @@ mod helper {
         // The destination register is written first, as in the interpreter. It may be one of the
         // roots, and its old value no longer is. If the result goes elsewhere it is kept in a
         // register after the live ones.
-        let result = what >> 32;
-        if result & RESULT_IN_FRAME != 0 {
-            let slot = (*cx).heap.stop.add((result & !RESULT_IN_FRAME) as usize);
-            slot.write(t);
-            (*cx).collect(0, live, Also::NONE, Sweep::Due);
-            return (*cx)
-                .heap
-                .stop
-                .add((result & !RESULT_IN_FRAME) as usize)
-                .read();
-        }
-        let at = match result as usize {
-            x @ 1.. if x <= live => x - 1,
-            _ => live,
+        let at = match what.result {
+            ResultRegister::Y(y) => {
+                // Slot 0 of a frame is the return address.
+                let slot = y as usize + 1;
+                (*cx).heap.stop.add(slot).write(t);
+                (*cx).collect(0, live, Also::NONE, Sweep::Due);
+                return (*cx).heap.stop.add(slot).read();
+            }
+            ResultRegister::X(x) if (x as usize) < live => x as usize,
+            ResultRegister::X(_) => live,
         };
         (*cx).x[at] = t;
         (*cx).collect(0, live, Also::dst(at as u16 * 8), Sweep::Due);

@@ -14,6 +14,7 @@ use super::call::{call_to, used_up};
 use super::handler::{again, go, op};
 use super::operands::{Dst, Src, set_source, source};
 use super::room::collect;
+use purlin_isa::helpers::Room;
 use purlin_term::layout::{CONS_TAIL, TUPLE_FIRST};
 use purlin_term::prefetch::prefetch;
 use purlin_term::region;
@@ -73,8 +74,7 @@ unsafe fn fetch_next(hd: Term, tl: Term) {
 }
 
 op!(
-/// Makes room by a collection, and runs the instruction again. `what`: the needed words, and in the
-/// upper half the number of live registers.
+/// Makes room by a collection, and runs the instruction again. `what` is a packed [`Room`].
 #[cold]
 #[inline(never)]
 fn make_room(cx, pc, e, hp, reds, what: u64) {
@@ -82,7 +82,8 @@ fn make_room(cx, pc, e, hp, reds, what: u64) {
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     (*cx).bif_pc = pc;
-    collect(cx, what as u32 as usize, (what >> 32) as usize);
+    let Room { words, live } = Room::unpack(what);
+    collect(cx, words as usize, live as usize);
     again::<F>(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 });
 
@@ -93,7 +94,11 @@ macro_rules! room {
     ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
         if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
-            let what = need as u64 | ($live as u64) << 32;
+            let what = Room {
+                words: need as u32,
+                live: $live as u32,
+            }
+            .pack();
             return make_room::<F>($cx, $pc, $e, $hp, $reds, what);
         }
     };

@@ -7,7 +7,7 @@
 use super::handler::{go, op};
 use super::operands::{C, X};
 use super::room::collect_after;
-use super::skip::{Elements, number};
+use super::skip::{EQ_CONSTANT, EQ_IMMED, Elements, TAGGED, number};
 use super::{Exit, exc, instr};
 use crate::code;
 use crate::collect::Also;
@@ -39,7 +39,7 @@ op!(
 /// Looks at the next message. A receive that walks a queue goes from message to message without
 /// leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
-    if receive::scans((*cx).proc) {
+    if receive::scans((*cx).proc.get()) {
         let (t, reds) = walk(cx, pc, e, reds);
         if t != Term::NON_VALUE {
             let rec = instr::LoopRec::at(pc);
@@ -54,16 +54,9 @@ fn op_loop_rec(cx, pc, e, hp, reds) {
 });
 
 // Variants for X registers.
-const IS_EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
-
-const IS_TAGGED_TUPLE: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
-
 const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Form::Q]);
 
-/// The variant that compares a register with a constant.
-const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
-
-const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
+const LOOP_REC_END: u16 = Op::LoopRecEnd.only_variant();
 
 // The tests have label and register at the same offset.
 const _: () = {
@@ -93,7 +86,7 @@ const _: () = {
 /// As for the handler of the instruction at `pc`; the receive [`scans`](receive::scans).
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
-    let p = (*cx).proc;
+    let p = (*cx).proc.get();
     if !receive::filters(p) {
         let (found, reds) = receive::scan(p, reds, |_| true);
         return (found.unwrap_or(Term::NON_VALUE), reds);
@@ -104,10 +97,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
     let number = code::opcode_at(test);
     // The test must read the register that `loop_rec` writes, and its label must lead to a
     // `loop_rec_end` that comes back here.
-    let is_test = matches!(
-        number,
-        IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY | IS_EQ_EXACT
-    );
+    let is_test = matches!(number, EQ_IMMED | TAGGED | IS_TUPLE_OF_ARITY | EQ_CONSTANT);
     let ends_here = is_test && {
         let same = instr::IsEqImmed::<X>::at(test);
         let end = same.fail().to();
@@ -123,11 +113,11 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
     let (found, reds) = match number {
         // The predicates below accept every message that the test would accept; the test itself
         // runs again on the message that is found.
-        IS_EQ_IMMED if ends_here => {
+        EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
             receive::filter(p, reds, |t| t == immed)
         }
-        IS_TAGGED_TUPLE if ends_here => {
+        TAGGED if ends_here => {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             let rest = elements(op.next(), w);
@@ -153,7 +143,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
             })
         }
         // The test itself compares a message that begins like the tuple.
-        IS_EQ_EXACT
+        EQ_CONSTANT
             if ends_here
                 && instr::IsEqExact::<X, C>::at(test)
                     .b()
@@ -176,7 +166,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Fast while messages are available and the time slice lasts.
-    if reds > 1 && receive::scan_next((*cx).proc) {
+    if reds > 1 && receive::scan_next((*cx).proc.get()) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
     }

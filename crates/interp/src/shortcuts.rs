@@ -6,6 +6,7 @@ use super::handler::{go, op};
 use super::instr;
 use super::operands::{Dst, Src};
 use crate::code::breakpoint;
+use purlin_isa::helpers::Room;
 use purlin_isa::ops::comparison::{
     EQUAL, GREATER, LESS, NOT_EQUAL, NOT_GREATER, NOT_LESS, NOT_SAME, SAME,
 };
@@ -190,7 +191,9 @@ op!(op_fast_setelement = FastSetelement(cx, pc, e, hp, reds, op) {
         let room = (e as usize - hp as usize) >> 3;
         if i >= 1 && i as u64 <= n as u64 && n < 256 {
             if room <= n || (*cx).heap.gc_wanted {
-                return super::fast::make_room::<F>(cx, pc, e, hp, reds, (n as u64 + 1) | 3 << 32);
+                let words = n as u32 + 1;
+                let what = Room { words, live: 3 }.pack();
+                return super::fast::make_room::<F>(cx, pc, e, hp, reds, what);
             }
             std::ptr::copy_nonoverlapping(x[1].ptr(), hp, n + 1);
             *hp.add(i as usize) = x[2];

@@ -30,11 +30,12 @@ pub(super) const fn number(op: Op, forms: &[Form]) -> u16 {
 
 const ELEMENT: u16 = number(Op::GetTupleElement, &[Form::X, Form::H, Form::X]);
 const TWO_ELEMENTS: u16 = number(Op::GetTupleElements2, &[Form::X, Form::H, Form::X, Form::X]);
-const EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
-const EQ_CONSTANT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
+pub(super) const EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
+/// Compares a register with a constant.
+pub(super) const EQ_CONSTANT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 const EQ_STACK: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::Y]);
 const EQ_STACK_FIRST: u16 = number(Op::IsEqExact, &[Form::L, Form::Y, Form::X]);
-const TAGGED: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
+pub(super) const TAGGED: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
 
 /// The test of an element.
 #[derive(Clone, Copy)]

@@ -70,7 +70,7 @@ pub(crate) fn resumed(cx: &mut Cx) -> Option<BifResult> {
     let pending = state.downcast_ref::<Pending>()?.clone();
     let outcome = pending.lock().take();
     let Some(outcome) = outcome else {
-        budgets::keeps_clean(cx.proc);
+        budgets::keeps_clean(cx.proc.get());
         return Some(Err(Fail::Wait));
     };
     if let Some(e) = cx.process().ext() {
@@ -88,7 +88,7 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
     let pending = Pending::default();
     let work = Arc::new(Mutex::new(Some(work)));
     let me = cx.self_pid();
-    let payer = budgets::held_by(cx.proc);
+    let payer = budgets::held_by(cx.proc.get());
     let (theirs, to) = (work.clone(), pending.clone());
     let started = std::thread::Builder::new()
         .name("blocking".into())
@@ -112,6 +112,6 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         };
     }
     cx.process().ext_mut().bif_state = Some(Box::new(pending));
-    budgets::keeps_clean(cx.proc);
+    budgets::keeps_clean(cx.proc.get());
     Err(Fail::Wait)
 }

@@ -1,16 +1,15 @@
 //! `iolist_to_iovec/1`: an I/O list as the parts that are written.
 
-use super::reschedule::{MANY, dirty_if};
+use super::reschedule::{BITS_PER_PART, MANY, dirty_if};
 use crate::cx::{BifResult, Fail};
 use crate::{bifs, code, lazy_atoms};
 use purlin_native::cx::Env;
+use purlin_native::long;
 use purlin_term::iolist::*;
 use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
 use purlin_term::{Alloc, NIL, Term};
 
-/// Number of bits that count as one part. More than [`MANY`] parts are too many for a scheduler.
-const BITS_PER_PART: u128 = 512;
 /// Number of list elements that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 256;
 
@@ -75,10 +74,10 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     }
     if !cx.dirty {
         let found = measure(IoWalk::new(t), MANY).map_err(|BadIoList| Fail::Badarg)?;
-        let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART;
+        let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART as u128;
         let most = MANY as u128;
         let many = found.map(parts).is_none_or(|n| n > most);
-        dirty_if(cx, "erlang", "iolist_to_iovec", &[t], || many)?;
+        dirty_if(cx, long!("erlang":"iolist_to_iovec"/1).call(&[t]), || many)?;
     }
     if release::has(LARGE_PARTS_ALONE) {
         return parted(cx, t);
@@ -133,7 +132,7 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(cx.list(&out))
 }
 
-/// The parts of a list when large binaries stay separate and everything between two of them is
+/// The parts of a list when counted binaries stay separate and everything between two of them is
 /// joined.
 fn parted(cx: &mut Env, t: Term) -> BifResult {
     /// Maximum size in bytes of a part that is joined with others.

@@ -1,5 +1,4 @@
-//! Encoding and decoding of instructions: the only place that knows how operands are packed. See
-//! the head of [`crate::ops`].
+//! Encoding and decoding of instructions. The head of [`crate::ops`] says how operands are packed.
 //!
 //! [`pack`] encodes an instruction and [`Instruction::at`] decodes one. [`Instruction::parts`]
 //! splits a fused one into its parts, and [`Members`] is its list. Everything here is plain data:
@@ -223,11 +222,9 @@ impl<'a> Instruction<'a> {
             list,
         })
     }
-    /// Returns the row of its op.
     pub fn row(&self) -> &'static SpecOp {
         self.op.row()
     }
-    /// Returns the operand of that name.
     pub fn operand(&self, name: &str) -> Option<Value> {
         self.operands.get(self.row().named(name)?).copied()
     }
@@ -341,7 +338,6 @@ impl Members {
             _ => Vec::new(),
         }
     }
-    /// Returns the labels.
     pub fn labels(&self) -> Vec<i32> {
         let all: Vec<i32> = match self {
             Members::Labels(all) => all.clone(),

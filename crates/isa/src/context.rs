@@ -6,6 +6,17 @@
 /// two.
 pub const KEY_HINTS: usize = 4096;
 
+/// Where the table of return points is searched first for an address of bytecode: the address is
+/// shifted right, multiplied, and shifted right again. The runtime and the stubs agree on it.
+pub mod return_hash {
+    /// Number of low bits that are 0 in each address.
+    pub const ALIGNED_BITS: u8 = 3;
+    /// Sign-extended to 64 bits.
+    pub const FACTOR: i32 = 0x9E37_79B1_u32 as i32;
+    /// Number of low bits of the product that are not used.
+    pub const DROPPED_BITS: u8 = 12;
+}
+
 /// Calls `$m!` with every row: the name, the path of the field from the context, its meaning.
 #[macro_export]
 macro_rules! for_each_field {

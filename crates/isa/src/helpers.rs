@@ -56,35 +56,100 @@ pub struct Row {
 macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
-            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the instruction at `pc`; \
-             the low half of `what` is the number of words, the high half that of live X registers";
-            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of an operation on integers; \
-             `what` has its number in the low byte, the number of live X registers in bits 8 to 30, and \
-             the bit `IN_BODY`; its high half is the number of the X register of the result plus one, or \
-             0, or the Y register with the bit `RESULT_IN_FRAME`; no value if it fails, or takes so long \
-             in a body that it is left to the interpreter";
+            room(pc: Pc, what: Number) -> Nothing [collects] "collects to make room for the instruction at `pc`; `what` is a packed [`Room`]";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of an operation on integers; `what` is a packed \
+             [`Arith`]; no value if the operation fails, or if it is in a body and so long that the interpreter does it";
             less(a: Term, b: Term) -> Truth [leaf] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
             map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; what is no map has no keys";
             dictionary_value(key: Term) -> Term [leaf] "the value of the key in the process dictionary, or `undefined`";
-            callee(arity: Number) -> Pc [leaf] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
-            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
-            utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
-            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
-            send(pc: Pc) -> Truth [makes] "x0 ! x1 for the instruction at `pc`, where that is a copy of a small message for a process of this node; x0 is the message then, and else nothing has happened";
-            remove_message() -> Truth [leaf] "takes the current message out, where nobody is told of that and nothing of it is kept; else nothing has happened";
-            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
+            callee(arity: Number) -> Pc [leaf] "the entry of the function that `apply` calls, whose module and name are in the X registers after the arguments; 0 if the interpreter must find it";
+            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of `entry` at `place`; the caller has written its free variables, and their number to word 3";
+            utf8(context: Term) -> Term [leaf] "reads a UTF-8 character from a match context and moves the context behind it; no value if there is none";
+            put_utf8(to: Number, character: Term) -> Number [leaf] "writes a character in UTF-8, up to four bytes; returns the address behind it, or 0 if the term is no character";
+            send(pc: Pc) -> Truth [makes] "sends x1 to x0 for the instruction at `pc`, if x0 is a local process and the message small enough to be copied; x0 becomes the message. False: nothing has happened";
+            remove_message() -> Truth [leaf] "removes the current message if it has been copied to the heap and no trace or budget must learn of it. False: nothing has happened";
+            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of a binary; returns the address behind them, or 0 if they would go beyond `limit`";
         }
     };
 }
 
-/// A bit of the operand of `arith`, in the half with the operation's number: the operation is not
-/// in a guard.
-pub const IN_BODY: u64 = 1 << 31;
-/// A bit of the operand of `arith`, in the half with the register's number: the result goes to a Y
-/// register.
-pub const RESULT_IN_FRAME: u64 = 1 << 31;
+/// The room that the helper `room` makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    pub words: u32,
+    /// Number of X registers that hold terms.
+    pub live: u32,
+}
+
+impl Room {
+    /// Returns it as one word: the words in the low half, the registers in the high half.
+    #[inline(always)]
+    pub const fn pack(self) -> u64 {
+        self.words as u64 | (self.live as u64) << 32
+    }
+    /// The reverse of [`pack`](Room::pack).
+    #[inline(always)]
+    pub const fn unpack(what: u64) -> Room {
+        Room {
+            words: what as u32,
+            live: (what >> 32) as u32,
+        }
+    }
+}
+
+/// The register for the result of `arith`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResultRegister {
+    X(u16),
+    Y(u16),
+}
+
+/// The operation that `arith` performs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arith {
+    /// Its number among the operations.
+    pub number: u8,
+    /// Number of X registers that hold terms.
+    pub live: u16,
+    /// It is not in a guard.
+    pub in_body: bool,
+    pub result: ResultRegister,
+}
+
+const LIVE_SHIFT: u32 = 8;
+const IN_BODY: u64 = 1 << 31;
+const RESULT_SHIFT: u32 = 32;
+const RESULT_IN_FRAME: u64 = 1 << 63;
+
+impl Arith {
+    /// Returns it as one word: from the low bits the operation's number, the number of live
+    /// registers, a bit for a body, and the register of the result with a bit for a frame.
+    #[inline(always)]
+    pub const fn pack(self) -> u64 {
+        let result = match self.result {
+            ResultRegister::X(n) => (n as u64) << RESULT_SHIFT,
+            ResultRegister::Y(n) => (n as u64) << RESULT_SHIFT | RESULT_IN_FRAME,
+        };
+        let body = if self.in_body { IN_BODY } else { 0 };
+        self.number as u64 | (self.live as u64) << LIVE_SHIFT | body | result
+    }
+    /// The reverse of [`pack`](Arith::pack).
+    #[inline(always)]
+    pub const fn unpack(what: u64) -> Arith {
+        let n = (what >> RESULT_SHIFT) as u16;
+        Arith {
+            number: what as u8,
+            live: (what >> LIVE_SHIFT) as u16,
+            in_body: what & IN_BODY != 0,
+            result: match what & RESULT_IN_FRAME {
+                0 => ResultRegister::X(n),
+                _ => ResultRegister::Y(n),
+            },
+        }
+    }
+}
 
 /// The address of a helper that is a leaf.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +206,31 @@ for_each_helper!(rows);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packed_words_are_unpacked() {
+        let room = Room {
+            words: u32::MAX,
+            live: 1024,
+        };
+        assert_eq!(Room::unpack(room.pack()), room);
+        for result in [
+            ResultRegister::X(0),
+            ResultRegister::X(1023),
+            ResultRegister::Y(0),
+            ResultRegister::Y(u16::MAX),
+        ] {
+            for in_body in [false, true] {
+                let a = Arith {
+                    number: 255,
+                    live: u16::MAX,
+                    in_body,
+                    result,
+                };
+                assert_eq!(Arith::unpack(a.pack()), a);
+            }
+        }
+    }
 
     /// The context and the parameters fit in registers, and a helper is either a leaf or says what
     /// it does.

@@ -1,6 +1,7 @@
 //! The functions of module `erlang` that the loader knows by name, a row for each: which op
-//! replaces a call, and what is known about its effects. No other file looks at the name of an
-//! import.
+//! replaces a call, and what is known about its effects. The loader works without natives, so this
+//! is said apart from their rows; the test `known_functions_agree_with_their_rows` (crate
+//! `runtime`) compares both. No other file looks at the name of an import.
 
 use crate::ops::{COMPARISONS, Op, arith};
 
@@ -168,6 +169,11 @@ const fn is_less(a: &Known, b: &Known) -> bool {
         true => a.arity < b.arity,
         false => x.len() < y.len(),
     }
+}
+
+/// All rows.
+pub fn all() -> &'static [Known] {
+    &KNOWN
 }
 
 /// Returns the row of a function; `None` if the loader does not treat it specially.

@@ -2,6 +2,8 @@
 //! with their contracts and encoding, the fields and helpers that machine code uses, preset atoms,
 //! and the differences between releases of OTP.
 
+#![forbid(unsafe_code)]
+
 pub mod atoms;
 pub mod bit_fields;
 pub mod cache_lines;

@@ -18,6 +18,8 @@ pub enum Template {
     KeyFind,
     KeyMember,
     Member,
+    /// `self/0`, which is compiled by the address of the native: its call has no export.
+    OwnPid,
 }
 
 /// The shared state that a native reads or writes. Two calls by different processes race if they

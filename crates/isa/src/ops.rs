@@ -52,7 +52,7 @@
 //!
 //! Builds with debug assertions check each instruction that runs against effects and contract.
 
-use crate::contract::{Contract, Effects};
+use crate::contract::{Contract, Effects, Stack};
 
 /// The encoding of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +110,6 @@ macro_rules! operand_kinds {
             pub const fn forms(self) -> &'static [Form] {
                 match self { $(Kind::$k => &[$(Form::$f),*]),* }
             }
-            /// Returns its role.
             pub const fn role(self) -> Role {
                 match self { $(Kind::$k => Role::$role),* }
             }
@@ -138,9 +137,9 @@ operand_kinds! {
     Element [H] Plain "Offset of an element in a tuple, in bytes.";
     FarElement [W] Plain "The same, for any tuple.";
     Float [H] Plain "A float register: its number times 8.";
-    Number [H] Plain "A number.";
-    Size [W] Plain "A number.";
-    Integer [Q] Plain "A signed number.";
+    Number [H] Plain "A number of 16 bits.";
+    Size [W] Plain "A number of 32 bits.";
+    Integer [Q] Plain "A signed number of 64 bits.";
     Term [Q] Plain "An immediate term.";
     Header [Q] Plain "Header word of a tuple.";
     Export [Q] Plain "Address of an export.";
@@ -222,7 +221,12 @@ pub struct SpecOp {
 }
 
 impl SpecOp {
-    /// Returns the number of its variants.
+    /// Whether the op drops the frame before anyone may walk the stack.
+    pub fn drops_frame_unseen(&self) -> bool {
+        let pops = |row: &SpecOp| row.contract.stack == Stack::Pop;
+        let parts = self.contract.parts;
+        !self.effects.may_look() && (pops(self) || parts.iter().any(|p| pops(p.op.row())))
+    }
     pub const fn variants(&self) -> usize {
         let mut n = 1;
         let mut i = 0;
@@ -622,9 +626,16 @@ impl Op {
     pub(crate) const fn at(row: usize) -> Op {
         ALL[row]
     }
-    /// Returns the row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
+    }
+    /// Returns the number of its only variant.
+    ///
+    /// # Panics
+    /// If it has several.
+    pub const fn only_variant(self) -> u16 {
+        assert!(self.row().variants() == 1, "the op has several variants");
+        BASE[self as usize]
     }
     /// Returns the number of the variant with those forms; `None` if the row doesn't allow them.
     pub const fn variant(self, forms: &[Form]) -> Option<u16> {

@@ -20,10 +20,9 @@ use crate::machine::{
 };
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
-use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
-use purlin_isa::helpers::{Full, Leaf};
-use purlin_isa::ops::{MachineCode, Op};
-
+use crate::{BIF_STUBS, Env, FUN_STUBS, Template, chaos};
+use purlin_isa::helpers::{Full, Leaf, Room};
+use purlin_isa::ops::{Kind, MachineCode, Op};
 use purlin_term::fun::LEAD_CODE;
 use purlin_term::layout::{
     CONS_HEAD, CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT,
@@ -102,10 +101,10 @@ impl Refusal {
     /// Returns the reason as text.
     pub fn why(self) -> &'static str {
         match self {
-            Refusal::Entry => "its entry is not right behind its head",
-            Refusal::Instructions => "it has more instructions than are taken, or one that is none",
-            Refusal::Target => "it calls what is no entry of a function",
-            Refusal::Lines => "it is to be stopped at lines",
+            Refusal::Entry => "its entry does not directly follow its head",
+            Refusal::Instructions => "it has too many instructions, or an unknown one",
+            Refusal::Target => "it calls an address that is not the entry of a function",
+            Refusal::Lines => "it has breakpoints at lines",
             Refusal::Distance => "it is too long for jumps within it",
         }
     }
@@ -358,12 +357,10 @@ impl<'a, M: Machine> Gen<'a, '_, M> {
     }
 }
 
-/// Whether an op leaves the known floats as they are.
+/// Whether an op leaves the known floats as they are: its template knows float registers.
 fn is_float(op: Op) -> bool {
-    matches!(
-        op,
-        Op::FLoad | Op::FConv | Op::FStore | Op::FMove | Op::FAdd | Op::FSub | Op::FMul | Op::FDiv
-    )
+    let row = op.row();
+    row.machine_code == MachineCode::template && row.operands.iter().any(|o| o.kind == Kind::Float)
 }
 
 /// Returns the target of a shortcut that skips the next instruction.
@@ -795,7 +792,11 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.later("no room: a collection", move |g| {
             g.a.bind(full);
             g.a.mov_i(A, pc);
-            g.a.mov_i(R, words | live << 32);
+            let what = Room {
+                words: words as u32,
+                live: live as u32,
+            };
+            g.a.mov_i(R, what.pack());
             let f = g.env.helpers.room;
             g.helper(f);
             g.a.jmp(again);
@@ -810,15 +811,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     fn returned(&mut self) {
         // A frame that is dropped next keeps its slot as it is: nobody looks at it.
         let next = decode_at(&self.f, self.whole.next).map(|i| i.op);
-        if !matches!(
-            next,
-            Some(
-                Op::Deallocate
-                    | Op::DeallocateReturn
-                    | Op::MoveDeallocate
-                    | Op::MoveDeallocateReturn
-            )
-        ) {
+        if !next.is_some_and(|op| op.row().drops_frame_unseen()) {
             self.a.store_i(at(E, 0), 0);
         }
         match self.label_at(self.whole.next) {

@@ -12,6 +12,7 @@ use md5::{Digest, Md5};
 use purlin_isa::genops;
 use purlin_isa::known::{Known, known};
 use purlin_isa::types::{Type, kind};
+use purlin_term::etf;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -256,7 +257,6 @@ impl<'a> BeamFile<'a> {
         self.chunk(b"StrT").unwrap_or_default()
     }
 
-    /// Returns the number of literals.
     pub fn literal_count(&self) -> usize {
         self.literals.len()
     }
@@ -591,7 +591,6 @@ impl<'a> BeamFile<'a> {
 pub(crate) const LIST: Compact = Compact::Small(1);
 pub(crate) const LITERAL: Compact = Compact::Small(4);
 
-/// Returns the value of a compact integer.
 pub(crate) fn integer(value: Compact) -> FieldDefault {
     let (negative, mut magnitude) = match value {
         Compact::Small(n) => (false, n.to_le_bytes().to_vec()),
@@ -661,8 +660,6 @@ fn read_latin1_atoms(data: &[u8]) -> Option<Vec<String>> {
 /// The first word is the size of the table when inflated, or 0 if it isn't compressed (OTP 28). The
 /// table: a count, then for each literal its size and its bytes.
 fn read_literals(chunk: &[u8]) -> Option<(Vec<u8>, Vec<Range<usize>>)> {
-    /// Every term in external format starts with this byte.
-    const VERSION: u8 = 131;
     let mut reader = Reader::new(chunk);
     let inflated_size = reader.u32()? as usize;
     let rest = reader.bytes(reader.remaining())?;
@@ -677,7 +674,7 @@ fn read_literals(chunk: &[u8]) -> Option<(Vec<u8>, Vec<Range<usize>>)> {
     for _ in 0..count {
         let size = reader.u32()? as usize;
         let start = reader.pos();
-        if reader.bytes(size)?.first() != Some(&VERSION) {
+        if reader.bytes(size)?.first() != Some(&etf::VERSION) {
             return None;
         }
         literals.push(start..start + size);

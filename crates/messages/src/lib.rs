@@ -9,6 +9,8 @@
 //! `codes_of_messages_are_used_once` checks that. The messages that `erl`, `erlc` and `escript`
 //! print as stock does have no codes.
 
+#![forbid(unsafe_code)]
+
 mod table;
 
 pub use table::*;

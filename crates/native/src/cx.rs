@@ -199,10 +199,10 @@ pub struct Context<P> {
     pub failed: Fail,
     /// Words that were copied to other processes and not yet counted.
     pub words_copied: u64,
-    /// Budgets of the accounts of copies, allocations and work.
-    pub budgets: Budgets,
-    /// The running process, or null. Only a thread that has taken the process to run sets it.
-    pub proc: *mut P,
+    /// Amounts until the next samples of who copies, allocates, keeps and works.
+    pub until_sample: UntilSample,
+    /// The running process.
+    pub proc: Running<P>,
     /// Returns the pid of a process, for code that sees the process as [`Unknown`].
     pid_of: unsafe fn(*mut ()) -> Term,
     /// Index of this thread among the schedulers; dirty threads come after them.
@@ -231,6 +231,46 @@ pub struct Context<P> {
     pub key_hints: [u8; KEY_HINTS],
     /// The samples by which functions are chosen for compilation.
     pub sampling: Sampling,
+}
+
+/// The process that a context runs, if any. Machine code reads it.
+#[repr(transparent)]
+pub struct Running<P>(*mut P);
+
+impl<P> Running<P> {
+    /// Its address; null if none runs.
+    #[inline(always)]
+    pub fn get(&self) -> *mut P {
+        self.0
+    }
+    /// Whether none runs.
+    #[inline(always)]
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+    /// The process, if any runs.
+    ///
+    /// # Safety
+    /// There must be no other reference to the process meanwhile.
+    #[inline(always)]
+    pub unsafe fn as_mut<'a>(&self) -> Option<&'a mut P> {
+        // SAFETY: by the contract of `set` it is valid, by that of this function ours alone.
+        unsafe { self.0.as_mut() }
+    }
+    /// Changes which process runs.
+    ///
+    /// # Safety
+    /// `p` must be null or a process that this thread has taken to run. It must stay valid until
+    /// another one is set.
+    #[inline(always)]
+    pub unsafe fn set(&mut self, p: *mut P) {
+        self.0 = p;
+    }
+    /// Leaves the context without a process.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.0 = std::ptr::null_mut();
+    }
 }
 
 /// State of a thread's samples of what runs, by which functions are chosen for compilation. See
@@ -269,7 +309,7 @@ impl Sampling {
 /// Amounts that are left until the next sample of who copies, allocates, keeps and works. See crate
 /// `kernel`, `accounting::accounts`.
 #[repr(C)]
-pub struct Budgets {
+pub struct UntilSample {
     /// Words copied.
     pub copied: i64,
     /// Words allocated.
@@ -280,22 +320,21 @@ pub struct Budgets {
     pub worked: i64,
 }
 
-impl Budgets {
-    const NEW: Budgets = Budgets {
-        copied: -NO_BUDGET,
-        allocated: -NO_BUDGET,
-        kept: -NO_BUDGET,
-        worked: -NO_BUDGET,
+impl UntilSample {
+    const NEW: UntilSample = UntilSample {
+        copied: -NOT_STARTED,
+        allocated: -NOT_STARTED,
+        kept: -NOT_STARTED,
+        worked: -NOT_STARTED,
     };
 }
 
-/// A new budget is this far below zero, so that its first use takes a look at it at once and is
-/// recognized as the first.
-pub const NO_BUDGET: i64 = 1 << 60;
+/// A new amount is this far below zero, so that it is looked at when it is first used, and is
+/// recognized as new.
+pub const NOT_STARTED: i64 = 1 << 60;
 
 /// A process, as far as code that doesn't know processes needs it.
 pub trait Owner {
-    /// Returns its pid.
     fn pid(&self) -> Term;
 }
 
@@ -334,7 +373,7 @@ impl Env {
             return NIL;
         }
         // SAFETY: it points to a process, of the type that the context was made for.
-        unsafe { (self.pid_of)(self.proc.cast()) }
+        unsafe { (self.pid_of)(self.proc.get().cast()) }
     }
 }
 
@@ -363,8 +402,8 @@ impl<P> Context<P> {
             },
             failed: Fail::Badarg,
             words_copied: 0,
-            budgets: Budgets::NEW,
-            proc: std::ptr::null_mut(),
+            until_sample: UntilSample::NEW,
+            proc: Running(std::ptr::null_mut()),
             pid_of,
             sched,
             dirty: false,
@@ -480,8 +519,7 @@ impl<P: Owner> Context<P> {
     /// Returns the running process. If there is none, the program ends.
     #[inline]
     pub fn process(&mut self) -> &mut P {
-        // SAFETY: `proc` is null, or the process that this thread has taken to run, which is valid
-        // until the thread gives it up.
+        // SAFETY: by the contract of `Running::set`; the process is this thread's.
         match unsafe { self.proc.as_mut() } {
             Some(p) => p,
             None => no_process(),

@@ -269,42 +269,23 @@ pub fn try_funs() -> Option<Vec<&'static FunEntry>> {
 
 /// Returns the entry of a fun, and makes it if there is none. A new entry is undefined until its
 /// module is loaded.
-#[allow(clippy::too_many_arguments)]
-pub fn fun_entry(
-    module: Term,
-    old_uniq: i64,
-    old_index: u32,
-    uniq: [u8; 16],
-    index: u32,
-    arity: u8,
-    num_free: u8,
-    function: Term,
-) -> &'static FunEntry {
+pub fn fun_entry(name: FunName, function: Term) -> &'static FunEntry {
     let mut m = code().funs.lock();
     // Reloading the same code finds the same entries, which are also identified by the module's
     // checksum. A fun whose arity or environment differs from the code's, as a forged external term
     // may describe it, has an entry of its own, which stays undefined.
     let key = (
-        module.atom_index(),
-        old_uniq,
-        old_index,
-        uniq,
-        index,
-        arity,
-        num_free,
+        name.module.atom_index(),
+        name.old_uniq,
+        name.old_index,
+        name.uniq,
+        name.index,
+        name.arity,
+        name.num_free,
     );
-    let entry = m.entry(key).or_insert_with(|| {
-        let name = FunName {
-            module,
-            old_uniq,
-            old_index,
-            uniq,
-            index,
-            arity,
-            num_free,
-        };
-        Box::leak(Box::new(FunEntry::new(name, function)))
-    });
+    let entry = m
+        .entry(key)
+        .or_insert_with(|| Box::leak(Box::new(FunEntry::new(name, function))));
     if function != NIL {
         entry.set_function(function);
     }
@@ -324,19 +305,8 @@ impl purlin_term::etf::Hooks for CodeHooks {
         }
     }
     #[inline]
-    fn fun_entry(
-        &self,
-        module: Term,
-        old_uniq: i64,
-        old_index: u32,
-        uniq: [u8; 16],
-        index: u32,
-        arity: u8,
-        num_free: u8,
-    ) -> Option<*const FunEntry> {
-        Some(fun_entry(
-            module, old_uniq, old_index, uniq, index, arity, num_free, NIL,
-        ))
+    fn fun_entry(&self, name: FunName) -> Option<*const FunEntry> {
+        Some(fun_entry(name, NIL))
     }
 }
 
@@ -346,7 +316,18 @@ mod tests {
 
     #[test]
     fn a_fun_of_another_shape_has_no_code() {
-        let of = |arity, free, name| fun_entry(am::OK, 1, 2, [3; 16], 2, arity, free, name);
+        let of = |arity, num_free, function| {
+            let name = FunName {
+                module: am::OK,
+                old_uniq: 1,
+                old_index: 2,
+                uniq: [3; 16],
+                index: 2,
+                arity,
+                num_free,
+            };
+            fun_entry(name, function)
+        };
         let entry = of(1, 2, NIL);
         assert!(entry.function().is_nil());
         // Its module is loaded.

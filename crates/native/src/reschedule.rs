@@ -1,10 +1,10 @@
 //! Calls of natives on so much data that they would occupy a scheduler for long. They are made on a
 //! dirty CPU thread.
 //!
-//! The row of such a native says `long`, and the native calls [`dirty_if`] before it starts. If the
-//! answer is a trap, `purlin:long/1` calls the same native again with the same arguments, on a
-//! thread where it may take its time and where nothing collects the heap meanwhile. An error that
-//! it raises there shows its own name.
+//! The row of such a native says `long`, and the native calls [`dirty_if`] before it starts, with
+//! its row ([`long!`](crate::long)) and its arguments. If the answer is a trap, `purlin:long/1`
+//! calls the same native again with the same arguments, on a thread where it may take its time and
+//! where nothing collects the heap meanwhile. An error that it raises there shows its own name.
 //!
 //! A native that sees no process ([`Bif::blind`]) leaves the process open to others there
 //! ([`open`]): they may inspect and end the process while the native computes. A long one checks
@@ -30,6 +30,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Maximum number of parts of data (cells, elements, cache lines of bytes) that a native handles
 /// where it is called: a few milliseconds of work.
 pub const MANY: usize = 100_000;
+
+/// Number of bits of a binary that count as a part: those of a cache line.
+pub const BITS_PER_PART: usize = 512;
 
 /// Maximum amount of data that a family of natives handles where it is called, in a unit of its
 /// own. Tests of longer calls lower it (`erts_debug:set_internal_state/2`).
@@ -74,38 +77,99 @@ fn row(m: Term, f: Term, arity: usize) -> Option<&'static Bif> {
     row.traits.long.then_some(row)
 }
 
+/// The row of a native of `N` arguments that may be called on a dirty thread.
+#[derive(Clone, Copy)]
+pub struct Long<const N: usize>(&'static Bif);
+
+impl<const N: usize> Long<N> {
+    /// Returns the row of `module:name/N` in a table. [`long!`](crate::long) calls it while the
+    /// program is compiled, where a name without such a row is an error.
+    pub const fn of(rows: &'static [Bif], module: &str, name: &str) -> Long<N> {
+        let mut i = 0;
+        loop {
+            assert!(i < rows.len(), "no such native in this table");
+            let row = &rows[i];
+            if row.arity as usize == N && is_same(row.module, module) && is_same(row.name, name) {
+                assert!(row.traits.long, "the row of the native does not say `long`");
+                return Long(row);
+            }
+            i += 1;
+        }
+    }
+    /// The name of the native's function.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+    /// Module, function and arity.
+    pub fn mfa(self) -> Name {
+        (atom::intern(self.0.module), atom::intern(self.0.name), N)
+    }
+    /// A call of the native with these arguments.
+    #[inline(always)]
+    pub fn call(self, args: &[Term; N]) -> LongCall<'_> {
+        LongCall { row: self.0, args }
+    }
+}
+
+/// Whether two strings are equal, in constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// A call of a native that may be made again on a dirty thread.
+#[derive(Clone, Copy)]
+pub struct LongCall<'a> {
+    row: &'static Bif,
+    args: &'a [Term],
+}
+
+/// The row of a native of this file ([`Long`]), `long!("lists":"member"/2)`, or of another table,
+/// `long!("erlang":"send"/2 in sending::BIFS)`.
+#[macro_export]
+macro_rules! long {
+    ($m:literal : $n:literal / $a:literal) => {
+        $crate::long!($m:$n/$a in BIFS)
+    };
+    ($m:literal : $n:literal / $a:literal in $rows:path) => {
+        const { $crate::reschedule::Long::<$a>::of($rows, $m, $n) }
+    };
+}
+
 /// Moves the call to a dirty thread if `long` says so and this isn't one. `long` is only evaluated
 /// if there is a choice.
 #[inline]
 pub fn dirty_if<P>(
     cx: &mut Context<P>,
-    m: &str,
-    f: &str,
-    args: &[Term],
+    call: LongCall<'_>,
     long: impl FnOnce() -> bool,
 ) -> Result<(), Fail> {
     if cx.dirty || cx.proc.is_null() || !long() {
         return Ok(());
     }
-    Err(leave(cx, m, f, args))
+    Err(leave(cx, call))
 }
 
-/// Returns the length of a proper list that is an argument of the native `m:f(args…)`; moves the
-/// call to a dirty thread if it is too long.
+/// Returns the length of a proper list that is an argument of `call`; moves the call to a dirty
+/// thread if it is too long.
 #[inline]
-pub fn length<P>(
-    cx: &mut Context<P>,
-    l: Term,
-    m: &str,
-    f: &str,
-    args: &[Term],
-) -> Result<usize, Fail> {
+pub fn length<P>(cx: &mut Context<P>, l: Term, call: LongCall<'_>) -> Result<usize, Fail> {
     let mut it = l.list_iter();
     let mut n = 0;
     for _ in it.by_ref() {
         n += 1;
         if n == MANY {
-            dirty_if(cx, m, f, args, || true)?;
+            dirty_if(cx, call, || true)?;
         }
         go_on_at(n)?;
     }
@@ -116,11 +180,10 @@ pub fn length<P>(
 }
 
 #[cold]
-fn leave<P>(cx: &mut Context<P>, m: &str, f: &str, args: &[Term]) -> Fail {
-    let (m, f) = (atom::intern(m), atom::intern(f));
-    debug_assert!(row(m, f, args.len()).is_some());
+fn leave<P>(cx: &mut Context<P>, LongCall { row, args }: LongCall<'_>) -> Fail {
+    debug_assert!(row.is_there());
     let mut call: SmallVec<[Term; 8]> = SmallVec::new();
-    call.extend([m, f]);
+    call.extend([row.module, row.name].map(atom::intern));
     call.extend_from_slice(args);
     let call = cx.tuple(&call);
     let target = exports::export(atom::intern("purlin"), atom::intern("long"), 1);
@@ -238,19 +301,13 @@ const PARTS_PER_REDUCTION: usize = 16;
 
 /// Moves the call to a dirty thread if `t`, which the native traverses, has more than [`MANY`]
 /// parts; otherwise counts reductions for the traversal.
-pub fn dirty_if_large<P>(
-    cx: &mut Context<P>,
-    m: &str,
-    f: &str,
-    args: &[Term],
-    t: Term,
-) -> Result<(), Fail> {
+pub fn dirty_if_large<P>(cx: &mut Context<P>, call: LongCall<'_>, t: Term) -> Result<(), Fail> {
     if cx.dirty || cx.proc.is_null() || t.is_immed() {
         return Ok(());
     }
     let n = parts(t, false, MANY);
     if n > MANY {
-        return Err(leave(cx, m, f, args));
+        return Err(leave(cx, call));
     }
     charge(cx, n);
     Ok(())
@@ -273,14 +330,8 @@ pub fn is_larger(t: Term, most: usize) -> bool {
 
 /// Moves the call to a dirty thread if `t` has more than [`MANY`] parts. The native encodes `t`,
 /// but for the bytes of binaries that start at a whole byte.
-pub fn dirty_if_many<P>(
-    cx: &mut Context<P>,
-    m: &str,
-    f: &str,
-    args: &[Term],
-    t: Term,
-) -> Result<(), Fail> {
-    dirty_if(cx, m, f, args, || {
+pub fn dirty_if_many<P>(cx: &mut Context<P>, call: LongCall<'_>, t: Term) -> Result<(), Fail> {
+    dirty_if(cx, call, || {
         !t.is_immed() && (parts(t, true, MANY) > MANY || gc::stress_roll(4))
     })
 }
@@ -318,7 +369,7 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
             n += if kept && b.bit_offset == 0 {
                 1
             } else {
-                b.bit_len / 512
+                b.bit_len / BITS_PER_PART
             };
         } else {
             // SAFETY: a boxed term is well formed.

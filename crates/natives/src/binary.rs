@@ -5,8 +5,9 @@
 
 use super::iolist::{self, part_range};
 use super::native_state;
-use super::reschedule::{self, dirty_if};
+use super::reschedule::{self, LongCall, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use crate::{bifs, lazy_atoms};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
@@ -26,7 +27,7 @@ use std::sync::{Mutex, OnceLock};
 lazy_atoms! {
     bm = "bm";
     ac = "ac";
-    nomatch = "nomatch";
+    pub(crate) nomatch = "nomatch";
     scope = "scope";
     global = "global";
     trim = "trim";
@@ -451,7 +452,7 @@ fn search(
 /// Bytes that are searched for one reduction.
 const BYTES_PER_REDUCTION: usize = 512;
 /// Number of bytes in which a long search looks for its first match before it moves to a dirty
-/// thread: a program that takes lines off a large binary finds each of them near.
+/// thread: a program that takes lines off a long binary finds each of them near.
 const NEAR: usize = 1 << 16;
 
 /// Returns the length of the longest word of a pattern in bytes, without compiling the pattern.
@@ -463,14 +464,13 @@ fn longest(cx: &mut Env, pattern: Term) -> Result<usize, Fail> {
     Ok(pattern.list_iter().map(len).max().unwrap_or(len(pattern)))
 }
 
-/// Returns the first match for which `opts` ask, in the native `binary:f(args…)`.
+/// Returns the first match of `p` in `s` for which the options of `call` ask.
 fn first(
     cx: &mut Env,
-    f: &str,
-    args: &[Term],
+    [s, p]: [Term; 2],
     o: &Options,
+    call: LongCall<'_>,
 ) -> Result<Option<(usize, usize)>, Fail> {
-    let (s, p) = (args[0], args[1]);
     if reschedule::BINARY.exceeded(o.scope.1) && !cx.dirty {
         let scope = (o.scope.0, NEAR.min(reschedule::BINARY.most()));
         let near = Options { scope, ..*o };
@@ -480,7 +480,7 @@ fn first(
         {
             return Ok(Some((at, n)));
         }
-        leave_if_long(cx, f, args, o.scope.1)?;
+        leave_if_long(cx, call, o.scope.1)?;
     }
     Ok(search(cx, s, p, o, false)?.first().copied())
 }
@@ -491,18 +491,28 @@ const LOOK_EVERY: usize = 1 << 14;
 const ALL: usize = 16;
 
 /// Moves the call to a dirty thread if `size` bytes are too many to handle here.
-fn leave_if_long(cx: &mut Env, f: &str, args: &[Term], size: usize) -> Result<(), Fail> {
-    dirty_if(cx, "binary", f, args, || reschedule::BINARY.exceeded(size))
+fn leave_if_long(cx: &mut Env, call: LongCall<'_>, size: usize) -> Result<(), Fail> {
+    dirty_if(cx, call, || reschedule::BINARY.exceeded(size))
 }
 
 fn match_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     let options = options(o, bytes(s)?.len(), false)?;
-    let found = first(cx, "match", &[s, p, o], &options)?;
+    let found = first(
+        cx,
+        [s, p],
+        &options,
+        long!("binary":"match"/3).call(&[s, p, o]),
+    )?;
     Ok(found.map_or(nomatch(), |m| pair(cx, m)))
 }
 fn match_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
     let options = options(NIL, bytes(s)?.len(), false)?;
-    let found = first(cx, "match", &[s, p], &options)?;
+    let found = first(
+        cx,
+        [s, p],
+        &options,
+        long!("binary":"match"/2).call(&[s, p]),
+    )?;
     Ok(found.map_or(nomatch(), |m| pair(cx, m)))
 }
 
@@ -512,7 +522,8 @@ const CELLS_OF_PART: usize = 4;
 
 fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     let size = bytes(s)?.len();
-    leave_if_long(cx, "matches", &[s, p, o], size.saturating_mul(ALL))?;
+    let native = long!("binary":"matches"/3);
+    leave_if_long(cx, native.call(&[s, p, o]), size.saturating_mul(ALL))?;
     let o = options(o, size, false)?;
     let found = search(cx, s, p, &o, true)?;
     iolist::admit_list(found.len().saturating_mul(CELLS_OF_MATCH))?;
@@ -527,23 +538,24 @@ fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
 }
 fn matches_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
     let size = bytes(s)?.len();
-    leave_if_long(cx, "matches", &[s, p], size.saturating_mul(ALL))?;
+    let native = long!("binary":"matches"/2);
+    leave_if_long(cx, native.call(&[s, p]), size.saturating_mul(ALL))?;
     matches_3(cx, [s, p, NIL])
 }
 
 fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
-    split(cx, s, p, o, &[s, p, o])
+    split(cx, [s, p, o], long!("binary":"split"/3).call(&[s, p, o]))
 }
-/// `binary:split` with these arguments.
-fn split(cx: &mut Env, s: Term, p: Term, o: Term, args: &[Term]) -> BifResult {
+/// `binary:split/2,3`. `call` is the one of them that was called.
+fn split(cx: &mut Env, [s, p, o]: [Term; 3], call: LongCall<'_>) -> BifResult {
     let size = bytes(s)?.len();
     let o = options(o, size, true)?;
     let found: SmallVec<[(usize, usize); 4]> = match o.global {
         true => {
-            leave_if_long(cx, "split", args, size.saturating_mul(ALL))?;
+            leave_if_long(cx, call, size.saturating_mul(ALL))?;
             search(cx, s, p, &o, true)?.into()
         }
-        false => first(cx, "split", args, &o)?.into_iter().collect(),
+        false => first(cx, [s, p], &o, call)?.into_iter().collect(),
     };
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
     let mut from = 0;
@@ -577,7 +589,7 @@ fn split(cx: &mut Env, s: Term, p: Term, o: Term, args: &[Term]) -> BifResult {
     Ok(cx.list(&v))
 }
 fn split_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
-    split(cx, s, p, NIL, &[s, p])
+    split(cx, [s, p, NIL], long!("binary":"split"/2).call(&[s, p]))
 }
 
 fn at_2(_: &mut Env, [s, i]: [Term; 2]) -> BifResult {
@@ -634,7 +646,7 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
         .ok_or(Fail::SystemLimit)?;
     if !reschedule::is_resumed() {
         iolist::admit(total)?;
-        leave_if_long(cx, "copy", &[s, n], total)?;
+        leave_if_long(cx, long!("binary":"copy"/2).call(&[s, n]), total)?;
         cx.bump(total / 1024 + 1);
     }
     let repeat = |out: &mut [u8]| match *b {
@@ -667,12 +679,12 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     })
 }
 fn copy_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
-    leave_if_long(cx, "copy", &[s], bytes(s)?.len())?;
+    leave_if_long(cx, long!("binary":"copy"/1).call(&[s]), bytes(s)?.len())?;
     copy_2(cx, [s, Term::small(1)])
 }
 
 fn list_to_bin_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    iolist::list_to_binary(cx, "binary", "list_to_bin", t)
+    iolist::list_to_binary(cx, long!("binary":"list_to_bin"/1), t)
 }
 
 /// Maximum number of bytes of a number that are converted where the native is called.
@@ -692,9 +704,11 @@ fn little(t: Term) -> Result<bool, Fail> {
 fn decode_unsigned_2(cx: &mut Env, [s, e]: [Term; 2]) -> BifResult {
     let b = bytes(s)?;
     let le = little(e)?;
-    dirty_if(cx, "binary", "decode_unsigned", &[s, e], || {
-        b.len() > NUMBER_BYTES
-    })?;
+    dirty_if(
+        cx,
+        long!("binary":"decode_unsigned"/2).call(&[s, e]),
+        || b.len() > NUMBER_BYTES,
+    )?;
     cx.bump(b.len() / 256 + 1);
     let digits: Vec<u64> = if le {
         b.chunks(8)
@@ -713,9 +727,11 @@ fn decode_unsigned_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
 
 fn encode_unsigned_2(cx: &mut Env, [n, e]: [Term; 2]) -> BifResult {
     let le = little(e)?;
-    dirty_if(cx, "binary", "encode_unsigned", &[n, e], || {
-        n.as_big().is_some_and(|(_, d)| d.len() > NUMBER_BYTES / 8)
-    })?;
+    dirty_if(
+        cx,
+        long!("binary":"encode_unsigned"/2).call(&[n, e]),
+        || n.as_big().is_some_and(|(_, d)| d.len() > NUMBER_BYTES / 8),
+    )?;
     let mut v: Vec<u8> = match (n.as_small(), n.as_big()) {
         (Some(n), _) if n >= 0 => n.to_le_bytes().to_vec(),
         (_, Some((false, d))) => d.iter().flat_map(|d| d.to_le_bytes()).collect(),
@@ -736,13 +752,12 @@ fn encode_unsigned_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
 fn common(cx: &mut Env, t: Term, suffix: bool) -> BifResult {
     let items = t.list_to_vec().ok_or(Fail::Badarg)?;
     let all: Vec<Cow<[u8]>> = items.iter().map(|&t| bytes(t)).collect::<Result<_, _>>()?;
-    let f = if suffix {
-        "longest_common_suffix"
-    } else {
-        "longest_common_prefix"
+    let native = match suffix {
+        true => long!("binary":"longest_common_suffix"/1),
+        false => long!("binary":"longest_common_prefix"/1),
     };
     let shortest = all.iter().map(|b| b.len()).min().unwrap_or(0);
-    leave_if_long(cx, f, &[t], shortest.saturating_mul(all.len()))?;
+    leave_if_long(cx, native.call(&[t]), shortest.saturating_mul(all.len()))?;
     let (first, rest) = all.split_first().ok_or(Fail::Badarg)?;
     let mut n = first.len();
     for b in rest {

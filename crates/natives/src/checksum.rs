@@ -5,9 +5,10 @@
 //! stock.
 
 use super::iolist::{IoWalk, Piece};
-use super::reschedule::{self, MANY, dirty_if, is_larger};
+use super::reschedule::{self, LongCall, MANY, dirty_if, is_larger};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
@@ -126,30 +127,29 @@ fn resumed() -> Result<Option<(Term, Term)>, Fail> {
 }
 
 /// Moves the call to a dirty thread if `data` has more than `most` parts.
-fn leave_if_long(
-    cx: &mut Env,
-    name: &str,
-    args: &[Term],
-    data: Term,
-    most: usize,
-) -> Result<(), Fail> {
-    dirty_if(cx, "erlang", name, args, || is_larger(data, most))
+fn leave_if_long(cx: &mut Env, call: LongCall<'_>, data: Term, most: usize) -> Result<(), Fail> {
+    dirty_if(cx, call, || is_larger(data, most))
 }
 
 fn crc32_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
-    leave_if_long(cx, "crc32", &[data], data, MANY)?;
+    leave_if_long(cx, long!("erlang":"crc32"/1).call(&[data]), data, MANY)?;
     sum(cx, 0, data, crc32)
 }
 fn crc32_2(cx: &mut Env, [old, data]: [Term; 2]) -> BifResult {
-    leave_if_long(cx, "crc32", &[old, data], data, MANY)?;
+    leave_if_long(cx, long!("erlang":"crc32"/2).call(&[old, data]), data, MANY)?;
     sum(cx, u32_arg(old)?, data, crc32)
 }
 fn adler32_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
-    leave_if_long(cx, "adler32", &[data], data, MANY)?;
+    leave_if_long(cx, long!("erlang":"adler32"/1).call(&[data]), data, MANY)?;
     sum(cx, 1, data, adler32)
 }
 fn adler32_2(cx: &mut Env, [old, data]: [Term; 2]) -> BifResult {
-    leave_if_long(cx, "adler32", &[old, data], data, MANY)?;
+    leave_if_long(
+        cx,
+        long!("erlang":"adler32"/2).call(&[old, data]),
+        data,
+        MANY,
+    )?;
     sum(cx, u32_arg(old)?, data, adler32)
 }
 fn crc32_combine_3(_: &mut Env, [a, b, n]: [Term; 3]) -> BifResult {
@@ -269,7 +269,7 @@ impl Md5 {
 }
 
 fn md5_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
-    leave_if_long(cx, "md5", &[data], data, MOST_MD5)?;
+    leave_if_long(cx, long!("erlang":"md5"/1).call(&[data]), data, MOST_MD5)?;
     let m = md5_of(cx, Md5::new(), data)?;
     Ok(cx.binary(&m.finish()))
 }
@@ -295,7 +295,12 @@ fn md5_context(t: Term) -> Result<Md5, Fail> {
 }
 fn md5_update_2(cx: &mut Env, [state, data]: [Term; 2]) -> BifResult {
     let m = md5_context(state)?;
-    leave_if_long(cx, "md5_update", &[state, data], data, MOST_MD5)?;
+    leave_if_long(
+        cx,
+        long!("erlang":"md5_update"/2).call(&[state, data]),
+        data,
+        MOST_MD5,
+    )?;
     let m = md5_of(cx, m, data)?;
     Ok(cx.binary(&m.to_bytes()))
 }

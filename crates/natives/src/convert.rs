@@ -4,6 +4,7 @@
 use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
 use crate::lazy_atoms;
+use crate::long;
 use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
 use purlin_term::print::{format_float_short, write_float_scientific};
@@ -152,15 +153,19 @@ fn integer_to_list_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
     if let Some(v) = n.as_small() {
         return Ok(cx.byte_list(arith::decimal(v, &mut [0; 20]), NIL));
     }
-    dirty_if(cx, "erlang", "integer_to_list", &[n], || is_long_integer(n))?;
+    dirty_if(cx, long!("erlang":"integer_to_list"/1).call(&[n]), || {
+        is_long_integer(n)
+    })?;
     let s = integer_text(cx, n, 10)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn integer_to_list_2(cx: &mut Env, [n, b]: [Term; 2]) -> BifResult {
     let base = base(b)?;
-    dirty_if(cx, "erlang", "integer_to_list", &[n, b], || {
-        is_long_integer(n)
-    })?;
+    dirty_if(
+        cx,
+        long!("erlang":"integer_to_list"/2).call(&[n, b]),
+        || is_long_integer(n),
+    )?;
     let s = integer_text(cx, n, base)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
@@ -168,7 +173,7 @@ fn integer_to_binary_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
     if let Some(v) = n.as_small() {
         return Ok(cx.binary(arith::decimal(v, &mut [0; 20])));
     }
-    dirty_if(cx, "erlang", "integer_to_binary", &[n], || {
+    dirty_if(cx, long!("erlang":"integer_to_binary"/1).call(&[n]), || {
         is_long_integer(n)
     })?;
     let s = integer_text(cx, n, 10)?;
@@ -176,9 +181,11 @@ fn integer_to_binary_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
 }
 fn integer_to_binary_2(cx: &mut Env, [n, b]: [Term; 2]) -> BifResult {
     let base = base(b)?;
-    dirty_if(cx, "erlang", "integer_to_binary", &[n, b], || {
-        is_long_integer(n)
-    })?;
+    dirty_if(
+        cx,
+        long!("erlang":"integer_to_binary"/2).call(&[n, b]),
+        || is_long_integer(n),
+    )?;
     let s = integer_text(cx, n, base)?;
     Ok(cx.binary(s.as_bytes()))
 }
@@ -277,26 +284,32 @@ fn list_to_integer(cx: &mut Env, l: Term, base: u32) -> BifResult {
 }
 fn list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
-    dirty_if(cx, "erlang", "list_to_integer", &[l], long)?;
+    dirty_if(cx, long!("erlang":"list_to_integer"/1).call(&[l]), long)?;
     list_to_integer(cx, l, 10)
 }
 fn list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     let base = base(b)?;
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
-    dirty_if(cx, "erlang", "list_to_integer", &[l, b], long)?;
+    dirty_if(cx, long!("erlang":"list_to_integer"/2).call(&[l, b]), long)?;
     list_to_integer(cx, l, base)
 }
 fn binary_to_integer_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let text = b.as_binary().ok_or(Fail::Badarg)?;
     let long = text.len() > LONG_TEXT;
-    dirty_if(cx, "erlang", "binary_to_integer", &[b], || long)?;
+    dirty_if(cx, long!("erlang":"binary_to_integer"/1).call(&[b]), || {
+        long
+    })?;
     parse_integer(cx, &text, 10)
 }
 fn binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
     let text = b.as_binary().ok_or(Fail::Badarg)?;
     let base = base(radix)?;
     let long = text.len() > LONG_TEXT;
-    dirty_if(cx, "erlang", "binary_to_integer", &[b, radix], || long)?;
+    dirty_if(
+        cx,
+        long!("erlang":"binary_to_integer"/2).call(&[b, radix]),
+        || long,
+    )?;
     parse_integer(cx, &text, base)
 }
 
@@ -331,7 +344,11 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
         None => {}
     }
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
-    dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
+    dirty_if(
+        cx,
+        long!("erts_internal":"list_to_integer"/2).call(&[l, b]),
+        long,
+    )?;
     let Some((text, rest)) = leading_integer(l, base) else {
         return Ok(no_integer());
     };
@@ -350,7 +367,11 @@ fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResul
     };
     let long = text.len() > LONG_TEXT;
     let args = [b, radix];
-    dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
+    dirty_if(
+        cx,
+        long!("erts_internal":"binary_to_integer"/2).call(&args),
+        || long,
+    )?;
     match parse_integer(cx, &text, base) {
         Err(Fail::SystemLimit) => Ok(am::BIG),
         Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(am::BIG),

@@ -5,6 +5,7 @@ use super::iolist::admit;
 use super::reschedule::{MANY, dirty_if, dirty_if_large, is_larger};
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports::CodeHooks;
+use crate::long;
 use purlin_term::etf::decode::{self, DecodeError, decode};
 use purlin_term::etf::encode::{self, encode_all, encode_parts, external_size};
 use purlin_term::etf::{VERSION, tag};
@@ -63,15 +64,17 @@ fn size_options(list: Term) -> Result<encode::Options, Fail> {
 }
 
 fn term_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "term_to_binary", &[t], t)?;
+    dirty_if_large(cx, long!("erlang":"term_to_binary"/1).call(&[t]), t)?;
     to_binary(cx, t, encode::Options::default())
 }
 fn term_to_binary_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
     let most = most_parts(&o);
-    dirty_if(cx, "erlang", "term_to_binary", &[t, options], || {
-        is_larger(t, most)
-    })?;
+    dirty_if(
+        cx,
+        long!("erlang":"term_to_binary"/2).call(&[t, options]),
+        || is_larger(t, most),
+    )?;
     to_binary(cx, t, o)
 }
 /// Returns the maximum number of parts of a term that are encoded where the native is called.
@@ -94,15 +97,17 @@ fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
 }
 
 fn term_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "term_to_iovec", &[t], t)?;
+    dirty_if_large(cx, long!("erlang":"term_to_iovec"/1).call(&[t]), t)?;
     to_iovec(cx, t, encode::Options::default())
 }
 fn term_to_iovec_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
     let most = most_parts(&o);
-    dirty_if(cx, "erlang", "term_to_iovec", &[t, options], || {
-        is_larger(t, most)
-    })?;
+    dirty_if(
+        cx,
+        long!("erlang":"term_to_iovec"/2).call(&[t, options]),
+        || is_larger(t, most),
+    )?;
     if o.compressed > 0 {
         // A binary, and not a list of one, as in stock.
         return to_binary(cx, t, o);
@@ -137,7 +142,7 @@ fn to_iovec(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
 }
 
 fn external_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "external_size", &[t], t)?;
+    dirty_if_large(cx, long!("erlang":"external_size"/1).call(&[t]), t)?;
     external_size_2(cx, [t, NIL])
 }
 fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
@@ -145,7 +150,7 @@ fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
         true => encode_options(options)?,
         false => size_options(options)?,
     };
-    dirty_if_large(cx, "erlang", "external_size", &[t, options], t)?;
+    dirty_if_large(cx, long!("erlang":"external_size"/2).call(&[t, options]), t)?;
     let n = external_size(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(n / 64);
     Ok(Term::small(n as i64))
@@ -170,7 +175,9 @@ fn inflated_bytes(b: Term) -> usize {
 }
 
 fn binary_to_term_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
-    dirty_if(cx, "erlang", "binary_to_term", &[b], || is_long_external(b))?;
+    dirty_if(cx, long!("erlang":"binary_to_term"/1).call(&[b]), || {
+        is_long_external(b)
+    })?;
     from_binary(cx, b, false, usize::MAX).map(|(t, _)| t)
 }
 fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
@@ -194,9 +201,11 @@ fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
         whole = from_binary(cx, b, safe, NEAR).ok();
     }
     if whole.is_none() {
-        dirty_if(cx, "erlang", "binary_to_term", &[b, options], || {
-            is_long_external(b)
-        })?;
+        dirty_if(
+            cx,
+            long!("erlang":"binary_to_term"/2).call(&[b, options]),
+            || is_long_external(b),
+        )?;
     }
     let (t, n) = match whole {
         Some(found) => found,

@@ -8,11 +8,11 @@ use purlin_term::release::{self, FUNS_COUNT_AS_ONE};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// Maximum number of arguments of a function.
-const MAX_ARGS: i64 = 255;
+const MOST: i64 = crate::cx::MAX_ARGS as i64;
 
 fn make_fun_3(cx: &mut Env, [m, f, a]: [Term; 3]) -> BifResult {
     let arity = match a.as_small() {
-        Some(n @ 0..=MAX_ARGS) if m.is_atom() && f.is_atom() => n as u32,
+        Some(n @ 0..=MOST) if m.is_atom() && f.is_atom() => n as u32,
         _ => return Err(Fail::Badarg),
     };
     Ok(export_fun(cx, m, f, arity))

@@ -1,9 +1,10 @@
 //! Natives that convert I/O lists to binaries and back.
 
 use super::native_state;
-use super::reschedule::{self, MANY, dirty_if};
+use super::reschedule::{self, BITS_PER_PART, Long, MANY, dirty_if};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use purlin_term::bin::RcBin;
 pub use purlin_term::iolist::*;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
@@ -16,9 +17,6 @@ use std::sync::Mutex;
 const BYTES_PER_REDUCTION: usize = 256;
 /// Elements of a list that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 32;
-/// Bits that count as one part, like an element of a list. More than [`MANY`] parts are too many
-/// for a scheduler.
-const BITS_PER_PART: usize = 512;
 /// Bytes of a list cell.
 const CELL_BYTES: usize = 16;
 /// Number of parts that count as one reduction.
@@ -163,10 +161,10 @@ fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
 const LARGE_PIECE: usize = 1 << 10;
 
 /// The native `m:name(t)`, which makes one binary of an I/O list.
-fn to_binary_in_turns(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
+fn to_binary_in_turns(cx: &mut Env, native: Long<1>, t: Term) -> BifResult {
     let mut n = 0;
     if !reschedule::is_resumed() {
-        n = measured(cx, m, name, t, IoWalk::new)? / 8;
+        n = measured(cx, native, t, IoWalk::new)? / 8;
         admit(n)?;
         if !cx.dirty || n <= HEAP_BIN_LIMIT {
             return Ok(to_binary_of(cx, t, n));
@@ -175,7 +173,7 @@ fn to_binary_in_turns(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
     }
     build_in_parts(cx, n, |rest| {
         let mut walk = IoWalk::new(rest.unwrap_or(t));
-        // The rest of a large binary.
+        // The rest of a binary that is copied in pieces.
         let mut left: Option<(Term, usize)> = None;
         let mut some = Vec::with_capacity(ending::STEPS);
         move |cx: &mut Env, out: &mut Gathered| {
@@ -226,8 +224,7 @@ fn to_binary_in_turns(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
 /// there are many elements.
 fn measured(
     cx: &mut Env,
-    m: &str,
-    name: &str,
+    native: Long<1>,
     t: Term,
     walk: impl Fn(Term) -> IoWalk,
 ) -> Result<usize, Fail> {
@@ -241,7 +238,7 @@ fn measured(
             return Ok(bits);
         }
     }
-    dirty_if(cx, m, name, &[t], || true)?;
+    dirty_if(cx, native.call(&[t]), || true)?;
     // This is a dirty thread already.
     bit_size(walk(t)).map(clamped).map_err(bad)
 }
@@ -258,19 +255,19 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    to_binary_in_turns(cx, "erlang", "iolist_to_binary", t)
+    to_binary_in_turns(cx, long!("erlang":"iolist_to_binary"/1), t)
 }
 
 fn list_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    list_to_binary(cx, "erlang", "list_to_binary", t)
+    list_to_binary(cx, long!("erlang":"list_to_binary"/1), t)
 }
 
-/// The native `m:name(t)`, which is `erlang:list_to_binary/1`.
-pub(crate) fn list_to_binary(cx: &mut Env, m: &str, name: &str, t: Term) -> BifResult {
+/// `erlang:list_to_binary/1`, and natives of other names that are the same.
+pub(crate) fn list_to_binary(cx: &mut Env, native: Long<1>, t: Term) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    to_binary_in_turns(cx, m, name, t)
+    to_binary_in_turns(cx, native, t)
 }
 
 fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -278,7 +275,7 @@ fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let (bits, pieces) = match measure(IoWalk::new(t), most).map_err(bad)? {
         Some(found) => found,
         None => {
-            dirty_if(cx, "erlang", "iolist_size", &[t], || true)?;
+            dirty_if(cx, long!("erlang":"iolist_size"/1).call(&[t]), || true)?;
             // This is a dirty thread already.
             (bit_size(IoWalk::new(t)).map_err(bad)?, MANY)
         }
@@ -291,7 +288,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = measured(cx, "erlang", "list_to_bitstring", t, IoWalk::bits)?;
+    let bits = measured(cx, long!("erlang":"list_to_bitstring"/1), t, IoWalk::bits)?;
     admit(bits / 8)?;
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
@@ -328,7 +325,9 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 
 fn binary_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let s = b.as_binary().ok_or(Fail::Badarg)?;
-    dirty_if(cx, "erlang", "binary_to_list", &[b], || s.len() > MANY)?;
+    dirty_if(cx, long!("erlang":"binary_to_list"/1).call(&[b]), || {
+        s.len() > MANY
+    })?;
     if !reschedule::is_resumed() {
         admit_list(s.len())?;
         cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
@@ -344,7 +343,9 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
         _ => return Err(Fail::Badarg),
     };
     let args = [b, Term::small(from as i64), Term::small(to as i64)];
-    dirty_if(cx, "erlang", "binary_to_list", &args, || to - from > MANY)?;
+    dirty_if(cx, long!("erlang":"binary_to_list"/3).call(&args), || {
+        to - from > MANY
+    })?;
     if !reschedule::is_resumed() {
         admit_list(to - from)?;
         cx.bump((to - from) / BYTES_PER_REDUCTION + 1);
@@ -361,7 +362,7 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
 
 fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let bits = b.as_bits().ok_or(Fail::Badarg)?;
-    dirty_if(cx, "erlang", "bitstring_to_list", &[b], || {
+    dirty_if(cx, long!("erlang":"bitstring_to_list"/1).call(&[b]), || {
         bits.bit_len / 8 > MANY
     })?;
     if !reschedule::is_resumed() {

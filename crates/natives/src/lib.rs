@@ -26,7 +26,9 @@ mod zlib;
 mod zstd;
 
 use purlin_native::bif::Bif;
-use purlin_native::{bif, bifs, cx, errors, exports, ids, lazy_atoms, native_state, reschedule};
+use purlin_native::{
+    bif, bifs, cx, errors, exports, ids, lazy_atoms, long, native_state, reschedule,
+};
 
 /// The tables of natives of this crate.
 pub const TABLES: &[&[Bif]] = &[

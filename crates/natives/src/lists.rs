@@ -2,10 +2,11 @@
 //! `erlang`.
 
 use super::iolist::admit_list;
-use super::reschedule::{self, MANY, dirty_if};
+use super::reschedule::{self, Long, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use crate::errors::with_args;
 use crate::exports;
+use crate::long;
 use purlin_term::compare::{cmp_exact, eq, eq_exact};
 use purlin_term::region::{Count, list_length};
 use purlin_term::{Alloc, NIL, Term, am, atom, gc};
@@ -83,7 +84,7 @@ fn go_on(cx: &mut Env, l: Term, mut c: Count) -> BifResult {
 }
 
 fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
-    let n = reschedule::length(cx, l, "lists", "reverse", &[l, tail])?;
+    let n = reschedule::length(cx, l, long!("lists":"reverse"/2).call(&[l, tail]))?;
     admit_list(n)?;
     cx.bump(n / 16);
     if n == 0 {
@@ -113,7 +114,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
         for x in it.by_ref() {
             n += 1;
             if n == MANY {
-                dirty_if(cx, "lists", "member", &[e, l], || true)?;
+                dirty_if(cx, long!("lists":"member"/2).call(&[e, l]), || true)?;
             }
             reschedule::go_on_at(n)?;
             if x == e {
@@ -125,7 +126,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
         for x in it.by_ref() {
             n += 1;
             if n == MANY {
-                dirty_if(cx, "lists", "member", &[e, l], || true)?;
+                dirty_if(cx, long!("lists":"member"/2).call(&[e, l]), || true)?;
             }
             reschedule::go_on_at(n)?;
             if eq_exact(x, e) {
@@ -143,7 +144,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
 }
 
 /// Returns the first tuple in `l` whose element `pos` is `==` to `key`.
-fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<Option<Term>, Fail> {
+fn find_key(cx: &mut Env, native: Long<3>, [key, pos, l]: [Term; 3]) -> Result<Option<Term>, Fail> {
     let at = match pos.as_small() {
         Some(v) if v >= 1 => v as usize - 1,
         _ => return Err(Fail::Badarg),
@@ -156,7 +157,7 @@ fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<O
     for t in it.by_ref() {
         n += 1;
         if n == MANY {
-            dirty_if(cx, "lists", name, &[key, pos, l], || true)?;
+            dirty_if(cx, native.call(&[key, pos, l]), || true)?;
         }
         reschedule::go_on_at(n)?;
         if let Some(&x) = t.as_tuple().and_then(|e| e.get(at))
@@ -175,13 +176,15 @@ fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<O
 }
 
 fn keymember_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
-    Ok(Term::bool(find_key(cx, "keymember", k, n, l)?.is_some()))
+    Ok(Term::bool(
+        find_key(cx, long!("lists":"keymember"/3), [k, n, l])?.is_some(),
+    ))
 }
 fn keyfind_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
-    Ok(find_key(cx, "keyfind", k, n, l)?.unwrap_or(am::FALSE))
+    Ok(find_key(cx, long!("lists":"keyfind"/3), [k, n, l])?.unwrap_or(am::FALSE))
 }
 fn keysearch_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
-    match find_key(cx, "keysearch", k, n, l)? {
+    match find_key(cx, long!("lists":"keysearch"/3), [k, n, l])? {
         Some(t) => Ok(cx.tuple(&[am::VALUE, t])),
         None => Ok(am::FALSE),
     }
@@ -189,7 +192,7 @@ fn keysearch_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
 
 /// `A ++ B`
 pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
-    let n = reschedule::length(cx, a, "erlang", "++", &[a, b])?;
+    let n = reschedule::length(cx, a, long!("erlang":"++"/2).call(&[a, b]))?;
     if n == 0 || b.is_nil() {
         return Ok(if n == 0 { b } else { a });
     }
@@ -242,8 +245,8 @@ const FEW_PAIRS: usize = 1024;
 
 /// `A -- B`: removes the first occurrence in `A` of each element of `B`.
 pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
-    let la = reschedule::length(cx, a, "erlang", "--", &[a, b])?;
-    let lb = reschedule::length(cx, b, "erlang", "--", &[a, b])?;
+    let la = reschedule::length(cx, a, long!("erlang":"--"/2).call(&[a, b]))?;
+    let lb = reschedule::length(cx, b, long!("erlang":"--"/2).call(&[a, b]))?;
     if la == 0 || lb == 0 {
         return Ok(a);
     }

@@ -5,6 +5,7 @@ use super::errors::{badkey, badmap};
 use super::iolist::{admit, admit_list};
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use purlin_term::{Alloc, Term, am, map};
 
 /// Bytes of an entry of a large map that is made anew, nodes included, and of the nodes on the way to
@@ -46,7 +47,7 @@ fn find_2(cx: &mut Env, [k, m]: [Term; 2]) -> BifResult {
     }
 }
 fn from_list_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
-    reschedule::length(cx, l, "maps", "from_list", &[l])?;
+    reschedule::length(cx, l, long!("maps":"from_list"/1).call(&[l]))?;
     let pair = |t: Term| match t.as_tuple() {
         Some(&[k, v]) => Some((k, v)),
         _ => None,
@@ -67,7 +68,7 @@ fn from_list_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     }))
 }
 fn from_keys_2(cx: &mut Env, [l, v]: [Term; 2]) -> BifResult {
-    reschedule::length(cx, l, "maps", "from_keys", &[l, v])?;
+    reschedule::length(cx, l, long!("maps":"from_keys"/2).call(&[l, v]))?;
     let mut it = l.list_iter();
     let pairs: Vec<(Term, Term)> = it.by_ref().map(|k| (k, v)).collect();
     if !it.tail().is_nil() {
@@ -79,14 +80,18 @@ fn from_keys_2(cx: &mut Env, [l, v]: [Term; 2]) -> BifResult {
 }
 fn keys_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
-    dirty_if(cx, "maps", "keys", &[m], || map::size(m) > MANY)?;
+    dirty_if(cx, long!("maps":"keys"/1).call(&[m]), || {
+        map::size(m) > MANY
+    })?;
     admit_list(map::size(m))?;
     cx.bump(map::size(m) / 8);
     Ok(map::keys(cx, m))
 }
 fn values_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
-    dirty_if(cx, "maps", "values", &[m], || map::size(m) > MANY)?;
+    dirty_if(cx, long!("maps":"values"/1).call(&[m]), || {
+        map::size(m) > MANY
+    })?;
     admit_list(map::size(m))?;
     cx.bump(map::size(m) / 8);
     Ok(map::values(cx, m))
@@ -101,7 +106,7 @@ fn merge_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
             .min(m.min(n).saturating_mul(PATH_BYTES)),
     )?;
     let effort = map::merge_effort(m, n);
-    dirty_if(cx, "maps", "merge", &[x, y], || effort > MANY)?;
+    dirty_if(cx, long!("maps":"merge"/2).call(&[x, y]), || effort > MANY)?;
     cx.bump(effort / 8);
     Ok(map::merge(cx, x, y))
 }

@@ -2,8 +2,9 @@
 //! and the natives that round.
 
 use super::errors::arith;
-use super::reschedule::dirty_if;
+use super::reschedule::{Long, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use purlin_term::arith::{self as num, Effort, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact};
 use purlin_term::{Alloc, Term, am, atom};
@@ -31,7 +32,7 @@ macro_rules! arith2_long {
     ($($name:ident = $f:path, $effort:ident, $text:literal;)*) => {$(
         fn $name(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
             if Effort::$effort.is_long(x, y) {
-                leave(cx, $text, &[x, y])?;
+                leave(cx, long!("erlang":$text/2), [x, y])?;
             }
             let made = arith($f(cx, x, y))?;
             cx.bump(Effort::$effort.reductions(x, y, made));
@@ -47,10 +48,10 @@ arith2_long! {
 /// Moves a long operation to a dirty thread, if the operator is applied as a function: an
 /// instruction needs its value here.
 #[cold]
-fn leave(cx: &mut Env, name: &str, args: &[Term]) -> Result<(), Fail> {
-    let export = crate::exports::export(am::ERLANG, atom::intern(name), 2);
+fn leave(cx: &mut Env, native: Long<2>, args: [Term; 2]) -> Result<(), Fail> {
+    let export = crate::exports::export(am::ERLANG, atom::intern(native.name()), 2);
     let applied = cx.bif_pc == export.stub.as_ptr() as *const u64;
-    dirty_if(cx, "erlang", name, args, || applied)
+    dirty_if(cx, native.call(&args), || applied)
 }
 fn divide_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
     arith(num::div(cx, x, y))

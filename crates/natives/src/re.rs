@@ -9,11 +9,13 @@
 //! Calls with lists or with `global` continue in the Erlang half of the module (`re:urun/3`,
 //! `re:ucompile/2`, `re:grun/3`).
 
+use super::binary::nomatch;
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
-use super::reschedule::{self, dirty_if, is_larger};
+use super::reschedule::{self, LongCall, dirty_if, is_larger};
 use crate::bif::Bif;
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
 use purlin_term::layout::RefView;
@@ -41,7 +43,6 @@ lazy_atoms! {
     ucompile = "ucompile";
     urun = "urun";
     grun = "grun";
-    nomatch = "nomatch";
     match_ = "match";
     match_limit = "match_limit";
     match_limit_recursion = "match_limit_recursion";
@@ -807,7 +808,7 @@ fn import_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
             o.source(text.into_owned())
         }
     };
-    dirty_if(cx, "re", "import", &[t], || {
+    dirty_if(cx, long!("re":"import"/1).call(&[t]), || {
         compiles_long(&src) || gc::stress_roll(8)
     })?;
     cx.bump(src.text.len() / 8 + 1);
@@ -842,8 +843,8 @@ fn flat(t: Term, here: bool) -> Result<Option<Vec<u8>>, Fail> {
     iolist::to_vec(t).map(Some).map_err(|_| Fail::Badarg)
 }
 
-/// The common part of `compile/1,2`, which were called with `args`.
-fn compile(cx: &mut Env, pat: Term, opts: Term, args: &[Term]) -> BifResult {
+/// The common part of `compile/1,2`. `call` is the one of them that was called.
+fn compile(cx: &mut Env, pat: Term, opts: Term, call: LongCall<'_>) -> BifResult {
     let Some(o) = options(opts).filter(|o| !o.run_only) else {
         return Err(badopt(cx));
     };
@@ -852,7 +853,7 @@ fn compile(cx: &mut Env, pat: Term, opts: Term, args: &[Term]) -> BifResult {
     }
     let text = flat(pat, !cx.dirty)?;
     let src = text.map(|text| o.source(text));
-    dirty_if(cx, "re", "compile", args, || {
+    dirty_if(cx, call, || {
         src.as_ref().is_none_or(compiles_long) || gc::stress_roll(8)
     })?;
     let src = src.ok_or(Fail::Badarg)?;
@@ -872,10 +873,10 @@ fn compile(cx: &mut Env, pat: Term, opts: Term, args: &[Term]) -> BifResult {
     }
 }
 fn compile_1(cx: &mut Env, [pat]: [Term; 1]) -> BifResult {
-    compile(cx, pat, NIL, &[pat])
+    compile(cx, pat, NIL, long!("re":"compile"/1).call(&[pat]))
 }
 fn compile_2(cx: &mut Env, [pat, opts]: [Term; 2]) -> BifResult {
-    compile(cx, pat, opts, &[pat, opts])
+    compile(cx, pat, opts, long!("re":"compile"/2).call(&[pat, opts]))
 }
 
 /// Returns the fields of a compiled pattern's term: its binary, and whether it is for Unicode.

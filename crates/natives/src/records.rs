@@ -4,6 +4,7 @@ use super::errors::{badmap, with_args};
 use super::reschedule;
 use crate::cx::{BifResult, Env, Fail};
 use crate::lazy_atoms;
+use crate::long;
 use purlin_term::definition::{define, record};
 use purlin_term::record::{Definition, Record};
 use purlin_term::{Alloc, Term, am, map};
@@ -38,7 +39,7 @@ fn create_4(cx: &mut Env, args @ [module, name, fields, options]: [Term; 4]) -> 
         _ => None,
     };
     let exported = exported.ok_or(Fail::Badarg)?;
-    reschedule::length(cx, fields, "records", "create", &args)?;
+    reschedule::length(cx, fields, long!("records":"create"/4).call(&args))?;
     let all = fields.list_to_vec().ok_or(Fail::Badarg)?;
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     for pair in all {

@@ -3,6 +3,7 @@
 use super::iolist::{admit, admit_list};
 use super::reschedule::{self, MANY, dirty_if, is_large};
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use purlin_term::layout::object_words;
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
@@ -102,7 +103,9 @@ fn arity(n: Term) -> Result<usize, Fail> {
 fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
     let n = arity(n)?;
     let args = [Term::small(n as i64), v];
-    dirty_if(cx, "erlang", "make_tuple", &args, || n > 4 * MANY)?;
+    dirty_if(cx, long!("erlang":"make_tuple"/2).call(&args), || {
+        n > 4 * MANY
+    })?;
     admit(n * 8)?;
     cx.bump(n / 64);
     Ok(build(cx, n, std::iter::repeat_n(v, n)))
@@ -111,7 +114,7 @@ fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
 fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
     let n = arity(n)?;
     let args = [Term::small(n as i64), v, init];
-    dirty_if(cx, "erlang", "make_tuple", &args, || {
+    dirty_if(cx, long!("erlang":"make_tuple"/3).call(&args), || {
         n > 4 * MANY || is_large(init)
     })?;
     // The items come first.
@@ -135,14 +138,16 @@ fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
 
 fn tuple_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
-    dirty_if(cx, "erlang", "tuple_to_list", &[t], || e.len() > MANY)?;
+    dirty_if(cx, long!("erlang":"tuple_to_list"/1).call(&[t]), || {
+        e.len() > MANY
+    })?;
     admit_list(e.len())?;
     cx.bump(e.len() / 64);
     Ok(cx.list(e))
 }
 
 fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
-    let n = reschedule::length(cx, l, "erlang", "list_to_tuple", &[l])?;
+    let n = reschedule::length(cx, l, long!("erlang":"list_to_tuple"/1).call(&[l]))?;
     if n > MAX_ARITY {
         return Err(Fail::Badarg);
     }

@@ -5,8 +5,9 @@
 
 use super::iolist::admit;
 use super::native_state;
-use super::reschedule::{self, dirty_if};
+use super::reschedule::{self, Long, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
+use crate::long;
 use crate::{bifs, lazy_atoms};
 use purlin_term::layout::Bits;
 use purlin_term::{Alloc, NIL, Term, am, atom, ending};
@@ -393,16 +394,15 @@ fn encoding(t: Term) -> Option<bool> {
 
 fn convert<S: Sink>(
     cx: &mut Env,
-    data: Term,
-    enc: Term,
-    name: &str,
+    [data, enc]: [Term; 2],
+    native: Long<2>,
     bytes_each: usize,
     finish: fn(&mut Env, &S) -> Term,
 ) -> BifResult {
     let state = reschedule::resumed();
     let Some(latin1) = encoding(enc) else {
         // The module itself handles the other encodings, and raises if there is no such encoding.
-        let other = atom::intern(&format!("{name}_int"));
+        let other = atom::intern(&format!("{}_int", native.name()));
         let target = crate::exports::export(atom::intern("unicode"), other, 2);
         return Err(cx.trap(target, &[data, enc]));
     };
@@ -415,7 +415,7 @@ fn convert<S: Sink>(
     let mut out = match state {
         None => {
             let size = chardata_size(data, most).ok_or(Fail::Badarg)?;
-            dirty_if(cx, "unicode", name, &[data, enc], || {
+            dirty_if(cx, native.call(&[data, enc]), || {
                 reschedule::UNICODE.exceeded(size)
             })?;
             admit(size.saturating_mul(bytes_each))?;
@@ -467,14 +467,14 @@ fn characters_to_binary_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
         _ => data,
     };
     // The bytes are copied to the binary.
-    convert::<Vec<u8>>(cx, data, enc, "characters_to_binary", 2, |cx, v| {
-        cx.binary(v)
-    })
+    let native = long!("unicode":"characters_to_binary"/2);
+    convert::<Vec<u8>>(cx, [data, enc], native, 2, |cx, v| cx.binary(v))
 }
 
 fn characters_to_list_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
     // A word of each character is copied to a cell.
-    convert::<Vec<Term>>(cx, data, enc, "characters_to_list", 24, |cx, v| cx.list(v))
+    let native = long!("unicode":"characters_to_list"/2);
+    convert::<Vec<Term>>(cx, [data, enc], native, 24, |cx, v| cx.list(v))
 }
 
 /// Maximum number of bytes that are processed where the native is called: a few milliseconds.
@@ -483,7 +483,7 @@ const BYTES_LOOKED_AT: usize = 16 << 20;
 fn bin_is_7bit_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     Ok(Term::bool(match b.as_binary() {
         Some(s) => {
-            dirty_if(cx, "unicode", "bin_is_7bit", &[b], || {
+            dirty_if(cx, long!("unicode":"bin_is_7bit"/1).call(&[b]), || {
                 s.len() > BYTES_LOOKED_AT
             })?;
             cx.bump(s.len() / 1024 + 1);

@@ -15,10 +15,10 @@ use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::ffi::c_int;
 
 lazy_atoms! {
-    not_on_controlling_process = "not_on_controlling_process";
+    pub(crate) not_on_controlling_process = "not_on_controlling_process";
     not_initialized = "not_initialized";
     already_initialized = "already_initialized";
-    continue_ = "continue";
+    pub(crate) continue_ = "continue";
     finished = "finished";
     need_dictionary = "need_dictionary";
     empty = "empty";

@@ -5,6 +5,8 @@
 //! makes the check and the use one step. Dictionaries never change, and live as long as a context
 //! refers to them.
 
+use super::zlib::continue_;
+use super::zlib::not_on_controlling_process;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_native::native_state;
@@ -19,13 +21,11 @@ use zstd_sys::{
 };
 
 lazy_atoms! {
-    not_on_controlling_process = "not_on_controlling_process";
     zstd_error = "zstd_error";
     invalid_key = "invalid_key";
     invalid_value = "invalid_value";
     invalid_compress_dict = "invalid_compress_dict";
     invalid_decompress_dict = "invalid_decompress_dict";
-    continue_ = "continue";
     done = "done";
 }
 

@@ -1,4 +1,8 @@
-//! Maps.
+//! The functions of `erl_nif.h` for maps.
+//!
+//! # Invariant
+//! An iterator of a tree map owns a copy of its keys and values, and one of a flat map points into
+//! the map. So both are read in the same way, and only `enif_map_iterator_destroy` frees the copy.
 
 use crate::abi::MapIterator;
 use crate::env::ErlNifEnv;

@@ -1,4 +1,11 @@
-//! Type tests, access and construction of terms, except binaries and maps.
+//! The functions of `erl_nif.h` that test, read and make terms, except binaries and maps.
+//!
+//! # Invariants
+//! - A term that a function gets is valid for the environment that it is used in, and so are
+//!   pointers for their lengths: the library promises that. Everything else is checked.
+//! - A function that fails leaves its results as they were, except for strings, which it ends with
+//!   a zero byte, as stock does.
+//! - Making a term never collects.
 
 use crate::abi::{LATIN1, UTF8};
 use crate::env::ErlNifEnv;

@@ -5,8 +5,8 @@
 //! 1. [`erlexec::parse_erl`] merges `ERL_AFLAGS` and its like and `-args_file`s, splits emulator
 //!    flags (`+P 1000`) from the arguments of `init`, and lays out the emulator's argument vector;
 //! 2. [`flags::FLAGS`], one row per emulator flag, checks and stores each flag;
-//! 3. the result is one [`EmulatorOptions`], which is all that the runtime reads. Nothing else in
-//!    the runtime looks at the arguments of the process.
+//! 3. the result is one [`EmulatorOptions`], which is all that the runtime acts on. The recorder
+//!    (`+Frecord`) copies the arguments of the process to its file.
 //!
 //! Invariants: parsing has no side effects (it reads argument files, and nothing else). Actions in
 //! the process (environment, detaching, starting `epmd`) are described by the result, and the
@@ -180,7 +180,7 @@ fn rounded_table(entries: u32, legacy: bool) -> u32 {
 
 /// Range of `+P`.
 pub(crate) const MIN_PROCESSES: u32 = 1024;
-pub(crate) const MAX_PROCESSES: u32 = (1 << 27) - 1;
+pub const MAX_PROCESSES: u32 = (1 << 27) - 1;
 /// Range of `+Q`.
 pub(crate) const MIN_PORTS: u32 = 1024;
 pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;
@@ -188,7 +188,7 @@ pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;
 pub(crate) const MIN_ATOMS: u32 = 8192;
 pub(crate) const MAX_ATOMS: u32 = i32::MAX as u32;
 /// Maximum number of schedulers of each kind, and of poll threads.
-pub(crate) const MAX_SCHEDULERS: u32 = 1024;
+pub const MAX_SCHEDULERS: u32 = 1024;
 /// Range of `+a` and of the scheduler stacks (`+sss…`), in kilowords.
 pub(crate) const ASYNC_STACK_KWORDS: std::ops::RangeInclusive<u32> = 16..=8192;
 pub(crate) const SCHEDULER_STACK_KWORDS: std::ops::RangeInclusive<u32> = 20..=8192;

@@ -2,6 +2,7 @@
 //! know it.
 
 use crate::cx::{Cx, Fail};
+use crate::natives::signals::sending;
 use crate::process::remote::{Remote, Watched};
 use purlin_dist::signals;
 use purlin_kernel::outside::{How, Outside, Sent};
@@ -46,7 +47,7 @@ impl Outside for World {
         purlin_dist::observers::owner_exit(pid);
     }
     fn remote_send(&self, cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
-        signals::message(cx, to, msg, how)
+        signals::message(cx, to, msg, how, &sending::LONG)
     }
     fn remote_demonitor(&self, me: Term, watched: &Watched) {
         signals::demonitor(me, watched);

@@ -114,15 +114,22 @@ fn say_begun(descriptor: &str) {
     }
 }
 
+/// Number of schedules of a search.
+const DEFAULT_SCHEDULES: usize = 1000;
+/// Longest delay of a process in nanoseconds. A wait of 100 ms is then not over by a delay alone.
+const DEFAULT_STALL: i64 = 95_000_000;
+/// Number of seeds that are chosen from, so that a seed is short.
+const SEEDS: u64 = 100_000;
+
 /// Returns the search that a request without lines asks for. Its seed follows from the time, in
 /// nanoseconds.
 fn default_search(o: &EmulatorOptions, now: i64) -> Search {
     Search {
-        schedules: 1000,
+        schedules: DEFAULT_SCHEDULES,
         time: None,
-        seed: now as u64 / 1000 % 100_000,
+        seed: now as u64 / 1000 % SEEDS,
         strategy: Name::Portfolio,
-        stall: 95_000_000,
+        stall: DEFAULT_STALL,
         jobs: 1,
         to: None,
         json: false,

@@ -168,7 +168,7 @@ impl World {
             (*cell.as_mut_ptr())
                 .id
                 .store(0, purlin_term::sync::Ordering::Relaxed);
-            cx.proc = cell.as_mut_ptr();
+            cx.proc.set(cell.as_mut_ptr());
             cx.process().ext_mut().dict.put(am::OK, small(7));
             gc::collect(&mut cx.heap, 6000, &mut [], false);
             // A frame, and below it the frame of the caller, which catches exceptions.

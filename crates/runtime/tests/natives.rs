@@ -1,12 +1,36 @@
 //! Compares natives of binaries, character data, I/O lists and patterns with those of an installed
 //! `erl`.
 
+use purlin_isa::known::{self, Way};
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_runtime::natives::{Bif, tables};
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};
 use std::process::Command;
+
+/// The loader's table of natives by name (`purlin_isa::known`) agrees with their rows.
+#[test]
+fn known_functions_agree_with_their_rows() {
+    let rows: Vec<&Bif> = tables()
+        .into_iter()
+        .flatten()
+        .filter(|b| b.module == known::MODULE)
+        .collect();
+    for k in known::all() {
+        let Some(row) = rows.iter().find(|b| (b.name, b.arity) == (k.name, k.arity)) else {
+            // These are code of the emulator, and no natives.
+            let is_code = matches!(k.way, Way::Apply | Way::Tail(_));
+            assert!(is_code, "{}/{} has no row", k.name, k.arity);
+            continue;
+        };
+        assert_eq!(k.raises, row.traits.raises, "{}/{}", k.name, k.arity);
+    }
+    for row in rows.iter().filter(|b| b.traits.raises) {
+        let k = known::known(row.module, row.name, row.arity.into());
+        assert!(k.is_some_and(|k| k.raises), "{}/{}", row.name, row.arity);
+    }
+}
 
 /// Writes `{M, F, Args, Outcome}` records, each preceded by its length.
 const SCRIPT: &str = r#"

@@ -79,8 +79,8 @@ fn arguments_that_make_no_sense() {
     let path = dir.join("file").into_os_string().into_encoded_bytes();
     let mut cx = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: only the pid of the cell is read.
-    cx.proc = cell.as_mut_ptr();
+    // SAFETY: only the pid of the cell is read, for which zeros are valid.
+    unsafe { cx.proc.set(cell.as_mut_ptr()) };
     // Natives that change the process or its environment are left out; sizes stay within limits for
     // a test.
     let harmful = [

@@ -12,7 +12,7 @@ use crate::magic::MagicRef;
 use crate::node::Node;
 use crate::off_heap::OffHeap;
 use crate::short_bytes::word_of;
-use crate::word::{NIL, Subtag, Term, header};
+use crate::word::{MAX_SMALL, MIN_SMALL, NIL, Subtag, Term, header};
 
 /// Words that [`list_of_pairs`] needs for each pair.
 pub const LISTED_PAIR_WORDS: usize = 5;
@@ -79,7 +79,7 @@ unsafe fn finish_big(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
         }
         if i < 2 {
             let d = if i == 0 { 0 } else { digits.read() };
-            if d <= (1 << 59) - u64::from(!negative) {
+            if d <= MAX_SMALL as u64 + u64::from(negative) {
                 p.write(Term::from_raw(header(Subtag::PosBig, n)));
                 let v = d as i64;
                 return (Term::small(if negative { -v } else { v }), i);
@@ -315,10 +315,10 @@ pub trait Alloc {
         }
         if n == 1 {
             let d = digits[0];
-            if negative && d <= 1 << 59 {
+            if negative && d <= MIN_SMALL.unsigned_abs() {
                 return Term::small((d as i64).wrapping_neg());
             }
-            if !negative && d < 1 << 59 {
+            if !negative && d <= MAX_SMALL as u64 {
                 return Term::small(d as i64);
             }
         }

@@ -1,6 +1,6 @@
 //! The memory of counted binaries: large blocks freed last are kept for the next ones.
 //!
-//! Files, sockets and other nodes often deliver one large binary after the other, made by one
+//! Files, sockets and other nodes often deliver one long binary after the other, made by one
 //! thread and freed by another. The C library gives such a block back to the system, or cuts it up;
 //! and touching a page of a fresh block costs as much as filling it. So blocks are kept, pages and
 //! all: at most [`KEPT_BYTES`], and for at most two rounds of upkeep ([`release_unused`]). A

@@ -28,17 +28,18 @@ impl Heap {
     pub unsafe fn divide(&mut self) -> Heap {
         // SAFETY: each field that owns something is replaced here, and what was in it is owned by
         // the result alone.
-        let mut others = unsafe { read(self) };
-        unsafe {
+        let others = unsafe {
+            let mut others = read(self);
+            others.stack_reserve = NO_ROOM_WORDS;
             write(&mut self.frags, Vec::new());
             write(&mut self.off_heap, OffHeap::default());
             write(&mut self.old_off_heap, OffHeap::default());
             write(&mut self.sent, None);
             write(&mut self.runs, None);
-        }
+            others
+        };
         self.frag_words = 0;
         self.gc_wanted = false;
-        others.stack_reserve = NO_ROOM_WORDS;
         others
     }
 

@@ -274,7 +274,7 @@ impl IoWalk {
 }
 
 /// Number of bits in an I/O list (whole bytes unless `walk` allows otherwise), and of its elements;
-/// None if these are more than `most`. A list that names one large binary many times has more bits
+/// None if these are more than `most`. A list that names one long binary many times has more bits
 /// than a machine word counts.
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
     // Number of times that the bytes have overflowed a word, and number of elements still allowed.
@@ -481,7 +481,6 @@ unsafe impl Send for IoSlice {}
 unsafe impl Sync for IoSlice {}
 
 impl IoSlice {
-    /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> IoSlice {
         let bin = RcBin::from_bytes(bytes);
         IoSlice {

@@ -2,8 +2,8 @@
 //!
 //! [`crate::print`] writes terms whole, or cuts the text when it is long enough. Here the time and
 //! memory taken do not depend on the size of a term, since this runs on a scheduler, in the process
-//! whose term it is: it reads only the first bytes of a large binary, the size of a large integer,
-//! and the first pairs of a large map.
+//! whose term it is: it reads only the first bytes of a binary, the size of a large integer,
+//! and the first pairs of a tree map.
 
 use crate::layout::Bits;
 use crate::print::{Style, format_atom, format_term};

@@ -297,6 +297,9 @@ enum Todo {
     Fields(Vec<(Term, Term)>, usize),
 }
 
+/// Maximum length of a text that a program or a report shows of a term, in characters.
+pub const LONGEST_TEXT: usize = 100_000;
+
 /// The text of `t`, cut off with `...` after about `limit` characters.
 pub fn format_term(t: Term, style: Style, limit: usize) -> String {
     let mut latin1 = Vec::new();

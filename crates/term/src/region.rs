@@ -86,6 +86,7 @@ unsafe impl Sync for Region {}
 #[derive(Default)]
 struct Lengths([AtomicU64; LENGTHS]);
 
+/// Number of lists of a region whose lengths are remembered.
 const LENGTHS: usize = 4;
 /// A list of fewer cells is counted each time.
 const LENGTH_WORTH: usize = 1000;
@@ -765,7 +766,7 @@ impl Region {
     pub fn set_literal(&self, on: bool) {
         self.literal.store(on, Ordering::Relaxed);
     }
-    /// Whether processes that do not hold it yet may point into it: somebody holds it for them,
+    /// Whether processes that do not hold it yet may point into it: it has a holder for them,
     /// until all of them have collected.
     pub(crate) fn is_code(&self) -> bool {
         self.code.load(Ordering::Relaxed)

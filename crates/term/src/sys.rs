@@ -1,4 +1,14 @@
-//! Memory from the operating system, for regions and process cells.
+//! Memory from the operating system: pages for heaps, regions, cells of processes and tables of the
+//! runtime.
+//!
+//! Addresses are reserved first and become usable later ([`Growing`], [`commit`]). All reserved
+//! areas have a name, by which `purlin explain memory` shows them ([`areas`]).
+//!
+//! # Invariants
+//! - No address is given back to the system while something may refer to it: [`release`] and
+//!   [`decommit`] are unsafe for that reason.
+//! - A refused request for memory that the runtime cannot do without ends the program with a
+//!   message ([`refused`]). Functions whose names begin with `try_` return the failure.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -440,7 +450,6 @@ fn map(bytes: usize, prot: i32) -> Option<usize> {
     };
     (p != libc::MAP_FAILED).then_some(p as usize)
 }
-/// Number of bytes of a page.
 pub fn page_bytes() -> usize {
     static PAGE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     // SAFETY: reads a constant of the system.

@@ -3,21 +3,23 @@
 //!
 //! `ERL_CRASH_DUMP` names the file. `ERL_CRASH_DUMP_SECONDS` limits the time for writing and
 //! `ERL_CRASH_DUMP_BYTES` the size; 0 for either means no dump. Each process is first taken from
-//! the schedulers (see [`crate::process::state`]), so that nothing else runs it; one that is
-//! running at that time is shown without its heap. The emulator exits after the dump.
+//! the schedulers (see [`purlin_kernel::process::state`]), so that nothing else runs it; one that
+//! is running at that time is shown without its heap. The emulator exits after the dump.
 
 mod dumped_terms;
 
-use crate::cx::Cx;
-use crate::ets::WriteConcurrency;
-use crate::options::CrashDumpFlags;
-use crate::process::Enter;
-use crate::process::state::Snapshot;
-use crate::process::{self, Process, SYSTEM};
-use crate::report::to_stderr;
-use crate::{code, natives, osenv, port, sched};
 use dumped_terms::{Binaries, Objects};
+use purlin_ets::WriteConcurrency;
+use purlin_io::port;
 use purlin_kernel::budgets::{self, Counted, NO_LIMIT};
+use purlin_kernel::cx::Cx;
+use purlin_kernel::options::CrashDumpFlags;
+use purlin_kernel::process::Enter;
+use purlin_kernel::process::state::Snapshot;
+use purlin_kernel::process::{self, Process, SYSTEM};
+use purlin_kernel::report::to_stderr;
+use purlin_kernel::{code, osenv, sched};
+use purlin_runtime::natives;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -68,7 +70,7 @@ const ROOM_BYTES: usize = 16 << 20;
 
 /// Reserves what the dump needs, unless dumps are off. Called before programs run.
 pub(crate) fn reserve() {
-    let flags = crate::options::try_current().map(|o| &o.flags.crash_dump);
+    let flags = purlin_kernel::options::try_current().map(|o| &o.flags.crash_dump);
     if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
         return;
     }
@@ -110,12 +112,12 @@ fn prepare(heart: Term) {
     let mut f = Fragment::new();
     let data = f.binary(&[PREPARING]);
     let data = OwnedTerm::from_parts(data, f);
-    crate::port::command_from_library(heart, None, data.term());
+    purlin_io::port::command_from_library(heart, None, data.term());
 }
 
 /// Writes the dump, if the environment allows one, and says so on standard error.
 pub fn write(slogan: &str) {
-    let Some(o) = crate::options::try_current() else {
+    let Some(o) = purlin_kernel::options::try_current() else {
         return;
     };
     let flags = &flags_now(&o.flags.crash_dump);
@@ -161,14 +163,14 @@ pub fn write(slogan: &str) {
 }
 
 fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
-    let now = crate::clock::DateTime::local_now();
+    let now = purlin_kernel::clock::DateTime::local_now();
     writeln!(w, "=erl_crash_dump:0.5")?;
     writeln!(w, "{}", ctime(&now))?;
     writeln!(w, "Slogan: {slogan}")?;
     write!(
         w,
         "System version: {}",
-        crate::natives::system::system_info::system_version()
+        purlin_runtime::natives::system::system_info::system_version()
     )?;
     writeln!(w, "Taints: ")?;
     writeln!(w, "Atoms: {}", atom::count())?;
@@ -666,12 +668,12 @@ fn one_port(w: &mut dyn Write, id: Term, p: &port::Port, i: &port::Info) -> io::
 }
 
 fn tables(w: &mut dyn Write) -> io::Result<()> {
-    for t in crate::ets::all() {
+    for t in purlin_ets::all() {
         let (objects, words) = t.size_and_words();
         writeln!(w, "=ets:{}", show(t.owner()))?;
         writeln!(w, "Slot: {}", std::sync::Arc::as_ptr(&t) as usize)?;
         let mut f = Fragment::new();
-        if let Some(id) = crate::ets::id(&t, &mut f) {
+        if let Some(id) = purlin_ets::id(&t, &mut f) {
             writeln!(w, "Table: {}", show(id))?;
         }
         // SAFETY: nothing in it is used any more.
@@ -691,7 +693,7 @@ fn tables(w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn timers(w: &mut dyn Write) -> io::Result<()> {
-    for (to, message, left) in crate::timer::message::all() {
+    for (to, message, left) in purlin_kernel::timer::message::all() {
         writeln!(w, "=timer:{}", show(to))?;
         writeln!(w, "Message: {message}")?;
         writeln!(w, "Time left: {left}")?;
@@ -737,7 +739,7 @@ fn modules(w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn memory(w: &mut dyn Write) -> io::Result<()> {
-    let u = crate::natives::system::memory::usage();
+    let u = purlin_runtime::natives::system::memory::usage();
     writeln!(w, "=memory")?;
     for (name, bytes) in u.named() {
         writeln!(w, "{name}: {bytes}")?;
@@ -746,7 +748,7 @@ fn memory(w: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A date as C's `ctime` formats it.
-fn ctime(d: &crate::clock::DateTime) -> String {
+fn ctime(d: &purlin_kernel::clock::DateTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -7,7 +7,7 @@ use purlin_term::print::{Style, format_term};
 use std::sync::atomic::Ordering;
 
 /// Maximum number of characters of a budget's name.
-const MOST_OF_NAME: usize = 200;
+pub(super) const MOST_OF_NAME: usize = 200;
 
 pub fn budgets(top: usize) -> Vec<(String, Json)> {
     let all = budgets::all();

@@ -1,9 +1,9 @@
 //! Lines that copy, share and allocate.
 
 use super::names;
-use crate::accounts::{self, Captured, Entry, Kind, Sums};
 use crate::json::Json;
-use crate::message::sharing::{COPIED, MOVED, SHARED};
+use purlin_kernel::accounts::{self, Captured, Entry, Kind, Sums};
+use purlin_kernel::message::sharing::{COPIED, MOVED, SHARED};
 use purlin_term::atom;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -229,9 +229,9 @@ pub fn run(top: usize) -> Vec<(String, Json)> {
 
 /// Number of processes so far.
 fn processes() -> Vec<(String, Json)> {
-    let table = crate::process::table();
+    let table = purlin_kernel::process::table();
     vec![
-        ("started".into(), crate::sched::spawned().into()),
+        ("started".into(), purlin_kernel::sched::spawned().into()),
         ("alive".into(), table.live().into()),
         // Cells are reused, so their number is the maximum of processes at a time.
         ("most".into(), u64::from(table.used_cells()).into()),

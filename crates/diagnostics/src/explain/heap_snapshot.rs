@@ -23,15 +23,15 @@
 use super::roots::{self, Root};
 use super::shapes::{Kind, Shapes};
 use super::{names, survey};
-use crate::accounts;
-use crate::cx::Cx;
-use crate::ets;
 use crate::json::Json;
-use crate::natives::process::process_info;
-use crate::process::ext::Hashing;
-use crate::process::{self, Enter, Process, registry};
-use crate::signal::receive;
+use purlin_ets as ets;
+use purlin_kernel::accounts;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::process::ext::Hashing;
+use purlin_kernel::process::{self, Enter, Process, registry};
+use purlin_kernel::signal::receive;
 use purlin_kernel::threads::fork;
+use purlin_runtime::natives::process::process_info;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
@@ -437,7 +437,7 @@ impl Graph {
         if let Some(&n) = self.frames.get(&at) {
             return Label::Text(n);
         }
-        let text = match crate::code::find(at as *const u64) {
+        let text = match purlin_kernel::code::find(at as *const u64) {
             None => "a variable".to_string(),
             Some(p) => {
                 let function = names::function(p.module, p.function, p.arity);
@@ -608,7 +608,7 @@ fn add_tables(g: &mut Graph, top: u32) {
 
 fn add_persistent_terms(g: &mut Graph, top: u32) {
     let label = g.text("persistent term");
-    crate::natives::persistent::each(|k, v| {
+    purlin_runtime::natives::persistent::each(|k, v| {
         let node = g.node(Kind::Object, &show(k), top, label);
         let n = &mut g.nodes[node as usize];
         n.count = 1;
@@ -621,8 +621,8 @@ fn add_persistent_terms(g: &mut Graph, top: u32) {
 
 fn add_modules(g: &mut Graph, top: u32) {
     let label = g.text("module");
-    for name in crate::code::loaded() {
-        let bytes = crate::code::with_versions(name, |v| {
+    for name in purlin_kernel::code::loaded() {
+        let bytes = purlin_kernel::code::with_versions(name, |v| {
             v.current.as_ref().map_or(0, |m| m.bytes()) + v.old.as_ref().map_or(0, |m| m.bytes())
         });
         let node = g.node(Kind::Code, &show(name), top, label);
@@ -817,8 +817,8 @@ pub fn heap(top: usize) -> Vec<(String, Json)> {
                 ]))
             });
             let list: Vec<Json> = list.collect();
-            let otp = crate::options::try_current().map_or("", |o| o.otp.version.as_str());
-            let uptime = crate::clock::elapsed() as f64 / 1e9;
+            let otp = purlin_kernel::options::try_current().map_or("", |o| o.otp.version.as_str());
+            let uptime = purlin_kernel::clock::elapsed() as f64 / 1e9;
             let own = Json::object([
                 ("schema", SCHEMA.into()),
                 ("purlin", env!("CARGO_PKG_VERSION").into()),

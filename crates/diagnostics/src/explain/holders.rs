@@ -7,7 +7,7 @@
 
 use super::{memory, survey};
 use crate::json::Json;
-use crate::natives::system::memory::usage;
+use purlin_runtime::natives::system::memory::usage;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

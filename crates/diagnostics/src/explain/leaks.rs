@@ -6,9 +6,9 @@
 
 use super::waiting::{self, Found, Pile, Stuck};
 use super::{names, roots, survey};
-use crate::cx::Cx;
 use crate::json::Json;
-use crate::process;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::process;
 use purlin_kernel::threads::fork;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
@@ -55,13 +55,13 @@ fn look() -> Result<(Found, usize, Duration), String> {
     // know before they do anything else.
     let mut asked = 0;
     let meanwhile = || {
-        let (cpu, io) = crate::sched::dirty_running();
+        let (cpu, io) = purlin_kernel::sched::dirty_running();
         for pid in cpu.into_iter().chain(io).flatten() {
             let tell = tell.clone();
             let task = move |cx: Option<&mut Cx>| {
                 let _ = tell.send(cx.map_or(Vec::new(), known));
             };
-            crate::signal::send::run_in(pid, Box::new(task));
+            purlin_kernel::signal::send::run_in(pid, Box::new(task));
             asked += 1;
         }
     };
@@ -146,15 +146,17 @@ struct Described {
 }
 
 fn describe(cx: &mut Cx) -> Described {
-    let places: Vec<crate::code::Place> = crate::code::stack::addresses(cx, cx.bif_pc, 16)
-        .into_iter()
-        .enumerate()
-        .filter_map(|(i, a)| crate::code::stack::place(i, a))
-        .collect();
-    let shown =
-        |p: &crate::code::Place| names::place(p.module, p.function, p.arity, p.line.as_ref());
+    let places: Vec<purlin_kernel::code::Place> =
+        purlin_kernel::code::stack::addresses(cx, cx.bif_pc, 16)
+            .into_iter()
+            .enumerate()
+            .filter_map(|(i, a)| purlin_kernel::code::stack::place(i, a))
+            .collect();
+    let shown = |p: &purlin_kernel::code::Place| {
+        names::place(p.module, p.function, p.arity, p.line.as_ref())
+    };
     let own = places.iter().position(|p| {
-        names::is_own(&crate::accounts::Frame {
+        names::is_own(&purlin_kernel::accounts::Frame {
             module: p.module,
             function: p.function,
             arity: p.arity,
@@ -175,7 +177,7 @@ fn describe(cx: &mut Cx) -> Described {
             .and_then(|l| l.list_iter().next())
             .filter(|t| t.is_atom() || t.is_local_pid())
             .map(|t| format_term(t, Style::Write, 100)),
-        memory: crate::natives::process::process_info::memory(cx),
+        memory: purlin_runtime::natives::process::process_info::memory(cx),
     }
 }
 
@@ -309,8 +311,8 @@ fn piles(found: &Found, top: usize) -> (Json, Json) {
 
 fn atoms(top: usize) -> Json {
     let mut lines: HashMap<String, (Json, u64)> = HashMap::new();
-    for (pc, n) in crate::natives::atom_makers::all() {
-        let place = match crate::code::find(pc as *const u64) {
+    for (pc, n) in purlin_runtime::natives::atom_makers::all() {
+        let place = match purlin_kernel::code::find(pc as *const u64) {
             Some(p) => names::place(p.module, p.function, p.arity, p.line.as_ref()),
             None => Json::Null,
         };
@@ -336,9 +338,9 @@ fn tables(top: usize) -> Json {
     let mut forgot = FORGOT.lock();
     let watched = match *forgot {
         Some(t) => t.elapsed(),
-        None => Duration::from_nanos(crate::clock::elapsed().max(0) as u64),
+        None => Duration::from_nanos(purlin_kernel::clock::elapsed().max(0) as u64),
     };
-    let all = crate::ets::all();
+    let all = purlin_ets::all();
     let mut unread: Vec<_> = all
         .iter()
         .filter(|t| watched >= WATCHED && !t.was_read())
@@ -352,7 +354,7 @@ fn tables(top: usize) -> Json {
         .map(|(t, (objects, words))| {
             let show = |t| format_term(t, Style::Write, 100);
             let mut f = Fragment::new();
-            let id = crate::ets::id(t, &mut f).map(show);
+            let id = purlin_ets::id(t, &mut f).map(show);
             // SAFETY: nothing in it is used any more.
             unsafe { f.destroy() };
             let owner = t.owner();

@@ -1,7 +1,7 @@
 //! Functions that have machine code, its cost, and why other functions have none.
 
-use crate::compiled::report::{self, Function, Report};
 use crate::json::Json;
+use purlin_runtime::compiled::report::{self, Function, Report};
 
 pub fn machine_code(top: usize) -> Vec<(String, Json)> {
     // All is interpreted: asked for, or the system allows nothing else.

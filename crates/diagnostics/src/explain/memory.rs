@@ -2,7 +2,7 @@
 
 use super::{names, survey};
 use crate::json::Json;
-use crate::natives::system::memory::usage;
+use purlin_runtime::natives::system::memory::usage;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
 
@@ -52,7 +52,7 @@ pub(super) fn resident() -> (Option<u64>, Option<u64>) {
 }
 
 pub fn tables(top: usize) -> Json {
-    let mut all: Vec<_> = crate::ets::all()
+    let mut all: Vec<_> = purlin_ets::all()
         .into_iter()
         .map(|t| {
             let (objects, words) = t.size_and_words();
@@ -66,7 +66,7 @@ pub fn tables(top: usize) -> Json {
         .map(|(words, objects, t)| {
             let show = |t| format_term(t, Style::Write, NAME_CHARS);
             let mut f = Fragment::new();
-            let id = crate::ets::id(t, &mut f).map(show);
+            let id = purlin_ets::id(t, &mut f).map(show);
             // SAFETY: nothing in it is used any more.
             unsafe { f.destroy() };
             Json::object([

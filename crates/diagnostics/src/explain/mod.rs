@@ -31,9 +31,9 @@ mod waiting;
 mod window;
 mod writes;
 
-use crate::accounts;
 use crate::json::Json;
-use crate::options::PurlinFlags;
+use purlin_kernel::accounts;
+use purlin_kernel::options::PurlinFlags;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -212,7 +212,7 @@ fn told(topic: &Topic, top: usize) -> Json {
 
 /// An answer with what all of them begin with.
 fn headed(topic: &str, answer: Vec<(String, Json)>) -> Json {
-    let otp = crate::options::try_current().map_or("", |o| o.otp.version.as_str());
+    let otp = purlin_kernel::options::try_current().map_or("", |o| o.otp.version.as_str());
     let mut pairs: Vec<(String, Json)> = [
         ("schema", Json::from(SCHEMA)),
         ("topic", topic.into()),
@@ -238,7 +238,7 @@ pub(crate) fn takes(name: &OsStr) -> bool {
 pub(crate) fn start(flags: &PurlinFlags) {
     let _ = STARTED.set(Instant::now());
     accounts::set_namer(|pc| {
-        let p = crate::code::find(pc)?;
+        let p = purlin_kernel::code::find(pc)?;
         Some(accounts::Frame {
             module: p.module,
             function: p.function,
@@ -250,19 +250,20 @@ pub(crate) fn start(flags: &PurlinFlags) {
         accounts::turn_off();
         return;
     }
-    purlin_term::etf::on_pid(crate::process::exported::note);
+    purlin_term::etf::on_pid(purlin_kernel::process::exported::note);
     socket::serve();
     if let Some(file) = std::env::var_os(VARIABLE) {
         let folder = objects_beside(file.as_ref());
         if folder.is_dir() {
-            crate::code::object_files::write_to(folder);
+            purlin_kernel::code::object_files::write_to(folder);
         }
-        crate::halt::on_end(at_end);
+        purlin_kernel::halt::on_end(at_end);
         holders::watch();
     }
 }
 
-/// Writes the file that `purlin explain run` shows. Errors are ignored, since nobody could be told.
+/// Writes the file that `purlin explain run` shows. Errors are ignored: there is no place to report
+/// them.
 fn at_end() {
     let Some(file) = std::env::var_os(VARIABLE) else {
         return;

@@ -1,8 +1,8 @@
 //! Functions and lines as developers write them, and which of them are the program's own.
 
-use crate::accounts::Frame;
 use crate::json::Json;
-use crate::process::registry;
+use purlin_kernel::accounts::Frame;
+use purlin_kernel::process::registry;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::release::PRELOADED;
 use purlin_term::sync::Mutex;
@@ -81,7 +81,7 @@ fn is_of_library(file: &str) -> bool {
 /// an emulator has stopped and there is no code server to ask.
 fn is_installed(module: &str) -> bool {
     static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
-    let names = NAMES.get_or_init(|| match crate::options::try_current() {
+    let names = NAMES.get_or_init(|| match purlin_kernel::options::try_current() {
         Some(o) => installed(&o.otp.root),
         None => HashSet::new(),
     });
@@ -177,11 +177,11 @@ pub fn file(module: Term) -> Option<String> {
     let server = registry::whereis(atom::intern("code_server"))?;
     // The code server's table is called `code_server` since OTP 26, before that `code`.
     let tables = [atom::intern("code"), atom::intern("code_server")];
-    let all = crate::ets::all();
+    let all = purlin_ets::all();
     let mut table = all
         .iter()
         .filter(|t| t.owner() == server && tables.contains(&t.name()));
-    crate::ets::look(table.next()?, module, |object| {
+    purlin_ets::look(table.next()?, module, |object| {
         let mut text = String::new();
         for c in object.as_tuple()?.get(1)?.list_iter().take(FILE_CHARS) {
             text.push(char::from_u32(u32::try_from(c.as_small()?).ok()?)?);

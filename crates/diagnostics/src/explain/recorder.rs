@@ -1,7 +1,7 @@
 //! The state of the record of the last minute.
 
 use crate::json::Json;
-use crate::sync::Mutex;
+use purlin_kernel::sync::Mutex;
 use std::path::PathBuf;
 
 /// The state of the record.

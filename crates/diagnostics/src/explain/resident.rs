@@ -5,9 +5,9 @@
 //! blocks), the memory of the C library's allocator, and large blocks, which are all the rest. For
 //! each of these, the runtime or the allocator counts for itself what is in use.
 
-use crate::code;
 use crate::json::Json;
-use crate::process;
+use purlin_kernel::code;
+use purlin_kernel::process;
 use purlin_term::{blocks, region, small_blocks, sys};
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -7,17 +7,17 @@
 //! [`ANSWER_TIME_LIMIT`].
 
 use super::names;
-use super::survey::Survey;
-use crate::cx::Cx;
+use super::survey::{ANSWER_TIME_LIMIT, Survey};
 use crate::json::Json;
-use crate::signal::receive;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::signal::receive;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
 use purlin_term::retaining_paths::{Found, Held, Step, search};
 use purlin_term::{Term, atom};
 use std::collections::HashMap;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Maximum number of terms searched in a process or table, which takes some 20 milliseconds.
 const LOOKED: usize = 200_000;
@@ -27,7 +27,6 @@ const OBJECTS: usize = 50_000;
 const PROCESSES: usize = 32;
 const TABLES: usize = 1_000;
 const PERSISTENT: usize = 10_000;
-const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Minimum size in bytes that is reported, and maximum number of blocks reported for a holder.
 const SMALL: usize = 1024;
 const OF_ONE: usize = 1_000;
@@ -100,7 +99,7 @@ fn ways(holder: &str, roots: &[String], found: Found) -> Ways {
 }
 
 /// The name of a frame, in which a reader looks for the variable.
-fn frame(place: Option<&crate::code::Place>) -> String {
+fn frame(place: Option<&purlin_kernel::code::Place>) -> String {
     let Some(p) = place else {
         return "a stack frame".into();
     };
@@ -123,7 +122,7 @@ fn frame(place: Option<&crate::code::Place>) -> String {
 fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut roots: Vec<Term> = Vec::new();
     let mut said: Vec<String> = Vec::new();
-    let mut place = crate::code::find(cx.bif_pc);
+    let mut place = purlin_kernel::code::find(cx.bif_pc);
     let mut words = Vec::new();
     let (mut p, end) = (cx.heap.stop, cx.heap.hend);
     while !p.is_null() && p < end {
@@ -146,7 +145,7 @@ fn of_process(cx: &mut Cx, holder: &str) -> Ways {
                 name = frame(place.as_ref());
             }
             first = false;
-            place = crate::code::find((w - 8) as *const u64);
+            place = purlin_kernel::code::find((w - 8) as *const u64);
             continue;
         }
         if !t.is_immed() {
@@ -174,7 +173,7 @@ fn of_process(cx: &mut Cx, holder: &str) -> Ways {
 
 fn of_tables(until: Instant) -> (Vec<Ways>, bool) {
     let mut all = Vec::new();
-    let mut tables = crate::ets::all();
+    let mut tables = purlin_ets::all();
     tables.sort_by_key(|t| std::cmp::Reverse(t.size_and_words().1));
     let mut stopped = tables.len() > TABLES;
     for t in tables.iter().take(TABLES) {
@@ -187,13 +186,13 @@ fn of_tables(until: Instant) -> (Vec<Ways>, bool) {
         let mut fragment = Fragment::new();
         let id = match t.name().is_atom() {
             true => show(t.name()),
-            false => crate::ets::id(t, &mut fragment).map_or_else(String::new, show),
+            false => purlin_ets::id(t, &mut fragment).map_or_else(String::new, show),
         };
         // SAFETY: nothing in it is used any more.
         unsafe { fragment.destroy() };
         let holder = format!("table {id} of {}", names::pid(t.owner()));
         let key = t.options.keypos;
-        let whole = crate::ets::each(t, OBJECTS, &mut |object| {
+        let whole = purlin_ets::each(t, OBJECTS, &mut |object| {
             let found = search(&[object], left);
             left = left.saturating_sub(found.looked);
             stopped |= found.stopped;
@@ -229,7 +228,7 @@ fn of_persistent_terms() -> Ways {
     };
     let mut n = 0;
     let mut left = LOOKED;
-    crate::natives::persistent::each(|k, v| {
+    purlin_runtime::natives::persistent::each(|k, v| {
         n += 1;
         let found = search(&[v], left);
         left = left.saturating_sub(found.looked);
@@ -254,7 +253,7 @@ fn blocks(survey: &Survey) -> (Vec<(Way, usize)>, bool) {
         let task = move |cx: Option<&mut Cx>| {
             let _ = tell.send(cx.map(|cx| of_process(cx, &holder)));
         };
-        crate::signal::send::run_in(pid, Box::new(task));
+        purlin_kernel::signal::send::run_in(pid, Box::new(task));
         under_way += 1;
     }
     drop(tell);

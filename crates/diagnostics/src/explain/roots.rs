@@ -1,7 +1,7 @@
 //! The terms that a process holds directly, and where.
 
-use crate::cx::Cx;
-use crate::signal::receive;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::signal::receive;
 use purlin_term::Term;
 
 /// Where a process holds a term.

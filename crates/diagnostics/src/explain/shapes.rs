@@ -2,7 +2,7 @@
 //! what is in it.
 
 use super::names;
-use crate::process::ext::Hashing;
+use purlin_kernel::process::ext::Hashing;
 use purlin_term::print::{Style, format_atom};
 use purlin_term::word::Subtag;
 use purlin_term::{Term, atom};

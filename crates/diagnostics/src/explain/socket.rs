@@ -94,7 +94,7 @@ pub(super) fn serve() {
     let Some(listener) = folders().iter().find_map(|d| listen(d).ok()) else {
         return;
     };
-    crate::halt::on_end(remove);
+    purlin_kernel::halt::on_end(remove);
     let made = std::thread::Builder::new()
         .name("explain".into())
         .stack_size(512 << 10)

@@ -7,23 +7,24 @@
 //! several in the sums.
 
 use super::names;
-use crate::cx::Cx;
 use crate::json::Json;
-use crate::natives::process::process_info;
-use crate::process::registry;
-use crate::process::{self, Enter};
-use crate::sched;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::process::registry;
+use purlin_kernel::process::{self, Enter};
+use purlin_kernel::sched;
+use purlin_runtime::natives::process::process_info;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
 use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of processes that are asked.
-const ASKED: usize = 20_000;
+/// Maximum number of processes that are asked, besides registered ones.
+pub(crate) const ASKED: usize = 20_000;
 /// Maximum number of tasks in progress.
 const AT_ONCE: usize = 256;
-const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
+/// Time until an answer is given with what is known then.
+pub(super) const ANSWER_TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Time to wait, at the end, for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_millis(200);
 
@@ -110,7 +111,7 @@ fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
             let task = move |cx: Option<&mut Cx>| {
                 let _ = tell.send(cx.map(|cx| f(cx, with)));
             };
-            crate::signal::send::run_in(pid, Box::new(task));
+            purlin_kernel::signal::send::run_in(pid, Box::new(task));
             under_way += 1;
         }
         if under_way == 0 {

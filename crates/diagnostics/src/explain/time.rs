@@ -2,10 +2,10 @@
 
 use super::copies::{Cause, causes_of, word};
 use super::names;
-use crate::accounts::{self, Frame, Kind, LENGTHS, Wait};
 use crate::json::Json;
-use crate::sched;
-use crate::waits;
+use purlin_kernel::accounts::{self, Frame, Kind, LENGTHS, Wait};
+use purlin_kernel::sched;
+use purlin_kernel::waits;
 use purlin_term::atom;
 
 /// Modules whose receive loops wait for requests: such a wait delays nothing.
@@ -84,7 +84,6 @@ fn worked(c: &Cause) -> Json {
     ])
 }
 
-/// Whether the innermost frame is in one of these modules.
 fn innermost(stack: &[Frame], modules: &[&str]) -> bool {
     stack
         .first()

@@ -14,14 +14,15 @@
 //! * In doubt a process counts as alive.
 
 use super::roots;
-use crate::cx::Cx;
-use crate::ets::{self, Protection, Table};
-use crate::process::ext::{Ext, Target};
-use crate::process::{self, Enter, Process, exported, registry};
-use crate::signal::receive;
-use crate::timer::message as timers;
-use crate::{code, port};
+use purlin_ets::{self as ets, Protection, Table};
+use purlin_io::port;
+use purlin_kernel::code;
+use purlin_kernel::cx::Cx;
 use purlin_kernel::outside::outside;
+use purlin_kernel::process::ext::{Ext, Target};
+use purlin_kernel::process::{self, Enter, Process, exported, registry};
+use purlin_kernel::signal::receive;
+use purlin_kernel::timer::message as timers;
 use purlin_term::Term;
 use purlin_term::frag::Fragment;
 use purlin_term::reach::{Name, Reach};
@@ -309,13 +310,13 @@ impl Look {
             self.knows(to);
             self.see(message);
         }
-        for t in crate::trace::monitor::receivers() {
+        for t in purlin_runtime::trace::monitor::receivers() {
             self.knows(t);
         }
         for t in purlin_dist::observers::pids() {
             self.knows(t);
         }
-        crate::natives::persistent::each(|k, v| {
+        purlin_runtime::natives::persistent::each(|k, v| {
             self.see_in(k, true);
             self.see_in(v, true);
             true
@@ -409,7 +410,7 @@ impl Look {
                     known_by.entry(other).or_default().push(pid);
                 }
             }
-            let seconds = crate::waits::waiting_for(p).map(|ns| ns / 1_000_000_000);
+            let seconds = purlin_kernel::waits::waiting_for(p).map(|ns| ns / 1_000_000_000);
             let messages = p.queued_messages();
             let e = p.ext();
             let (monitors, watchers, links) = e.map_or((0, 0, 0), |e| {

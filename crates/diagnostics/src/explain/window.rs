@@ -7,10 +7,11 @@
 //! # Invariant
 //! A window that is not ended is over [`OVERDUE_NANOSECONDS`] after its time.
 
-use crate::accounts::Entry;
-use crate::clock;
-use crate::process::registry;
+use super::budgets::MOST_OF_NAME;
+use purlin_kernel::accounts::Entry;
 use purlin_kernel::budgets;
+use purlin_kernel::clock;
+use purlin_kernel::process::registry;
 use purlin_kernel::profile::{self, Use};
 use purlin_kernel::selection::{self, Who};
 use purlin_term::print::{Style, format_term};
@@ -20,8 +21,7 @@ use purlin_term::{Term, atom};
 const OVERDUE_NANOSECONDS: i64 = 30_000_000_000;
 /// Maximum time of a window in milliseconds: a day.
 const MOST_MS: i64 = 86_400_000;
-/// Maximum number of characters of a budget's name, and of objects of a table that are searched.
-const MOST_OF_NAME: usize = 200;
+/// Maximum number of objects of a table that are searched.
 const SEARCHED: usize = 100_000;
 
 /// The answer to a request.
@@ -118,7 +118,7 @@ fn process(text: &str) -> Option<Term> {
             named(atom_of(text)).or_else(|| named(elixir()))
         }
     };
-    found.filter(|p| p.is_local_pid() && crate::process::table().is_alive(*p))
+    found.filter(|p| p.is_local_pid() && purlin_kernel::process::table().is_alive(*p))
 }
 
 /// The application master, which is the group leader of the processes of an application. The
@@ -129,10 +129,10 @@ fn master(name: &str) -> Option<Term> {
         atom::existing("ac_tab")?,
         atom::existing("application_master")?,
     );
-    let all = crate::ets::all();
+    let all = purlin_ets::all();
     let table = all.iter().find(|t| t.name() == table)?;
     let mut found = None;
-    crate::ets::each(table, SEARCHED, &mut |object| {
+    purlin_ets::each(table, SEARCHED, &mut |object| {
         let Some(&[of, pid]) = object.as_tuple() else {
             return;
         };

@@ -2,8 +2,8 @@
 
 use super::copies::{Cause, causes_of, word};
 use super::names;
-use crate::accounts::Kind;
 use crate::json::Json;
+use purlin_kernel::accounts::Kind;
 
 /// Size in bytes below which the system call costs more than the data.
 const SMALL_CALL: u64 = 1024;

@@ -6,18 +6,19 @@
 //! begin with `purlin_`.
 
 use super::exposition::{Exposition, Format, Times, Type, Value};
-use crate::accounts::{self, LENGTHS};
-use crate::compiled::report;
 use crate::explain::{resident, word};
-use crate::message::lengths::{self, CLASSES};
-use crate::message::sharing::{COPIED, MOVED, SHARED};
-use crate::natives::system::memory::{Usage, usage};
-use crate::natives::system::system_info::cpus;
 use crate::protobuf::Message;
-use crate::sync::Mutex;
-use crate::{clock, msacc, options, port, process, sched};
+use purlin_io::port;
 use purlin_io::socket;
+use purlin_kernel::accounts::{self, LENGTHS};
 use purlin_kernel::budgets::{self, Counted, NO_LIMIT};
+use purlin_kernel::message::lengths::{self, CLASSES};
+use purlin_kernel::message::sharing::{COPIED, MOVED, SHARED};
+use purlin_kernel::sync::Mutex;
+use purlin_kernel::{clock, msacc, options, process, sched};
+use purlin_runtime::compiled::report;
+use purlin_runtime::natives::system::memory::{Usage, usage};
+use purlin_runtime::natives::system::system_info::cpus;
 use purlin_term::{atom, gc, region};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -56,7 +57,6 @@ fn fill(e: &mut Exposition, all_names: bool) {
     machine_code(e);
 }
 
-/// Seconds in a number of nanoseconds.
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
@@ -108,7 +108,7 @@ fn vm_memory(e: &mut Exposition, m: &Usage) {
         "erlang_vm_memory_ets_tables",
         Type::Gauge,
         "Tables.",
-        crate::ets::totals().0,
+        purlin_ets::totals().0,
     );
 }
 
@@ -646,14 +646,14 @@ fn budget_use(e: &mut Exposition) {
 }
 
 fn resources(e: &mut Exposition) {
-    let (tables, table_bytes) = crate::ets::totals();
+    let (tables, table_bytes) = purlin_ets::totals();
     let (read, written) = port::total_bytes();
     for (name, help, n) in [
         ("purlin_tables", "Tables.", tables),
         (
             "purlin_table_objects",
             "Objects in tables.",
-            crate::ets::objects(),
+            purlin_ets::objects(),
         ),
         ("purlin_table_bytes", "Bytes of tables.", table_bytes),
         ("purlin_ports", "Ports.", port::count()),

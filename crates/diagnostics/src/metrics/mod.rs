@@ -15,10 +15,10 @@ mod exposition;
 mod families;
 
 use crate::http::{self, Answer, Request};
-use crate::options::{EmulatorOptions, MetricsPlace};
 use exposition::Format;
 pub(crate) use exposition::Times;
 pub(crate) use families::messages;
+use purlin_kernel::options::{EmulatorOptions, MetricsPlace};
 use purlin_messages as messages;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -67,7 +67,7 @@ pub fn start(options: &EmulatorOptions) -> Result<(), String> {
         let text = format!("metrics at {place} can be read by other machines, without a password");
         purlin_term::say!("{}", messages::METRICS_ARE_OPEN.line(text));
     }
-    crate::message::lengths::turn_on();
+    purlin_kernel::message::lengths::turn_on();
     Ok(())
 }
 
@@ -91,7 +91,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let made = made?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     let _ = SOCKET.set(path.to_path_buf());
-    crate::halt::on_end(|| {
+    purlin_kernel::halt::on_end(|| {
         if let Some(path) = SOCKET.get() {
             let _ = fs::remove_file(path);
         }

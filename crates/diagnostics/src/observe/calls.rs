@@ -7,7 +7,7 @@ use super::lease::{self, Thing};
 use super::query::Query;
 use crate::explain::names;
 use crate::json::Json;
-use crate::trace::watch::{self, Call, Watch, Wish};
+use purlin_runtime::trace::watch::{self, Call, Watch, Wish};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Term, am, atom};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //! where time goes now.
 
 use super::query::Query;
-use crate::accounts::{self, Frame, Kind};
-use crate::clock;
 use crate::explain::names;
 use crate::json::Json;
+use purlin_kernel::accounts::{self, Frame, Kind};
+use purlin_kernel::clock;
 use purlin_kernel::profile::{self, Use};
 use std::collections::HashMap;
 

@@ -22,8 +22,8 @@ mod query;
 mod regions;
 mod resources;
 
-use crate::clock;
 use crate::json::Json;
+use purlin_kernel::clock;
 use query::Query;
 use std::time::Instant;
 

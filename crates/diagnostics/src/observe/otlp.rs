@@ -2,8 +2,8 @@
 
 use super::query::Query;
 use crate::json::Json;
-use crate::options::OtlpFlag;
 use crate::otlp;
+use purlin_kernel::options::OtlpFlag;
 use std::time::{Duration, Instant};
 
 /// Time for which they are sent after the last request.

@@ -1,15 +1,16 @@
 //! The whole system in numbers.
 
 use super::query::Query;
-use crate::compiled::report;
 use crate::explain;
 use crate::json::Json;
-use crate::{clock, options, port, process, sched};
+use purlin_io::port;
+use purlin_kernel::{clock, options, process, sched};
+use purlin_runtime::compiled::report;
 use purlin_term::{atom, gc, node, region};
 
 /// Counters are reported as they are, so that a client that asks twice can compute rates.
 pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
-    let (tables, _) = crate::ets::totals();
+    let (tables, _) = purlin_ets::totals();
     let (regions, region_count) = region::counted_totals();
     let (collections, reclaimed) = gc::totals();
     let (read, written) = port::total_bytes();
@@ -26,7 +27,7 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
         ("pid", u64::from(std::process::id()).into()),
         ("node", atom::name(node::this_name()).into()),
         ("uptime_s", explain::uptime().into()),
-        ("accounts", crate::accounts::on().into()),
+        ("accounts", purlin_kernel::accounts::on().into()),
         // The reference for the other times.
         ("clock_ns", (clock::elapsed().max(0) as u64).into()),
         (

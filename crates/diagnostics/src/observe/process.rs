@@ -2,13 +2,13 @@
 //! slices.
 
 use super::query::Query;
-use crate::cx::Cx;
 use crate::explain::{names, pid, survey};
 use crate::json::Json;
-use crate::natives::process::process_info;
-use crate::process::SENSITIVE;
-use crate::signal::receive;
+use purlin_kernel::cx::Cx;
+use purlin_kernel::process::SENSITIVE;
+use purlin_kernel::signal::receive;
 use purlin_runtime::backtrace;
+use purlin_runtime::natives::process::process_info;
 use purlin_term::frag::Fragment;
 use purlin_term::preview::preview;
 use purlin_term::{Term, map};
@@ -48,13 +48,13 @@ const TEXT: usize = 400;
 pub(super) fn process(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let text = q.text("pid");
     let pid = pid(text).ok_or_else(|| format!("'{text}' is no process of this node"))?;
-    if crate::process::table().find(pid).is_none() {
+    if purlin_kernel::process::table().find(pid).is_none() {
         return Ok(vec![("alive".into(), false.into())]);
     }
     let rows = survey::ask(&[pid], told);
     match rows.into_iter().next() {
         Some(pairs) => Ok(pairs),
-        None if crate::process::table().is_alive(pid) => Err(format!(
+        None if purlin_kernel::process::table().is_alive(pid) => Err(format!(
             "{text} does not answer: it is in a native, perhaps"
         )),
         None => Ok(vec![("alive".into(), false.into())]),

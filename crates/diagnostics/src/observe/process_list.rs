@@ -7,11 +7,12 @@
 
 use super::lease::{self, Thing};
 use super::query::{Key, Query, sort};
+use crate::explain::survey::ASKED;
 use crate::explain::{names, survey};
 use crate::json::Json;
-use crate::natives::process::process_info;
-use crate::process;
-use crate::process::registry;
+use purlin_kernel::process;
+use purlin_kernel::process::registry;
+use purlin_runtime::natives::process::process_info;
 use purlin_term::frag::Fragment;
 use purlin_term::preview::preview;
 use purlin_term::sync::Mutex;
@@ -19,8 +20,6 @@ use purlin_term::{Term, am, atom};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Maximum number of processes that are asked, besides registered ones.
-const ASKED: usize = 20_000;
 /// Maximum number of registered processes that are asked.
 const NAMED: usize = 5_000;
 /// Maximum number of processes in `also`.
@@ -61,7 +60,7 @@ pub(super) fn forget() {
 }
 
 /// The answer of the process in the context.
-fn row(cx: &mut crate::cx::Cx) -> Row {
+fn row(cx: &mut purlin_kernel::cx::Cx) -> Row {
     let current = process_info::current(cx).map(|p| (p.module, p.function, p.arity));
     let mut f = Fragment::new();
     let status = process_info::item(cx, &mut f, "status").unwrap_or(am::UNDEFINED);

@@ -21,7 +21,7 @@ const HOLDERS: usize = 5;
 /// Number, bytes, and count of holders.
 type Held = (u64, usize, u64);
 
-fn held(cx: &mut crate::cx::Cx) -> (Term, Vec<Held>) {
+fn held(cx: &mut purlin_kernel::cx::Cx) -> (Term, Vec<Held>) {
     let h = &cx.heap;
     let both = h
         .off_heap

@@ -1,10 +1,10 @@
 //! Tables and ports.
 
 use super::query::{Key, Query, sort};
-use crate::ets::Table;
 use crate::explain::names;
 use crate::json::Json;
-use crate::port;
+use purlin_ets::Table;
+use purlin_io::port;
 use purlin_io::socket;
 use purlin_term::Term;
 use purlin_term::frag::Fragment;
@@ -34,7 +34,7 @@ pub(super) fn tables(q: &Query) -> Result<Vec<(String, Json)>, String> {
     };
     let descends = q.descends()?;
     let filter = q.filter()?;
-    let mut rows: Vec<TableRow> = crate::ets::all()
+    let mut rows: Vec<TableRow> = purlin_ets::all()
         .into_iter()
         .map(|table| {
             let (objects, words) = table.size_and_words();
@@ -69,7 +69,7 @@ impl TableRow {
     fn json(&self) -> Json {
         let t = &self.table;
         let mut f = Fragment::new();
-        let id = crate::ets::id(t, &mut f).map(|t| preview(t, NAME));
+        let id = purlin_ets::id(t, &mut f).map(|t| preview(t, NAME));
         // SAFETY: nothing in it is used any more.
         unsafe { f.destroy() };
         let (kind, protection) = (t.kind().name(), t.protection().name());

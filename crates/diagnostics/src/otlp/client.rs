@@ -1,6 +1,6 @@
 //! The part of HTTP/1.1 that sends to a collector: one request per connection.
 
-use crate::options::HttpUrl;
+use purlin_kernel::options::HttpUrl;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};

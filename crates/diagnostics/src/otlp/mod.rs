@@ -15,13 +15,13 @@ mod client;
 mod profiles;
 mod resource;
 
-use crate::clock;
 use crate::metrics::{self, Times};
-use crate::options::{EmulatorOptions, OtlpFlag};
 use crate::protobuf::{Field, Fields, Message, field};
-use crate::sync::Mutex;
 use profiles::Source;
+use purlin_kernel::clock;
+use purlin_kernel::options::{EmulatorOptions, OtlpFlag};
 use purlin_kernel::profile::{self, Use};
+use purlin_kernel::sync::Mutex;
 use purlin_messages as messages;
 use std::fmt;
 use std::io;
@@ -103,7 +103,7 @@ pub fn start(options: &EmulatorOptions) {
         );
         purlin_term::say!("{}", messages::NOT_ENCRYPTED.line(text));
     }
-    crate::message::lengths::turn_on();
+    purlin_kernel::message::lengths::turn_on();
     if let Err(why) = begin(flag, None) {
         let text = format!("nothing is sent to {}: {why}", flag.to);
         purlin_term::say!("{}", messages::NOTHING_SENT.line(text));

@@ -5,9 +5,9 @@
 //! A message has at most [`STACKS`] stacks for each measure. All others are one sample without a
 //! stack, so the sums are right.
 
-use crate::accounts::{self, Entry, Frame, Kind};
 use crate::explain::{names, value, word};
 use crate::protobuf::Message;
+use purlin_kernel::accounts::{self, Entry, Frame, Kind};
 use purlin_kernel::profile;
 use std::collections::HashMap;
 use std::fs::File;

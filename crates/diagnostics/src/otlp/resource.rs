@@ -1,7 +1,7 @@
 //! The resource: the node that sends, as a collector knows it.
 
-use crate::options;
 use crate::protobuf::Message;
+use purlin_kernel::options;
 use purlin_term::{atom, node};
 
 /// Maximum number of attributes, and of bytes of each, that the environment may give.

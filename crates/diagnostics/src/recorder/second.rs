@@ -5,10 +5,11 @@
 
 use super::{known, who};
 use crate::json::Json;
-use crate::natives::system::memory::usage;
-use crate::{options, port, process, sched};
+use purlin_io::port;
 use purlin_kernel::recorder::{LARGE_WORDS, Who};
 use purlin_kernel::system::memory;
+use purlin_kernel::{options, process, sched};
+use purlin_runtime::natives::system::memory::usage;
 use purlin_term::{Term, gc};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -227,7 +228,7 @@ fn memory_now() -> Vec<(String, Json)> {
         ("code".into(), m.code.into()),
         ("limit".into(), memory::limit().map(|l| l.0).into()),
     ];
-    let tables = crate::ets::all();
+    let tables = purlin_ets::all();
     let sizes = tables.iter().map(|t| (t.size_and_words(), t));
     if let Some(((objects, words), t)) = sizes.max_by_key(|t| t.0.1)
         && words >= LARGE_WORDS

@@ -1,4 +1,13 @@
-//! Compiles a specification to a [`Program`], or finds its errors.
+//! Compiles a match specification to a [`Program`] ([`compile`]), or lists its errors ([`lint`]).
+//!
+//! Each clause becomes the tests of its head, then the operations of guard and body for a machine
+//! with a stack. Heads and expressions are walked with lists of what is left to do, so no depth of
+//! nesting costs native stack. Constant expressions are folded.
+//!
+//! # Invariants
+//! - A program refers to no term of the specification: constants are copied to it.
+//! - Errors are stock's messages, in stock's order. Stock processes operands from last to first,
+//!   which shows in that order only, so [`lint`] does the same and drops the code.
 
 use super::functions::Function;
 use super::{
@@ -6,7 +15,7 @@ use super::{
 };
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
-use purlin_term::print::{Style, format_term};
+use purlin_term::print::{LONGEST_TEXT, Style, format_term};
 use purlin_term::release::{self, PREFIXES_OF_ARGUMENTS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 use smallvec::{SmallVec, smallvec};
@@ -82,7 +91,7 @@ type Works = SmallVec<[Work; 8]>;
 type Todo = SmallVec<[(Term, Place); 16]>;
 
 fn show(t: Term) -> String {
-    format_term(t, Style::Display, 100_000)
+    format_term(t, Style::Display, LONGEST_TEXT)
 }
 
 /// Whether a clause's head matches calls with these arguments and possibly more: a list that ends

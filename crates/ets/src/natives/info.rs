@@ -1,6 +1,8 @@
 //! Module `ets`: natives that return information about tables; and the natives of `erts_internal`
 //! that look at their binaries.
 
+use super::auto;
+use super::debug_locks;
 use super::{end, step, there};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::Which;
@@ -9,8 +11,6 @@ use crate::{bifs, code, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, atom, map, node};
 
 lazy_atoms! {
-    debug_locks = "debug_hash_fixed_number_of_locks";
-    auto = "auto";
     erts_internal = "erts_internal";
     ets_info_binary = "ets_info_binary";
 }

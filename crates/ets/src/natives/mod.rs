@@ -17,6 +17,7 @@ use crate::{bifs, lazy_atoms, signal};
 use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_kernel::budgets;
 use purlin_kernel::system::{budget_memory, memory};
+use purlin_native::long;
 use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -25,7 +26,7 @@ use purlin_term::pressure::{self, Judged, is_short};
 use purlin_term::release::{
     self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
 };
-use purlin_term::{Alloc, NIL, Term, am, atom, compare, copy};
+use purlin_term::{Alloc, NIL, Term, am, compare, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ use purlin_native::bif::Bif;
 pub const TABLES: &[&[Bif]] = &[BIFS, info::BIFS, select::BIFS];
 
 lazy_atoms! {
-    table_type = "table_type";
+    pub(crate) table_type = "table_type";
     keypos_atom = "keypos";
     position = "position";
     owner_cause = "owner";
@@ -48,8 +49,8 @@ lazy_atoms! {
     write_concurrency = "write_concurrency";
     read_concurrency = "read_concurrency";
     decentralized_counters = "decentralized_counters";
-    debug_locks = "debug_hash_fixed_number_of_locks";
-    auto = "auto";
+    pub(crate) debug_locks = "debug_hash_fixed_number_of_locks";
+    pub(crate) auto = "auto";
     heir = "heir";
     protection = "protection";
 }
@@ -375,8 +376,11 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     if objects.is_empty() {
         return Ok(true);
     }
-    let name = if new_only { "insert_new" } else { "insert" };
-    dirty_if(cx, "ets", name, &[tab, what], || {
+    let native = match new_only {
+        true => long!("ets":"insert_new"/2),
+        false => long!("ets":"insert"/2),
+    };
+    dirty_if(cx, native.call(&[tab, what]), || {
         objects.len() > MOST_INSERTED || stress_roll(16)
     })?;
     cx.bump(objects.len());
@@ -413,8 +417,7 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     let (mut told, mut words, mut refused) = (Ok(false), 0, false);
     // SAFETY: the context of a native that sees less of it.
     let env = unsafe { &mut *cx.env_ptr() };
-    let name = (atom::intern("ets"), atom::intern(name), 2);
-    reschedule::open(env, name, |_| {
+    reschedule::open(env, native.mfa(), |_| {
         let mut owned = Vec::with_capacity(objects.len());
         for o in objects {
             let o = Owned::new(o);
@@ -476,7 +479,7 @@ fn weigh(cx: &mut Cx, t: &Table, grows: bool) {
     let bytes = 8 * t.own_words();
     let excess = t.charge.lock().as_ref().and_then(|c| c.weigh(bytes as i64));
     if grows && !cx.proc.is_null() {
-        budgets::lower_allowance(budgets::of(cx.proc));
+        budgets::lower_allowance(budgets::of(cx.proc.get()));
     }
     if let Some(e) = excess.filter(|_| grows) {
         budget_memory::table_exceeds(cx, &e, t.name(), bytes);

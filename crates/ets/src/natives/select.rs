@@ -11,6 +11,7 @@
 //! The latest results come first. A yielding walk appends a 1 if it has fixed the table, else a 0.
 //! Nothing in such a term is trusted, since programs may make one up.
 
+use super::table_type;
 use super::{there, weigh_growing, weigh_shrinking};
 use crate::code::stack;
 use crate::cx::{BifResult, Cx, Fail};
@@ -37,7 +38,6 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 lazy_atoms! {
-    table_type = "table_type";
     dollar_dollar = "$$";
     dollar_underscore = "$_";
     return_trace = "return_trace";
@@ -843,8 +843,8 @@ impl Host for Trial {
             Action::ReturnTrace => self.return_trace = true,
             Action::ExceptionTrace => self.exception_trace = true,
             Action::Display => {
-                use purlin_term::print::{Style, format_term};
-                let text = format_term(args[0], Style::Display, 100_000);
+                use purlin_term::print::{LONGEST_TEXT, Style, format_term};
+                let text = format_term(args[0], Style::Display, LONGEST_TEXT);
                 purlin_term::say::output(format_args!("{text}\n"));
             }
             // In a native there is no caller.

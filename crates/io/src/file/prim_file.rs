@@ -22,6 +22,7 @@
 //! thread that closes the descriptor.
 
 use super::at_once::{self, AtOnce};
+use super::prim_file_names::directory;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
 use crate::os::{file_calls as door, retry};
@@ -49,7 +50,6 @@ lazy_atoms! {
     append = "append";
     bof = "bof";
     cur = "cur";
-    directory = "directory";
     dont_need = "dont_need";
     exclusive = "exclusive";
     no_reuse = "no_reuse";

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 
 lazy_atoms! {
     device = "device";
-    directory = "directory";
+    pub(crate) directory = "directory";
     file_info_tag = "file_info";
     other = "other";
     read_write = "read_write";

@@ -1,5 +1,7 @@
 //! `erlang:decode_packet/3`, by the rules of [`crate::net::packet`].
 
+use super::packet::a_http;
+use super::packet::a_ssl_tls;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::net::packet::{self, Kind, Length, Limits};
 use crate::{bifs, lazy_atoms};
@@ -10,7 +12,6 @@ lazy_atoms! {
     asn1 = "asn1";
     cdr = "cdr";
     fcgi = "fcgi";
-    http = "http";
     http_bin = "http_bin";
     httph = "httph";
     httph_bin = "httph_bin";
@@ -20,7 +21,6 @@ lazy_atoms! {
     more = "more";
     packet_size = "packet_size";
     raw = "raw";
-    ssl_tls = "ssl_tls";
     sunrm = "sunrm";
     tpkt = "tpkt";
 }
@@ -37,11 +37,11 @@ fn kind_arg(t: Term) -> Option<Kind> {
         None if t == cdr() => Kind::Cdr,
         None if t == fcgi() => Kind::FastCgi,
         None if t == tpkt() => Kind::Tpkt,
-        None if t == http() => Kind::Http { bin: false },
+        None if t == a_http() => Kind::Http { bin: false },
         None if t == httph() => Kind::HttpHeader { bin: false },
         None if t == http_bin() => Kind::Http { bin: true },
         None if t == httph_bin() => Kind::HttpHeader { bin: true },
-        None if t == ssl_tls() => Kind::SslTls,
+        None if t == a_ssl_tls() => Kind::SslTls,
         None => return None,
     })
 }

@@ -9,7 +9,7 @@ use purlin_term::{Alloc, NIL, Term, am, atom};
 lazy_atoms! {
     a_abs_path = "abs_path";
     a_absolute_uri = "absoluteURI";
-    a_http = "http";
+    pub(crate) a_http = "http";
     a_https = "https";
     a_http_eoh = "http_eoh";
     a_http_error = "http_error";
@@ -17,7 +17,7 @@ lazy_atoms! {
     a_http_request = "http_request";
     a_http_response = "http_response";
     a_scheme = "scheme";
-    a_ssl_tls = "ssl_tls";
+    pub(crate) a_ssl_tls = "ssl_tls";
 }
 
 /// Packet types.

@@ -67,7 +67,7 @@ use purlin_kernel::outside::Sent;
 use purlin_kernel::waits;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist;
-use purlin_term::print::{Style, format_term};
+use purlin_term::print::{LONGEST_TEXT, Style, format_term};
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
@@ -915,7 +915,6 @@ pub fn unregister(port: Term, name: Term) {
     }
 }
 
-/// Whether the port is open.
 pub fn is_open(port: &Port) -> bool {
     !port.lock().base.closing
 }
@@ -1056,7 +1055,7 @@ pub struct Flags {
 /// The flags of a port; None if it is gone, or busy with something.
 pub fn try_flags(port: &Port) -> Option<Flags> {
     drop(port.try_lock()?);
-    let text = |d: &OwnedTerm| format_term(d.term(), Style::Display, 100_000);
+    let text = |d: &OwnedTerm| format_term(d.term(), Style::Display, LONGEST_TEXT);
     let data = port.data().as_ref().map(text);
     port.with_any(Work::Info, |_, b| Flags {
         binary: b.binary,

@@ -114,7 +114,7 @@ mod record {
         let o = OwnedTerm::from_parts(t, f);
         put(
             to,
-            print::format_term(o.term(), print::Style::Display, 100_000),
+            print::format_term(o.term(), print::Style::Display, print::LONGEST_TEXT),
         );
     }
     pub(crate) fn message_of(to: Term, words: usize, build: impl FnOnce(&mut dyn Alloc) -> Term) {
@@ -124,7 +124,7 @@ mod record {
         let o = OwnedTerm::from_parts(t, f);
         put(
             to,
-            print::format_term(o.term(), print::Style::Display, 100_000),
+            print::format_term(o.term(), print::Style::Display, print::LONGEST_TEXT),
         );
     }
     fn note(to: Term, what: &str, terms: &[Term]) {

@@ -30,6 +30,8 @@ pub(crate) mod processors {
     pub(crate) use super::x64::X64;
 }
 
+pub(crate) use x64::r as x64_register;
+
 use crate::asm::{Code, Label};
 use purlin_term::word::{TAG_BOXED, TAG_LIST};
 
@@ -73,7 +75,8 @@ pub const REDS: Reg = Reg(9);
 pub const R: Reg = Reg(10);
 /// The first operand of helpers and stubs; scratch.
 pub const A: Reg = Reg(11);
-/// The second operand of stubs, the code of a callee; scratch, also of operations that say so.
+/// The second operand of stubs, the code of a callee; scratch. Some operations overwrite it, as
+/// their docs say.
 pub const B: Reg = Reg(12);
 /// The third operand of helpers and stubs, an operand that lasts; scratch.
 pub const K: Reg = Reg(13);
@@ -85,8 +88,8 @@ pub const U: Reg = Reg(15);
 const ROLES: usize = 16;
 
 impl Reg {
-    fn role(self) -> usize {
-        usize::from(self.0)
+    const fn role(self) -> usize {
+        self.0 as usize
     }
 }
 

@@ -45,7 +45,8 @@ const OF: [x64::Reg; ROLES] = [
     x64::RDX,
 ];
 
-fn r(r: Reg) -> x64::Reg {
+/// Returns the register of a role.
+pub(crate) const fn r(r: Reg) -> x64::Reg {
     OF[r.role()]
 }
 fn v(v: Vector) -> x64::Xmm {

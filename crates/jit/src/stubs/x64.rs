@@ -3,23 +3,28 @@
 use super::{Exits, Labels, NOTHING, Shared};
 use crate::asm::Label;
 use crate::asm::x64::*;
-use crate::machine::Machine;
 use crate::machine::processors::X64;
+use crate::machine::{self, Machine, x64_register as register};
 use crate::{BIF_STUBS, DEPTHS, FUN_STUBS, Fields, Helpers, Stubs};
+use purlin_isa::context::return_hash;
 use purlin_term::fun::LEAD_ARITY;
 use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
 use purlin_term::word::TAG_BOXED;
 
 /// X0 to X5.
-const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
-/// The context.
-const CX: Reg = RBX;
-/// Top of the Erlang stack.
-const E: Reg = R13;
-/// Top of the heap.
-const HP: Reg = R15;
-/// Reductions.
-const REDS: Reg = R14;
+const X_REGS: [Reg; 6] = {
+    let mut all = [RAX; 6];
+    let mut n = 0;
+    while n < all.len() {
+        all[n] = register(machine::X_REGS[n]);
+        n += 1;
+    }
+    all
+};
+const CX: Reg = register(machine::CX);
+const E: Reg = register(machine::E);
+const HP: Reg = register(machine::HP);
+const REDS: Reg = register(machine::REDS);
 
 /// Returns word `n` of the object that a boxed term points at; its header is word 0.
 fn boxed(r: Reg, n: usize) -> Mem {
@@ -53,9 +58,9 @@ fn load_tops(a: &mut Asm, f: &Fields) {
 fn look_up(a: &mut Asm, f: &Fields, none: Label) {
     a.load(R11, at(CX, f.returns));
     a.mov(RCX, R10);
-    a.shift_i(Width::Q, Shift::Shr, RCX, 3);
-    a.imul_i(RCX, RCX, 0x9E37_79B1_u32 as i32);
-    a.shift_i(Width::Q, Shift::Shr, RCX, 12);
+    a.shift_i(Width::Q, Shift::Shr, RCX, return_hash::ALIGNED_BITS);
+    a.imul_i(RCX, RCX, return_hash::FACTOR);
+    a.shift_i(Width::Q, Shift::Shr, RCX, return_hash::DROPPED_BITS);
     let probe = a.here_label();
     a.alu_m(Width::Q, Alu::And, RCX, at(R11, 0));
     a.mov(R12, RCX);

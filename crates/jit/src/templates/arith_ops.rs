@@ -1,7 +1,7 @@
 //! Arithmetic on integers.
 
 use super::*;
-use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
+use purlin_isa::helpers::{Arith, ResultRegister};
 use purlin_isa::ops::arith;
 
 /// An operation on two integers: all of them have the same operands.
@@ -83,12 +83,16 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                 g.operands(pa, pb);
                 // The result is written before anything is collected: the register may be among
                 // those that are live then.
-                let result = match dst {
-                    Dst::X(x) => u64::from(x) + 1,
-                    Dst::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
+                let what = Arith {
+                    number: number as u8,
+                    live: live.0 as u16,
+                    in_body: fail.0.is_none(),
+                    result: match dst {
+                        Dst::X(x) => ResultRegister::X(x),
+                        Dst::Y(y) => ResultRegister::Y(y),
+                    },
                 };
-                let body = if fail.0.is_none() { IN_BODY } else { 0 };
-                g.a.mov_i(K, number as u64 | live.0 << 8 | body | result << 32);
+                g.a.mov_i(K, what.pack());
                 g.helper(helper);
                 g.a.if_word(Cond::E, R, none, failed);
                 g.a.bind(made);

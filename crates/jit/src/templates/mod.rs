@@ -36,17 +36,22 @@ macro_rules! by_row {
         }
     };
     (@ template $g:ident $i:ident $c:ident $name:ident) => { $g.$name(operands::$c::of($i)) };
-    // Neither of the last two gets here: a fused op is compiled as its parts, and a function with
-    // an op of the other kind is refused before.
     (@ step $g:ident $i:ident $c:ident $name:ident) => { $g.step() };
-    (@ fused $g:ident $i:ident $c:ident $name:ident) => { $g.step() };
     (@ raises $g:ident $i:ident $c:ident $name:ident) => { $g.raises($i) };
     (@ leaves $g:ident $i:ident $c:ident $name:ident) => { $g.leaves() };
-    (@ refuses $g:ident $i:ident $c:ident $name:ident) => { $g.leaves() };
+    // A fused op is compiled as its parts, and a function with an op that `refuses` was refused
+    // when it was decoded.
+    (@ fused $g:ident $i:ident $c:ident $name:ident) => { $g.has_no_template() };
+    (@ refuses $g:ident $i:ident $c:ident $name:ident) => { $g.has_no_template() };
 }
 purlin_isa::for_each_specific_op!(by_row);
 
 impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
+    /// Refuses the function: no instruction of this kind gets here.
+    fn has_no_template(&mut self) {
+        debug_assert!(false, "{:?} has no template", self.part.op);
+        self.refused = Some(Refusal::Instructions);
+    }
     /// Exits to the interpreter at the instruction.
     fn leaves(&mut self) {
         let pc = self.pc(self.part.at);

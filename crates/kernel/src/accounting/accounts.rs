@@ -16,7 +16,7 @@
 use super::selection;
 use crate::process::Cx;
 use crate::sync::{Mutex, MutexGuard};
-use purlin_native::cx::NO_BUDGET;
+use purlin_native::cx::NOT_STARTED;
 use purlin_term::word::is_header_word;
 use purlin_term::{Term, copy};
 use smallvec::SmallVec;
@@ -231,8 +231,8 @@ pub fn copied(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
         large(cx, kind, words, what);
         return;
     }
-    cx.budgets.copied -= words as i64;
-    if cx.budgets.copied < 0 {
+    cx.until_sample.copied -= words as i64;
+    if cx.until_sample.copied < 0 {
         small(cx, kind, words, what);
     }
 }
@@ -253,7 +253,7 @@ fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
 #[cold]
 #[inline(never)]
 fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
-    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.until_sample.copied, SAMPLED_WORDS) else {
         return;
     };
     record(cx, kind, like(n, words), what);
@@ -270,17 +270,17 @@ fn like(n: u64, words: usize) -> Sums {
     }
 }
 
-/// Restarts a budget that is used up. Returns the amount used since the last sample, or None if
+/// Restarts an amount that is used up. Returns the amount used since the last sample, or None if
 /// this was the first look and not a sample.
 #[inline]
-fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
-    let overdrawn = *budget;
-    let first = overdrawn < -(NO_BUDGET / 2);
+fn sampled(left: &mut i64, every: usize) -> Option<u64> {
+    let overdrawn = *left;
+    let first = overdrawn < -(NOT_STARTED / 2);
     if !on() {
-        *budget = i64::MAX;
+        *left = i64::MAX;
         return None;
     }
-    *budget = every as i64;
+    *left = every as i64;
     // A context starts far below zero, so that its first copy comes here even if nothing is
     // counted.
     (!first).then_some(every as u64 + overdrawn.unsigned_abs())
@@ -291,8 +291,8 @@ fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
 pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
     let words = (moved + shared) as usize;
     if words < EXACT_WORDS {
-        cx.budgets.copied -= words as i64;
-        if cx.budgets.copied < 0 {
+        cx.until_sample.copied -= words as i64;
+        if cx.until_sample.copied < 0 {
             shared_small(cx, kind, (moved, words as u64), what);
         }
         return;
@@ -310,7 +310,7 @@ pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
 #[cold]
 #[inline(never)]
 fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term) {
-    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.until_sample.copied, SAMPLED_WORDS) else {
         return;
     };
     let moved = (u128::from(n) * u128::from(moved) / u128::from(words.max(1))) as u64;
@@ -327,8 +327,8 @@ fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term)
 /// Counts words that the process in the context has allocated on its heap.
 #[inline]
 pub fn allocated(cx: &mut Cx, words: usize) {
-    cx.budgets.allocated -= words as i64;
-    if cx.budgets.allocated < 0 {
+    cx.until_sample.allocated -= words as i64;
+    if cx.until_sample.allocated < 0 {
         allocation(cx, words);
     }
 }
@@ -336,7 +336,7 @@ pub fn allocated(cx: &mut Cx, words: usize) {
 #[cold]
 #[inline(never)]
 fn allocation(cx: &mut Cx, words: usize) {
-    let Some(n) = sampled(&mut cx.budgets.allocated, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.until_sample.allocated, SAMPLED_WORDS) else {
         return;
     };
     let sums = Sums {
@@ -358,8 +358,8 @@ pub fn ended(cx: &mut Cx) {
         return;
     }
     let words = cx.heap.fresh_words();
-    cx.budgets.allocated -= words as i64;
-    if cx.budgets.allocated < 0 {
+    cx.until_sample.allocated -= words as i64;
+    if cx.until_sample.allocated < 0 {
         // Its last address may be anywhere.
         cx.bif_pc = std::ptr::null();
         allocation(cx, words);
@@ -369,9 +369,9 @@ pub fn ended(cx: &mut Cx) {
 /// Counts words that a collection of the process in the context has kept.
 #[inline]
 pub(crate) fn kept(cx: &mut Cx, words: usize) {
-    cx.budgets.kept -= words as i64;
-    if cx.budgets.kept < 0
-        && let Some(n) = sampled(&mut cx.budgets.kept, SAMPLED_WORDS)
+    cx.until_sample.kept -= words as i64;
+    if cx.until_sample.kept < 0
+        && let Some(n) = sampled(&mut cx.until_sample.kept, SAMPLED_WORDS)
     {
         record(cx, Kind::Collection, like(n, words), Term::small(0));
     }
@@ -381,8 +381,8 @@ pub(crate) fn kept(cx: &mut Cx, words: usize) {
 /// is valid.
 #[inline]
 pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
-    cx.budgets.worked -= reductions as i64;
-    if cx.budgets.worked < 0 {
+    cx.until_sample.worked -= reductions as i64;
+    if cx.until_sample.worked < 0 {
         work(cx, pc);
     }
 }
@@ -390,7 +390,7 @@ pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
 #[cold]
 #[inline(never)]
 fn work(cx: &mut Cx, pc: *const u64) {
-    let Some(n) = sampled(&mut cx.budgets.worked, SAMPLED_REDUCTIONS) else {
+    let Some(n) = sampled(&mut cx.until_sample.worked, SAMPLED_REDUCTIONS) else {
         return;
     };
     cx.bif_pc = pc;
@@ -836,13 +836,13 @@ mod tests {
 
     #[test]
     fn samples_count_all_words_since_the_last_one() {
-        let mut budget = -NO_BUDGET;
+        let mut left = -NOT_STARTED;
         let every = SAMPLED_WORDS;
-        assert_eq!(sampled(&mut budget, every), None);
-        assert_eq!(budget, every as i64);
-        budget -= every as i64 + 5;
-        assert_eq!(sampled(&mut budget, every), Some(every as u64 + 5));
-        assert_eq!(budget, every as i64);
+        assert_eq!(sampled(&mut left, every), None);
+        assert_eq!(left, every as i64);
+        left -= every as i64 + 5;
+        assert_eq!(sampled(&mut left, every), Some(every as u64 + 5));
+        assert_eq!(left, every as i64);
     }
 
     #[test]

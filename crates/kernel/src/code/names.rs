@@ -18,7 +18,7 @@ use purlin_native::nif::NifSlot;
 use purlin_term::atom::AtomError;
 use purlin_term::compare::eq_exact;
 use purlin_term::etf;
-use purlin_term::fun::FunEntry;
+use purlin_term::fun::{FunEntry, FunName};
 use purlin_term::heap::Heap;
 use purlin_term::layout::FLATMAP_LIMIT;
 use purlin_term::region::Builder;
@@ -443,16 +443,16 @@ pub(super) fn names<'a>(
         .map(|l| {
             let f = atoms[l.function as usize - 1];
             let arity = l.arity.saturating_sub(l.num_free) as u8;
-            fun_entry(
-                name,
-                i64::from(l.old_uniq),
-                l.index,
-                md5,
-                l.index,
+            let fun = FunName {
+                module: name,
+                old_uniq: i64::from(l.old_uniq),
+                old_index: l.index,
+                uniq: md5,
+                index: l.index,
                 arity,
-                l.num_free as u8,
-                f,
-            )
+                num_free: l.num_free as u8,
+            };
+            fun_entry(fun, f)
         })
         .collect();
     Ok(Names {

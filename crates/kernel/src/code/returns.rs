@@ -10,10 +10,12 @@
 //!   before.
 
 use crate::sync::{AtomicU64, Ordering};
+use purlin_isa::context::return_hash;
 
 /// The slot where an address is looked for first, but for the mask.
 pub fn place(pc: u64) -> usize {
-    ((pc >> 3).wrapping_mul(0x9E37_79B1_u32 as i32 as i64 as u64) >> 12) as usize
+    let product = (pc >> return_hash::ALIGNED_BITS).wrapping_mul(return_hash::FACTOR as i64 as u64);
+    (product >> return_hash::DROPPED_BITS) as usize
 }
 
 /// The machine code that goes on at `pc`.

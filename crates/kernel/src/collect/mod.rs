@@ -165,7 +165,7 @@ impl Collect for Cx {
             words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
         if budgets::on() && !self.proc.is_null() {
-            budgets::note_copy(self.proc, words.min(copied) * 8);
+            budgets::note_copy(self.proc.get(), words.min(copied) * 8);
         }
         let exceeds = budgets::on() && !rests && budget_memory::is_over(self, self.bif_pc);
         if exceeds && sweep == Sweep::Due && !pressed {

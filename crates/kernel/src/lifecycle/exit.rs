@@ -67,7 +67,7 @@ pub unsafe fn end_within(cx: &mut Cx) {
 /// # Safety
 /// The contract of [`terminate`] holds.
 unsafe fn tell_all(cx: &mut Cx, reason: Term) {
-    let p = cx.proc;
+    let p = cx.proc.get();
     // SAFETY: the caller owns the process.
     let me = unsafe { (*p).pid() };
     if process::is_system(me) {
@@ -162,7 +162,7 @@ unsafe fn make_unreachable(p: *mut Process, me: Term, reason: Term) -> *mut Link
 unsafe fn notify(cx: &mut Cx, me: Term, reason: Term) {
     // SAFETY: the caller owns the process, whose cell stays until it is buried.
     unsafe {
-        let p = cx.proc;
+        let p = cx.proc.get();
         if let Some(e) = (*p).ext() {
             // Deferred work: notify those who asked for it that the process is gone.
             if let Some(r) = e.rare() {
@@ -205,7 +205,7 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
     // SAFETY: the caller owns the process. Nobody finds it any more, so its memory is this thread's
     // alone.
     unsafe {
-        let p = cx.proc;
+        let p = cx.proc.get();
         let gone = (*p)
             .ext()
             .and_then(|e| e.rare())
@@ -223,9 +223,9 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
             me_mut.mailbox = std::ptr::null_mut();
         }
         me_mut.drop_ext();
-        cx.proc = std::ptr::null_mut();
+        cx.proc.clear();
         if me_mut.state.load().has_own_thread() {
-            crate::sched::own::ended(table().index(p));
+            crate::sched::own_threads::ended(table().index(p));
         }
         me_mut.state.set_free();
         table().release_or_keep(p, crate::sched::current() != 0);

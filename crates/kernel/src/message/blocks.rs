@@ -302,6 +302,7 @@ mod tests {
                 // SAFETY: each came from `alloc`, and is freed once.
                 unsafe { free(b, words) };
             }
+            // SAFETY: the cache of this thread, which nothing else uses now.
             let kept = CACHE.with(|c| unsafe { (&(*c.get()).lists)[words].len });
             assert!(kept < 2 * batch(words));
             assert!(

@@ -5,12 +5,18 @@
 //! sent runs on the same scheduler, and no thread is woken for it.
 //!
 //! # Protocol
-//! While events are frequent, a scheduler that finds nothing to run leaves the waiting to another
-//! one if that has polled last, is awake, and has been at something new lately. It sleeps where
-//! events don't wake it. The other scheduler waits for events itself when it finds nothing to run:
-//! it was the last to take the place, or it isn't last, and the same holds for the one that was.
-//! Only if that one runs a single process for long, no thread waits: then it is for the poll
-//! thread, within the length of a nap.
+//! While events are frequent, a scheduler that finds nothing to run follows two rules:
+//! 1. If another scheduler took the place last ([`Duty::leaves_to`]), is awake and has begun
+//!    another process lately, that one will look for events. This one sleeps where events don't
+//!    wake it.
+//! 2. Otherwise it takes the place, and waits there for events.
+//!
+//! So no event waits for longer than a nap:
+//! 1. The scheduler that took the place last never follows the first rule. When it finds nothing to
+//!    run, it waits for events.
+//! 2. Until then it runs processes, and polls between them.
+//! 3. If it runs one process for so long that nobody polls, the poll thread sees that after a nap
+//!    ([`Duty::after_nap`]), and polls itself.
 //!
 //! # Orderings
 //! [`Duty::took`] is called by the thread in the place, so the stores to `last` are in the order in

@@ -1,4 +1,14 @@
-//! The rarely used parts of a process. All of them belong to the owner of the process.
+//! The parts of a process that most processes do without: dictionary, links, monitors, and the
+//! settings and states of rare features.
+//!
+//! A control block has one pointer to an [`Ext`], which is made when the first part is needed. The
+//! rarest parts are in a second block, [`Rare`]. The sets of links and monitors take no memory
+//! while they are empty, and are an array, then a hash table, as they grow ([`Set`]).
+//!
+//! # Invariants
+//! - All of it belongs to the owner of the process: no other thread reads or writes it.
+//! - Terms here are immediates, or in memory of their own ([`OwnedTerm`]). The exceptions are the
+//!   dictionary, which is among the roots of collections, and the registers of a packed process.
 
 use super::dense::Dense;
 use super::dict::Dict;
@@ -386,7 +396,6 @@ impl Monitor {
         // SAFETY: null or a box that belongs to this monitor.
         unsafe { more.as_ref() }
     }
-    /// Returns its target.
     pub fn target(&self) -> Target {
         let object = match self.what & KIND {
             0 => Term::pid(self.what & DATA),
@@ -597,7 +606,7 @@ pub struct Rare {
     /// Links, monitors and requests across nodes.
     pub remote: Option<Box<Remote>>,
     /// Aliases, monitors and links with priority.
-    pub urgent: Option<Box<super::urgent::Urgent>>,
+    pub urgent: Option<Box<super::priority_messages::Urgent>>,
 }
 
 /// Progress of hibernation with a large heap; see [`crate::collect::compact::hibernates`].

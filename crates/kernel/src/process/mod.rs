@@ -1,4 +1,5 @@
-//! Processes: control blocks, the process table, the state word.
+//! The control block of a process, which thread may touch which of its fields, and how its heap is
+//! packed while it waits. The state word is in [`state`], the table of processes in [`table`].
 //!
 //! # The cell
 //! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, followed by the first
@@ -17,6 +18,7 @@ pub mod exported;
 pub mod ext;
 pub mod heap_info;
 mod named;
+pub mod priority_messages;
 pub mod registry;
 pub mod remote;
 pub mod request;
@@ -31,7 +33,6 @@ mod state_tests;
 pub mod table;
 pub mod task;
 pub mod tracer;
-pub mod urgent;
 
 pub use ext::Ext;
 
@@ -51,7 +52,6 @@ use purlin_term::region::Region;
 /// [`Process::id`] of a cell without a process. No pid has this data.
 pub(crate) const NO_ID: u32 = u32::MAX;
 
-/// Traps exits.
 pub const TRAP_EXIT: u16 = 1 << 0;
 /// Waits in a native for a busy port or connection to another node. Only reported; decides nothing.
 pub const BUSY: u16 = 1 << 1;
@@ -708,8 +708,10 @@ impl Enter for Cx {
     #[inline]
     unsafe fn enter(&mut self, p: *mut Process) {
         // SAFETY: by the contract, the process is the caller's.
-        let me = unsafe { &mut *p };
-        self.proc = p;
+        let me = unsafe {
+            self.proc.set(p);
+            &mut *p
+        };
         if purlin_term::fence::on() {
             purlin_term::fence::runs(me.pid().raw());
         }
@@ -733,7 +735,7 @@ impl Enter for Cx {
     #[inline]
     unsafe fn leave(&mut self, pc: *const u64, live: usize) {
         // SAFETY: the process in a context is its thread's.
-        let me = unsafe { &mut *self.proc };
+        let me = unsafe { &mut *self.proc.get() };
         me.pc = pc;
         me.live = live as u16;
         if live > 0 {

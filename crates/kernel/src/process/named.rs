@@ -3,14 +3,14 @@
 //!
 //! # Orderings
 //! * The maps and the list of who was given a name stand under one lock.
-//! * A name that another process gives stands against the end of who gets it. `given` is raised
-//!   before that process is asked whether it lives ([`Registry::give`]), and its end reads `given`
-//!   behind the mark that it ends ([`Registry::ends`]). Between the two on either side is a
-//!   sequentially consistent fence: in `Table::is_alive`, and in `lifecycle/exit.rs` behind
-//!   `begin_exit`. So one of both sees the other: the giver the mark, or the end a `given` that is
-//!   not 0, and then the lock shows it the name.
-//! * `given` is lowered under the lock, or where nothing was entered: an end that reads 0 has
-//!   nothing to look for.
+//! * A process that names another races with the exit of that process. [`Registry::give`] raises
+//!   `given` and then asks whether the process is alive. The exit marks the process as exiting and
+//!   then reads `given` ([`Registry::ends`]). Each has a sequentially consistent fence between its
+//!   two steps: in `Table::is_alive`, and in `lifecycle/exit.rs` after `begin_exit`. So either the
+//!   giver sees the mark, or the exit sees that `given` is not 0; the exit then takes the lock and
+//!   finds the name.
+//! * `given` is lowered under the lock, or if no name was entered. An exit that reads 0 has no name
+//!   to remove.
 //!
 //! The model is `crates/models/tests/registry.rs`.
 
@@ -63,7 +63,7 @@ pub(crate) struct Names {
     pub(crate) given: BTreeMap<(u64, u64), usize>,
 }
 
-/// Why somebody doesn't get a name.
+/// Why a name is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The process has ended.

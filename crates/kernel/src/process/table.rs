@@ -30,7 +30,7 @@ pub use super::slots::Full;
 
 /// Maximum number of processes: the number of pids with 28 bits of data, less a margin for
 /// skipping.
-pub const MAX_PROCESSES: usize = (1 << 27) - 1;
+pub const MAX_PROCESSES: usize = purlin_options::MAX_PROCESSES as usize;
 const MAX_SLOTS: usize = 1 << 27;
 /// Bytes of a cell. [`Process`] describes the content.
 pub const CELL_BYTES: usize = 192;

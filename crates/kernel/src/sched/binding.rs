@@ -3,7 +3,7 @@
 //! page of module `erlang`.
 //!
 //! Each scheduler binds its own thread when it next looks for work. No thread changes where another
-//! may run, so [`super::place::leave`] finds the mask that its thread has chosen itself.
+//! may run, so [`super::processor::leave`] finds the mask that its thread has chosen itself.
 //! [`crate::affinity`] removes the binding of threads that a bound thread starts.
 //!
 //! # Orderings
@@ -90,7 +90,6 @@ pub fn define(topology: Option<Vec<CpuTopologyEntry>>) {
     s.plan();
 }
 
-/// Returns the bind type.
 pub fn bind_type() -> BindType {
     STATE.lock().how
 }

@@ -79,7 +79,7 @@ fn seat_of(pid: Term) -> Option<&'static Seat> {
 #[cold]
 pub(crate) fn before(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Option<Sent>, Fail> {
     let me = cx.self_pid();
-    let mine = budgets::seat_or_new(table().index(cx.proc));
+    let mine = budgets::seat_or_new(table().index(cx.proc.get()));
     let mut waited = mine.waits_for.load(Ordering::Relaxed) != 0;
     if waited && mine.waits_for.load(Ordering::Relaxed) != to.pid_data() + 1 {
         // The name that it sends to is that of another process by now.
@@ -397,7 +397,7 @@ pub(crate) fn took(p: &mut Process) {
 /// monitors by that.
 #[cold]
 pub fn awaits(cx: &mut Cx, k: RefKey) {
-    let Some(s) = budgets::seat(table().index(cx.proc)) else {
+    let Some(s) = budgets::seat(table().index(cx.proc.get())) else {
         return;
     };
     let p = cx.process();

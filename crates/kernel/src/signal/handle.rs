@@ -61,7 +61,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
 /// The chain was taken from the queue of the process in the context, which is this thread's.
 pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
     // SAFETY: the running process is owned by this thread.
-    let p = unsafe { &mut *cx.proc };
+    let p = unsafe { &mut *cx.proc.get() };
     let before = p.queued_messages();
     let (mut came, mut asked) = (0, false);
     let counts = crate::budgets::on();
@@ -81,17 +81,17 @@ pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
                 && !(*s).sent_by
                 && !traced
             {
-                (*cx.proc).mailbox_mut().append(s);
+                (*cx.proc.get()).mailbox_mut().append(s);
                 continue;
             }
             (*s).link.next = std::ptr::null_mut();
             asked |= !(*s).kind.is_message();
             handle(cx, s);
-            traced = (*cx.proc).has(crate::process::TRACED);
+            traced = (*cx.proc.get()).has(crate::process::TRACED);
         }
     }
     // SAFETY: the process in the context is this thread's.
-    let p = unsafe { &mut *cx.proc };
+    let p = unsafe { &mut *cx.proc.get() };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
     // A waiting process does not run code yet. It settles when it does.
     if asked
@@ -115,7 +115,7 @@ pub(super) unsafe fn handle_chain(cx: &mut Cx, mut chain: *mut Link) -> bool {
 /// not used afterwards.
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, process and signal are this thread's.
-    let (p, kind, term) = unsafe { (&mut *cx.proc, (*s).kind, (*s).term) };
+    let (p, kind, term) = unsafe { (&mut *cx.proc.get(), (*s).kind, (*s).term) };
     match kind {
         // SAFETY: the contract is the same.
         Kind::Message => return unsafe { message(cx, s, false) },
@@ -215,12 +215,12 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     }
     let term = msg.term;
     // SAFETY: by the contract, the process is this thread's.
-    if unsafe { (*cx.proc).has(crate::process::TRACED) } {
+    if unsafe { (*cx.proc.get()).has(crate::process::TRACED) } {
         events::sink().received(cx, from, term);
     }
     // SAFETY: the process in the context is this thread's, and the signal is a message now.
     unsafe {
-        let m = (*cx.proc).mailbox_mut();
+        let m = (*cx.proc.get()).mailbox_mut();
         if urgent {
             m.put_first(s);
         } else {
@@ -236,7 +236,7 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
 unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, process and signal are this thread's.
     unsafe {
-        let p = &mut *cx.proc;
+        let p = &mut *cx.proc.get();
         let Some((r, msg)) = (*s).term.as_cons() else {
             return Signal::free(s);
         };
@@ -298,7 +298,7 @@ fn check_alias(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
 /// As for [`handle`]; the signal is a [`Kind::External`].
 unsafe fn external(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, process and signal are this thread's.
-    let (p, msg) = unsafe { (&mut *cx.proc, &mut *s) };
+    let (p, msg) = unsafe { (&mut *cx.proc.get(), &mut *s) };
     let mut urgent = false;
     if let Some(alias) = msg.take_alias() {
         match check_alias(p, alias.term(), msg.is_urgent()) {
@@ -322,7 +322,7 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
     }
     // SAFETY: the mailbox is this thread's, and owns the message from then on.
     unsafe {
-        let m = (*cx.proc).mailbox_mut();
+        let m = (*cx.proc.get()).mailbox_mut();
         if urgent {
             m.put_first(s);
         } else {
@@ -363,7 +363,7 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 /// As for [`handle`].
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, process and signal are this thread's.
-    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let (p, signal) = unsafe { (&mut *cx.proc.get(), &mut *s) };
     let broken = signal.kind == Kind::LinkExit;
     let mut urgent = false;
     if signal.sequel() == Sequel::Token
@@ -490,7 +490,7 @@ pub unsafe fn handle_here(cx: &mut Cx, s: *mut Signal) {
 /// As for [`handle`].
 unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
     // SAFETY: by the contract, process and signal are this thread's.
-    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let (p, signal) = unsafe { (&mut *cx.proc.get(), &mut *s) };
     if let Some(&[_, from, reason]) = signal.term.as_tuple() {
         if !broken && reason == am::KILL {
             p.mark_to_exit(am::KILLED);
@@ -542,7 +542,7 @@ pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
 /// As for [`handle`].
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, process and signal are this thread's.
-    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let (p, signal) = unsafe { (&mut *cx.proc.get(), &mut *s) };
     let Some(&[_, r, kind, object, reason]) = signal.term.as_tuple() else {
         // SAFETY: it is the caller's, and not used any more.
         return unsafe { Signal::free(s) };
@@ -597,7 +597,7 @@ lazy_atoms! {
 pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     // SAFETY: the process is the context's, and the signals are fresh.
     unsafe {
-        let p = &mut *cx.proc;
+        let p = &mut *cx.proc.get();
         let Some(e) = p.ext() else { return };
         let mut f = Fragment::new();
         let offset = f.int(offset);

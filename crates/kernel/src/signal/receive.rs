@@ -48,7 +48,7 @@ pub fn init() {
 pub fn has_current(cx: &mut Cx) -> bool {
     loop {
         // SAFETY: null or the mailbox of this process.
-        let current = unsafe { (*cx.proc).mailbox.as_ref() }.is_some_and(|m| m.has_current());
+        let current = unsafe { (*cx.proc.get()).mailbox.as_ref() }.is_some_and(|m| m.has_current());
         if current || !handle::fetch(cx) {
             return current;
         }
@@ -70,7 +70,7 @@ pub enum Current {
 pub fn loop_rec(cx: &mut Cx) -> Current {
     cx.heap.window = false;
     // SAFETY: the running process is owned by this thread.
-    let p = unsafe { &mut *cx.proc };
+    let p = unsafe { &mut *cx.proc.get() };
     loop {
         // SAFETY: null or the mailbox of this process.
         if let Some(m) = unsafe { p.mailbox.as_mut() } {
@@ -134,7 +134,11 @@ pub fn decode_all(cx: &mut Cx) {
     // SAFETY: the running process is owned by this thread. The pointer is null or to its mailbox,
     // whose links are followed once each.
     unsafe {
-        let Some(m) = (*cx.proc).mailbox.as_mut().filter(|m| !m.is_decoded()) else {
+        let Some(m) = (*cx.proc.get())
+            .mailbox
+            .as_mut()
+            .filter(|m| !m.is_decoded())
+        else {
             return;
         };
         let mut at: *mut *mut Link = &mut m.first;
@@ -425,7 +429,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
 pub fn loop_rec_end(cx: &mut Cx) {
     // SAFETY: null or the mailbox of this process; its current message stays in the queue.
     unsafe {
-        let Some(m) = (*cx.proc).mailbox.as_mut() else {
+        let Some(m) = (*cx.proc.get()).mailbox.as_mut() else {
             return;
         };
         cx.heap.window = false;
@@ -463,16 +467,16 @@ pub fn remove_message(cx: &mut Cx) {
     }
 }
 
-/// The current message was received, if nobody is told of that and nothing of its block is kept: it
-/// was copied to the heap, or is an immediate. False: nothing has happened, and [`remove_message`]
-/// does it.
+/// The current message was received, if no tracer or budget must learn of that and nothing of its
+/// block is kept: it was copied to the heap, or is an immediate. False: nothing has happened, and
+/// [`remove_message`] does it.
 pub fn remove_copied(cx: &mut Cx) -> bool {
     if gc::stress() {
         return false;
     }
     // SAFETY: null or the mailbox of this process.
     unsafe {
-        let p = &mut *cx.proc;
+        let p = &mut *cx.proc.get();
         let Some(m) = p.mailbox.as_mut() else {
             return false;
         };
@@ -500,7 +504,7 @@ pub fn remove_copied(cx: &mut Cx) -> bool {
 fn take_current(cx: &mut Cx) {
     // SAFETY: null or the mailbox of this process, which owns the message that is removed.
     unsafe {
-        let p = &mut *cx.proc;
+        let p = &mut *cx.proc.get();
         stop_timer(p);
         // From here on the block is a fragment of the heap, or nothing points to it.
         cx.heap.window = false;
@@ -509,20 +513,20 @@ fn take_current(cx: &mut Cx) {
             return;
         }
         if p.has(process::SAVES) {
-            process::saved::note(&mut *cx.proc, process::saved::Call::Receive);
+            process::saved::note(&mut *cx.proc.get(), process::saved::Call::Receive);
         }
         let current = *m.save as *const Signal;
         match (*current).sequel() {
             Sequel::None => {}
             Sequel::Ends if !p.has(process::SEQUENTIAL) => {}
-            _ => token::receiving(&mut *cx.proc, current),
+            _ => token::receiving(&mut *cx.proc.get(), current),
         }
         let copied = !std::mem::replace(&mut m.copied_end, std::ptr::null_mut()).is_null();
         let s = m.unlink_current();
         if m.watched {
-            events::queue_changed(&mut *cx.proc);
+            events::queue_changed(&mut *cx.proc.get());
             if crate::budgets::on() {
-                bounds::took(&mut *cx.proc);
+                bounds::took(&mut *cx.proc.get());
             }
         }
         let h = &mut cx.heap;
@@ -578,7 +582,7 @@ pub(crate) fn stop_timer(p: &mut process::Process) {
 pub fn timeout(cx: &mut Cx) {
     // SAFETY: null or the mailbox of this process.
     unsafe {
-        let p = &mut *cx.proc;
+        let p = &mut *cx.proc.get();
         stop_timer(p);
         cx.heap.window = false;
         crate::events::timed_out(p);
@@ -594,7 +598,7 @@ pub fn restart(cx: &mut Cx) {
     cx.heap.window = false;
     // SAFETY: null or the mailbox of this process.
     unsafe {
-        if let Some(m) = (*cx.proc).mailbox.as_mut() {
+        if let Some(m) = (*cx.proc.get()).mailbox.as_mut() {
             m.save = &mut m.first;
         }
     }
@@ -720,10 +724,10 @@ mod tests {
         // SAFETY: a receive uses the mailbox of the process, its flags and nothing else. The stack
         // is empty.
         unsafe {
-            cx.proc = cell.as_mut_ptr();
+            cx.proc.set(cell.as_mut_ptr());
             gc::collect(&mut cx.heap, 100, &mut [], false);
             let m = Mailbox::boxed();
-            (*cx.proc).mailbox = m;
+            (*cx.proc.get()).mailbox = m;
             let words = [Term::small(1), Term::small(2)];
             (*m).append(Signal::tuple_of(Kind::Message, &words));
             let before = cx.heap.htop;

@@ -1,4 +1,14 @@
 //! Sending of signals, from natives and from threads that run no process.
+//!
+//! [`deliver_as`] sends a message from a process: it finds the [`Destination`], asks the bounds of
+//! the receiver's mailbox, reports to tracers, and makes the signal. A small message is copied into
+//! one block with its signal ([`small`]); of a larger one the parts that are worth it are shared.
+//! [`deliver_small`] is the short way of machine code, which does nothing in all other cases.
+//!
+//! # Invariants
+//! - A signal belongs to its sender until it is pushed, and to the receiver afterwards. If there is
+//!   no receiver, it is freed.
+//! - Signals from one sender to one receiver arrive in the order in which they were sent.
 
 use super::{bounds, token};
 use crate::accounts::{self, Kind as Account};

@@ -115,7 +115,7 @@ fn weigh(cx: &mut Cx, pc: *const u64) -> Option<Excess> {
     if cx.proc.is_null() {
         return None;
     }
-    let s = budgets::seat(table().index(cx.proc))?;
+    let s = budgets::seat(table().index(cx.proc.get()))?;
     if s.budget() == ROOT {
         return None;
     }
@@ -142,7 +142,7 @@ pub(crate) fn hold_against(cx: &mut Cx) {
 #[cold]
 pub fn table_exceeds(cx: &mut Cx, e: &Excess, name: Term, bytes: usize) {
     if !cx.proc.is_null()
-        && budgets::is_within(budgets::of(cx.proc), e.budget)
+        && budgets::is_within(budgets::of(cx.proc.get()), e.budget)
         && bytes as i64 >= least(e)
     {
         end(cx, e, name);

@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::process::registry;
 use crate::{clock, lazy_atoms, post};
 use purlin_term::frag::Fragment;
-use purlin_term::print::{Style, format_term};
+use purlin_term::print::{LONGEST_TEXT, Style, format_term};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -145,7 +145,7 @@ pub fn to_stderr(text: &str) {
 /// Writes a report to standard error, before there is a logger or after it is gone: the message, as
 /// in stock.
 fn print(message: Term) {
-    let text = format_term(message, Style::Display, 100_000);
+    let text = format_term(message, Style::Display, LONGEST_TEXT);
     to_stderr(&format!(
         "(no logger present) unexpected logger message: {text}\n"
     ));

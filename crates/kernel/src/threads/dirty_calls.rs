@@ -106,7 +106,8 @@ pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     let slot = MINE.get().unwrap_or_else(new_slot);
     slot.cx.store(cx, Ordering::Relaxed);
     // SAFETY: by the contract, the context is this thread's.
-    slot.process.store(unsafe { (*cx).proc }, Ordering::Release);
+    slot.process
+        .store(unsafe { (*cx).proc.get() }, Ordering::Release);
     slot.lend.lend();
     if !crate::os::exploring::on() {
         WATCHER.unpark();
@@ -134,7 +135,7 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     // SAFETY: by the contract, the context is this thread's. It is not lent: the twin is.
     let mut twin = unsafe {
         let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
-        twin.proc = (*cx).proc;
+        twin.proc.set((*cx).proc.get());
         twin.bif_pc = (*cx).bif_pc;
         (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
         twin.heap = (*cx).heap.divide();
@@ -156,9 +157,9 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     let ended = unsafe {
         (*cx).heap.unite(others);
         (*cx).words_copied += std::mem::take(&mut twin.words_copied);
-        (*(*cx).proc).has(EXIT_PENDING)
+        (*(*cx).proc.get()).has(EXIT_PENDING)
     };
-    twin.proc = null_mut();
+    twin.proc.clear();
     TWIN.set(Some(twin));
     ended
 }

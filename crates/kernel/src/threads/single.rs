@@ -21,6 +21,7 @@ use crate::os::exploring::{self, ASKED, OUTSIDE};
 use crate::os::world;
 use crate::process::table;
 use crate::sched::{self, MAX_SCHEDULERS};
+use crate::timer::NS_PER_TICK;
 use crate::{later, msacc, poll, timer};
 use std::sync::atomic::Ordering;
 
@@ -29,9 +30,6 @@ const ANSWER_MS: i32 = 2000;
 
 /// Milliseconds of real time before the clock jumps while something from outside is awaited.
 const OUTSIDE_MS: i32 = 2;
-
-/// Nanoseconds in a tick of the timers.
-const NS_PER_TICK: i64 = 1_000_000;
 
 fn fire() {
     timer::run_due();

@@ -1,4 +1,16 @@
-//! Running one process for a time slice.
+//! Running one process for a time slice: on a scheduler ([`normal`]), on a thread of its own
+//! ([`own`]), or on a dirty thread ([`dirty`]).
+//!
+//! A slice takes the process from its queue, enters it into the thread's context, handles its
+//! signals, and runs the engine until the process yields, waits or ends ([`run`]). [`finish`] turns
+//! the engine's [`Exit`] into what happens next.
+//!
+//! # Invariants
+//! - The thread owns the process from the moment at which it has taken it until a state word says
+//!   that it waits, is queued or has ended. After that nothing here touches it.
+//! - A process that this thread does not run is packed: its heap is in its control block, and not
+//!   in the context.
+//! - All reductions are counted once, by [`account`].
 
 use super::Engine;
 use super::throttle::{self, Runs};
@@ -115,7 +127,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 unsafe fn choose_engine(cx: &mut Cx) {
     cx.sampling.held_back = 0;
     // SAFETY: by the contract, the process is this thread's.
-    if unsafe { (*cx.proc).has(process::SAVES) } {
+    if unsafe { (*cx.proc.get()).has(process::SAVES) } {
         cx.compiled = false;
         saved::begin(cx);
     } else {
@@ -178,7 +190,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
 /// Runs a process with a thread of its own until it waits, ends or goes to a dirty pool.
 ///
 /// # Safety
-/// As for [`normal`]; the process was queued by [`crate::sched::own::ring`].
+/// As for [`normal`]; the process was queued by [`crate::sched::own_threads::ring`].
 pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
     loop {
         let _turn = multi_scheduling::turn(|_| ());
@@ -365,7 +377,7 @@ unsafe fn account(cx: &mut Cx) -> u64 {
     cx.charged = cx.reds;
     if !cx.proc.is_null() {
         // SAFETY: by the contract, the process is this thread's.
-        unsafe { (*cx.proc).reductions += used };
+        unsafe { (*cx.proc.get()).reductions += used };
     }
     sched::count_reductions(used);
     crate::signal::share::count_words(cx);
@@ -400,7 +412,7 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
 /// A process is in the context, and this thread's. It is packed: `pc` is where it resumes, and its
 /// live registers are those that [`Process`] says.
 unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
-    let p = cx.proc;
+    let p = cx.proc.get();
     // Tasks may collect: registers are roots.
     // SAFETY: by the contract, the process is this thread's.
     cx.interp.live = unsafe { (*p).live } as usize;
@@ -438,7 +450,7 @@ unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bo
 /// # Safety
 /// A process is in the context, this thread's, and packed.
 unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
-    let p = cx.proc;
+    let p = cx.proc.get();
     let mut looked_at = std::ptr::null();
     // SAFETY: by the contract, the process is this thread's. It stays so until this returns:
     // `handle_signals`, `finish` and the attempts to wait say when it no longer is.
@@ -618,7 +630,7 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
 /// resume address and live registers are correct.
 #[inline]
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
-    let p = cx.proc;
+    let p = cx.proc.get();
     let (pc, live) = (cx.interp.pc, cx.interp.live);
     // SAFETY: by the contract, the process is this thread's. It is gone where this says so.
     unsafe {
@@ -705,11 +717,11 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
 unsafe fn end(cx: &mut Cx) {
     // SAFETY: by the contract, the process is this thread's, and not used afterwards.
     unsafe {
-        if (*cx.proc).state.load().is_exiting() {
+        if (*cx.proc.get()).state.load().is_exiting() {
             // It has ended within a NIF.
             return exit::bury(cx);
         }
-        let reason = (*cx.proc).take_exit_reason();
+        let reason = (*cx.proc.get()).take_exit_reason();
         let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
         exit::terminate(cx, t);
     }
@@ -722,7 +734,7 @@ unsafe fn end(cx: &mut Cx) {
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
     // SAFETY: by the contract, the process is this thread's.
-    if cx.interp.crashed && !unsafe { (*cx.proc).has(process::SYSTEM) } {
+    if cx.interp.crashed && !unsafe { (*cx.proc.get()).has(process::SYSTEM) } {
         // A large reason goes to the logger, and with the exit signals, as one copy.
         let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
         crate::report::process_crash(cx, reason);

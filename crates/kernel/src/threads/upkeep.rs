@@ -44,7 +44,8 @@ const QUIET_REDUCTIONS: u64 = 5_000_000;
 /// Whether the program (or its user) has set the number of schedulers.
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// Notes that the number of schedulers was requested. It no longer follows the machine.
+/// Records that the program or its user has chosen the number of schedulers. From then on it does
+/// not follow the number of processors.
 pub fn count_chosen() {
     CHOSEN.store(true, Ordering::Relaxed);
 }
@@ -80,7 +81,7 @@ struct Seen {
 
 fn serve() {
     msacc::begin_thread(msacc::Kind::Aux, 1);
-    sched::place::request_long_slices();
+    sched::processor::request_long_slices();
     let mut cx = Cx::boxed(sched::MAX_SCHEDULERS);
     let mut seen = Seen {
         processors: crate::options::current().flags.schedulers.cpus.usable(),
@@ -165,7 +166,7 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
             }
         }
     }
-    cx.proc = std::ptr::null_mut();
+    cx.proc.clear();
     more
 }
 

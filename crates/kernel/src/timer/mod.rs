@@ -52,7 +52,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use wheel::{Node, Nodes, Wheel};
 
-const NS_PER_TICK: i64 = 1_000_000;
+pub(crate) const NS_PER_TICK: i64 = 1_000_000;
 /// Last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
 pub const LAST_TICK: u64 = ((i64::MAX / clock::UNIT - 1) * 1000) as u64;
 const RECEIVE_SHARDS: usize = 16;

@@ -684,7 +684,7 @@ impl<const W: usize> Walk<'_, W> {
                 let at = self.code.labels[self.f.entry_label as usize] as usize + 1;
                 let first = self.code.instrs.get(at).map(|i| i.offset);
                 if self.f.arity != 0 || first != Some(ins.offset) {
-                    return bad("a module is loaded by what is no function without arguments");
+                    return bad("the on_load function has arguments, or does not begin here");
                 }
                 Ok(true)
             }
@@ -919,7 +919,7 @@ impl<const W: usize> Walk<'_, W> {
             }
             if let Some(&d) = dst {
                 if !d.is_reg() {
-                    return bad("a match into what is no register");
+                    return bad("the destination of a match is not a register");
                 }
                 Self::write(s, d)?;
             }

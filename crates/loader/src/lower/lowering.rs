@@ -8,6 +8,7 @@ use crate::file::BeamFile;
 use crate::generic::{BigInt, GenericCode, Operand};
 use purlin_isa::ops::Op;
 use purlin_isa::types::Type;
+use purlin_term::word::{MAX_SMALL, MIN_SMALL};
 
 /// The X register that lowering itself uses within one instruction.
 const SCRATCH: u32 = 1023;
@@ -81,7 +82,7 @@ impl Lower<'_> {
         }
     }
     pub(super) fn int(&mut self, v: i64) -> u64 {
-        if (-(1 << 59)..1 << 59).contains(&v) {
+        if (MIN_SMALL..=MAX_SMALL).contains(&v) {
             return small(v);
         }
         let mut magnitude = v.unsigned_abs().to_le_bytes().to_vec();

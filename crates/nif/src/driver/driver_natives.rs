@@ -1,5 +1,10 @@
 //! Natives of module `erl_ddll`.
 
+use super::table::driver_;
+use super::table::load_cancelled;
+use super::table::loaded_;
+use super::table::permanent;
+use super::table::unloaded;
 use super::table::{self, Failure, Status, Tie};
 use purlin_io::port::drivers;
 use purlin_kernel::cx::{BifResult, Cx, Fail};
@@ -11,23 +16,18 @@ lazy_atoms! {
     already_loaded = "already_loaded";
     awaiting_load = "awaiting_load";
     awaiting_unload = "awaiting_unload";
-    driver_ = "driver";
     driver_options = "driver_options";
     inconsistent = "inconsistent";
     kill_ports = "kill_ports";
     linked_in_driver = "linked_in_driver";
-    load_cancelled = "load_cancelled";
-    loaded_ = "loaded";
     not_loaded_by_this_process = "not_loaded_by_this_process";
     not_pending = "not_pending";
     pending = "pending";
     pending_driver = "pending_driver";
     pending_process = "pending_process";
     pending_reload = "pending_reload";
-    permanent = "permanent";
     processes = "processes";
     reload_ = "reload";
-    unloaded = "unloaded";
     unloaded_only = "unloaded_only";
     up = "UP";
 }

@@ -30,15 +30,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
 lazy_atoms! {
-    driver_ = "driver";
+    pub(crate) driver_ = "driver";
     driver_unloaded = "driver_unloaded";
-    load_cancelled = "load_cancelled";
+    pub(crate) load_cancelled = "load_cancelled";
     load_failure = "load_failure";
-    loaded_ = "loaded";
+    pub(crate) loaded_ = "loaded";
     open_error = "open_error";
-    permanent = "permanent";
+    pub(crate) permanent = "permanent";
     unload_cancelled = "unload_cancelled";
-    unloaded = "unloaded";
+    pub(crate) unloaded = "unloaded";
 }
 
 /// The reason why a driver cannot be loaded.

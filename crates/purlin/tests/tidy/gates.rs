@@ -227,20 +227,20 @@ fn unsafe_operations_are_in_blocks() {
     only_falls("exceptions from unsafe_op_in_unsafe_fn", &found, 0);
 }
 
-/// Each `unsafe` block has a `SAFETY` line, at most eight lines above.
+/// Each `unsafe` block has a `SAFETY` line of its own, at most eight lines above.
 #[test]
 fn unsafe_blocks_have_safety_lines() {
     let mut found = Vec::new();
     let mut blocks = 0;
     for (file, text) in rust().into_iter().filter(|f| f.0.contains("/src/")) {
-        let all: Vec<&str> = text.lines().collect();
+        let mut all: Vec<&str> = text.lines().collect();
         for n in unsafe_blocks(&text) {
             blocks += 1;
-            if !all[n.saturating_sub(8)..=n]
-                .iter()
-                .any(|l| l.contains("SAFETY"))
-            {
-                found.push(format!("{file}:{}", n + 1));
+            let reason = (n.saturating_sub(8)..=n).rfind(|&i| all[i].contains("SAFETY"));
+            match reason {
+                // No other block has this line.
+                Some(i) => all[i] = "",
+                None => found.push(format!("{file}:{}", n + 1)),
             }
         }
     }
@@ -639,11 +639,11 @@ const SAME_NAMES: usize = 9;
 #[test]
 fn words_that_get_rarer() {
     const WORDS: &[(&str, usize)] = &[
-        ("told", 27),
-        ("tells of", 2),
-        ("whoever", 4),
-        ("somebody", 31),
-        ("nobody", 190),
+        ("told", 7),
+        ("tells of", 0),
+        ("whoever", 0),
+        ("somebody", 6),
+        ("nobody", 189),
         ("reckon", 0),
         ("reckoned", 0),
         ("by lot", 0),
@@ -660,6 +660,8 @@ fn words_that_get_rarer() {
     ];
     let mut prose: Vec<(String, String)> = documents();
     prose.retain(|d| !d.0.ends_with("docs/words.md"));
+    // Reasons why cases of other people's suites fail.
+    prose.extend(files(&["tests"], |f| f.contains("/known-failures")));
     for (file, text) in rust() {
         let all: Vec<String> = comments(&text).into_iter().map(|c| c.1).collect();
         prose.push((file, all.join("\n")));
@@ -716,6 +718,31 @@ fn lazy_atoms_are_no_preset_ones() {
         }
     }
     assert!(wrong.is_empty(), "preset atoms: {}", wrong.join("\n"));
+}
+
+/// The files of a folder share an atom: the lowest of those that name it has it.
+#[test]
+fn lazy_atoms_stand_once_in_a_folder() {
+    let mut homes: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for (file, text) in rust().into_iter().filter(|f| f.0.contains("/src/")) {
+        let folder = file.rsplit_once('/').map_or("", |f| f.0).to_string();
+        for block in text.split("lazy_atoms! {\n").skip(1) {
+            for line in block.lines().take_while(|l| *l != "}") {
+                if let Some((_, rest)) = line.split_once(" = \"")
+                    && let Some((atom, _)) = rest.split_once('"')
+                {
+                    let key = (folder.clone(), atom.to_string());
+                    homes.entry(key).or_default().push(file.clone());
+                }
+            }
+        }
+    }
+    assert!(homes.len() > 300, "lazy atoms have another form");
+    let twice = homes.into_iter().filter(|(_, files)| files.len() > 1);
+    let found: Vec<String> = twice
+        .map(|((_, atom), files)| format!("{atom}: {}", files.join(" ")))
+        .collect();
+    only_falls("lazy atoms that files of a folder repeat", &found, 0);
 }
 
 #[test]
@@ -971,58 +998,20 @@ fn what_is_counted_is_found() {
     assert_eq!(trait_in("impl Owner for A {"), None);
 }
 
-/// A native that moves its call to a dirty thread names itself: there is such a row, and it says
-/// `long`.
+/// The compiler holds what ARCHITECTURE.md says of crates without unsafe code.
 #[test]
-fn natives_that_move_to_dirty_threads_name_their_rows() {
-    let texts: Vec<(String, String)> = rust()
-        .into_iter()
-        .filter(|f| f.0.contains("/src/"))
-        .map(|(f, text)| (f, text.split_whitespace().collect::<Vec<_>>().join(" ")))
-        .collect();
-    let (mut calls, mut found) = (0, Vec::new());
-    for (file, text) in &texts {
-        for way in [
-            "dirty_if(",
-            "dirty_if_large(",
-            "dirty_if_many(",
-            "reschedule::length(",
-        ] {
-            for call in text.split(way).skip(1) {
-                // cx, …, "module", "name", &[arguments]
-                let call = call.trim_start();
-                let mut parts = call.splitn(5, '"');
-                let (Some(before), Some(m), Some(", "), Some(f), Some(rest)) = (
-                    parts.next(),
-                    parts.next(),
-                    parts.next(),
-                    parts.next(),
-                    parts.next(),
-                ) else {
-                    continue;
-                };
-                if !before.starts_with("cx, ") || before.contains([';', ')']) {
-                    continue;
-                }
-                calls += 1;
-                let arity = rest
-                    .strip_prefix(", &[")
-                    .and_then(|r| r.split(']').next())
-                    .map(|all| all.split(',').filter(|a| !a.trim().is_empty()).count());
-                let row = format!("\"{m}\":\"{f}\"/");
-                let is_long = texts.iter().any(|(_, t)| {
-                    t.split(&row).skip(1).any(|r| {
-                        let of = r.split(' ').next().and_then(|n| n.parse().ok());
-                        let says = r.split(';').next().unwrap_or_default();
-                        of.is_some() && arity.is_none_or(|n| of == Some(n)) && says.contains("long")
-                    })
-                });
-                if !is_long {
-                    found.push(format!("{file}: {m}:{f}"));
-                }
-            }
+fn crates_without_unsafe_code_forbid_it() {
+    let text = std::fs::read_to_string(top().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut crates = 0;
+    for section in text.split("\n### `").skip(1) {
+        let unwrapped = section.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !unwrapped.contains("no unsafe code") {
+            continue;
         }
+        let path = section.split('`').next().unwrap_or_default();
+        let root = std::fs::read_to_string(top().join(path).join("src/lib.rs")).expect(path);
+        assert!(root.contains("#![forbid(unsafe_code)]"), "{path}");
+        crates += 1;
     }
-    assert!(calls > 40, "the calls have another form: {calls}");
-    only_falls("calls on dirty threads without a row", &found, 0);
+    assert!(crates >= 5, "the sections have another form: {crates}");
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 lazy_atoms! {
-    receive = "receive";
+    pub(crate) receive = "receive";
     system = "system";
     send_to_non_existing_process = "send_to_non_existing_process";
 }

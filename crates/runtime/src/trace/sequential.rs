@@ -2,6 +2,7 @@
 //! `signal/token.rs`.
 
 use super::emit::{tell as send_event, timestamp};
+use super::messages::receive;
 use super::module;
 use crate::cx::Cx;
 use crate::events::flag;
@@ -16,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 lazy_atoms! {
     seq_trace = "seq_trace";
     sequential_trace_token = "sequential_trace_token";
-    receive = "receive";
     label = "label";
     serial = "serial";
 }

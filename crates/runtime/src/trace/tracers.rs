@@ -1,6 +1,7 @@
 //! The runtime's side of [`Sink`] and [`Breakpoints`]: passes events on to the parts of tracing.
 
 use super::calls::{measures, pass, table};
+use super::messages::receive;
 use super::processes::{scheduled, tied};
 use crate::code::Module;
 use crate::code::breakpoint::{Breakpoints, Passed};
@@ -24,7 +25,6 @@ use purlin_term::{Term, am};
 use std::sync::Arc;
 
 lazy_atoms! {
-    receive = "receive";
     out_exited = "out_exited";
     gc_minor_start = "gc_minor_start";
     gc_minor_end = "gc_minor_end";

@@ -19,7 +19,7 @@ pub fn call(m: Term, f: Term) -> String {
         (*cell.as_mut_ptr())
             .id
             .store(0, purlin_term::sync::Ordering::Relaxed);
-        cx.proc = cell.as_mut_ptr();
+        cx.proc.set(cell.as_mut_ptr());
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         cx.heap.stop = cx.heap.hend.sub(1);
         *(cx.heap.stop as *mut u64) = code::stubs().exit.as_ptr() as u64;

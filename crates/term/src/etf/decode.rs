@@ -1,4 +1,16 @@
-//! Bytes to terms.
+//! Decoding: from the external format to terms.
+//!
+//! [`Decoder::step`] reads up to a number of terms and returns, so a caller can yield in between.
+//! Compound terms that are not complete are in a list of frames; their finished parts are in
+//! another list. No depth of nesting costs native stack.
+//!
+//! # Invariants
+//! - The input may be hostile. No input makes the decoder panic, read behind its end, or reserve
+//!   more memory than some multiple of the bytes that are there ([`MAX_INFLATION`]).
+//! - Before the first new atom is made, a term of up to [`CHECKED_BYTES`] is checked as a whole, as
+//!   far as lengths and tags tell ([`Skip`]): if it is incomplete, it leaves no atoms behind.
+//! - Between two steps the finished terms must stay in place: a caller that yields decodes into a
+//!   fragment of its own.
 
 use super::{VERSION, aliases, tag};
 use crate::alloc::Alloc;
@@ -6,7 +18,7 @@ use crate::atom;
 use crate::bin::RcBin;
 use crate::definition;
 use crate::ending;
-use crate::fun::{Export, FunEntry};
+use crate::fun::{Export, FunEntry, FunName};
 use crate::iolist::IoSlice;
 use crate::layout::{FUN_WORDS, heap_bin_limit};
 use crate::magic::MagicRef;
@@ -43,17 +55,7 @@ pub trait Hooks {
     /// if there is none yet.
     fn export(&self, m: Term, f: Term, arity: u32, only_existing: bool) -> Option<*const Export>;
     /// The entry of a local fun, made if it is not known. Decoding adds one to its count.
-    #[expect(clippy::too_many_arguments, reason = "what the format has of a fun")]
-    fn fun_entry(
-        &self,
-        module: Term,
-        old_uniq: i64,
-        old_index: u32,
-        uniq: [u8; 16],
-        index: u32,
-        arity: u8,
-        num_free: u8,
-    ) -> Option<*const FunEntry>;
+    fn fun_entry(&self, name: FunName) -> Option<*const FunEntry>;
     /// The native value behind a local reference with these numbers, if it is alive.
     fn magic(&self, _num: [u32; 3]) -> Option<*const MagicRef> {
         None
@@ -67,16 +69,7 @@ impl Hooks for NoHooks {
     fn export(&self, _: Term, _: Term, _: u32, _: bool) -> Option<*const Export> {
         None
     }
-    fn fun_entry(
-        &self,
-        _: Term,
-        _: i64,
-        _: u32,
-        _: [u8; 16],
-        _: u32,
-        _: u8,
-        _: u8,
-    ) -> Option<*const FunEntry> {
+    fn fun_entry(&self, _: FunName) -> Option<*const FunEntry> {
         None
     }
 }
@@ -122,7 +115,7 @@ struct Frame {
 enum Keeper {
     Caller,
     Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),
-    /// A counted block, of which large binaries may be parts.
+    /// A counted block, of which counted binaries may be parts.
     Block(IoSlice),
 }
 
@@ -836,15 +829,15 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     return self.bad();
                 }
                 let e = hooks
-                    .fun_entry(
+                    .fun_entry(FunName {
                         module,
                         old_uniq,
-                        old_index as u32,
+                        old_index: old_index as u32,
                         uniq,
                         index,
                         arity,
-                        env.len() as u8,
-                    )
+                        num_free: env.len() as u8,
+                    })
                     .ok_or(DecodeError::NoFuns)?;
                 let p = a.alloc(FUN_WORDS + env.len());
                 // SAFETY: the entry is alive (hook); all words are written, the third by `link`.

@@ -1,4 +1,13 @@
-//! Terms to bytes.
+//! Encoding: from terms to the external format.
+//!
+//! [`Encoder::step`] writes up to a number of terms and returns, so a caller can yield in between.
+//! The terms that are still to be written are in a list, so no depth of nesting costs native stack.
+//!
+//! # Invariants
+//! - Between two steps the caller keeps all terms in place: the list has addresses of them.
+//! - The contents of counted binaries may be left out of the result ([`Parts`]). The sizes that are
+//!   written count them all the same.
+//! - A term that the format cannot express gives no encoding, not a wrong one.
 
 use super::{VERSION, aliases, pid_leaves, tag};
 use crate::atom;
@@ -172,7 +181,7 @@ pub struct Encoder {
     too_long: bool,
 }
 
-/// An encoding without the contents of its large binaries.
+/// An encoding without the contents of its counted binaries.
 pub struct Parts {
     pub bytes: Vec<u8>,
     /// Bitstrings whose whole bytes belong in front of the byte with that index.

@@ -941,8 +941,8 @@ impl<'a> Mover<'a> {
     /// `*slot` is a pointer to a cell; otherwise as for [`Mover::scan_at`].
     #[inline(always)]
     unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
-        // SAFETY: by the contract. A cell that moves is whole or has its mark; the copy lies two
-        // words further.
+        // SAFETY: by the contract. A cell in the old space is whole, or holds a forwarding mark.
+        // Its copy has two words, at the end of the new space.
         unsafe {
             let mut t = *slot;
             loop {

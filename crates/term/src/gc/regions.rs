@@ -238,8 +238,8 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
         });
     }
     some.sort_unstable_by_key(|l| l.area);
-    // A region that takes too much is not left, and then nothing is copied on its behalf: count
-    // again without it. Each round takes as many steps as words may be copied.
+    // A region from which too much would be copied is kept. The others are counted again without
+    // it. Each round takes as many steps as words may be copied.
     for _ in 0..LEAVE_ROUNDS {
         some.iter_mut().for_each(|l| l.left = l.limit);
         // SAFETY: by the contract, the regions are alive and the terms lead into them.

@@ -16,7 +16,7 @@ use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
 
 lazy_atoms! {
-    closed = "closed";
+    pub(crate) closed = "closed";
     tclass = "tclass";
     tos = "tos";
     ttl = "ttl";

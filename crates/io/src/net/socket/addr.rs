@@ -1,5 +1,6 @@
 //! Socket addresses as maps (`#{family := inet, port := …, addr := …}` and so on).
 
+use super::base::protocol;
 use super::base::{domain_code, domain_term, family, inet, inet6, int, path_atom, uint, unspec};
 use crate::lazy_atoms;
 use crate::os::kernel_numbers as numbers;
@@ -9,7 +10,7 @@ use purlin_term::{Alloc, Term, am, atom, map};
 use std::mem::size_of;
 
 lazy_atoms! {
-    addr = "addr";
+    pub(crate) addr = "addr";
     any = "any";
     broadcast = "broadcast";
     flowinfo = "flowinfo";
@@ -18,7 +19,6 @@ lazy_atoms! {
     loopback = "loopback";
     packet = "packet";
     pkttype = "pkttype";
-    protocol = "protocol";
     scope_id = "scope_id";
 }
 

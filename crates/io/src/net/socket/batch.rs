@@ -1,19 +1,15 @@
 //! Several messages in one system call (OTP 29).
 
 use super::addr::SockAddr;
+use super::addr::addr;
 use super::base::*;
 use super::io::{self, check_reader, check_writer, need_receive_ref, writable};
 use super::message::{MOST_CONTROL_BYTES, control_bytes, message_term, parts};
 use super::state::sock;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::lazy_atoms;
 use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use purlin_term::{Alloc, Term, am, arith, map};
-
-lazy_atoms! {
-    addr_atom = "addr";
-}
 
 /// Maximum number of messages of one call: the system's limit.
 const MOST_MESSAGES: usize = 1024;
@@ -44,10 +40,10 @@ pub(crate) fn sendmmsg_4(cx: &mut Cx, [me, list, flags, r]: [Term; 4]) -> BifRes
     let list = &list[..list.len().min(MOST_MESSAGES)];
     let (mut bytes, mut messages) = (Vec::new(), Vec::new());
     for &message in list {
-        let to = match map::get(message, addr_atom()) {
+        let to = match map::get(message, addr()) {
             None => None,
             Some(address) => match SockAddr::from_map(address) {
-                None => return Ok(invalid(cx, addr_atom())),
+                None => return Ok(invalid(cx, addr())),
                 to => to,
             },
         };

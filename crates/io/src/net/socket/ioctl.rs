@@ -1,5 +1,6 @@
 //! Reads and changes properties of interfaces.
 
+use super::addr::addr;
 use super::addr::{SockAddr, hardware};
 use super::base::*;
 use super::message;
@@ -14,7 +15,6 @@ use purlin_term::{Alloc, NIL, Term, am, arith, atom, map};
 use std::mem::size_of;
 
 lazy_atoms! {
-    addr_atom = "addr";
     name_atom = "name";
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     for (name, a) in all {
         let pairs = [
             (name_atom(), cx.byte_list(&name, NIL)),
-            (addr_atom(), a.to_map(cx)),
+            (addr(), a.to_map(cx)),
         ];
         l.push(map::from_pairs(cx, &pairs));
     }

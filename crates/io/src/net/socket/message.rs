@@ -1,5 +1,6 @@
 //! Messages: data with an address, flags and control messages.
 
+use super::addr::addr as addr_atom;
 use super::addr::{self, SockAddr, in_addr_term, in6_addr_term};
 use super::base::*;
 use super::io::{
@@ -17,7 +18,6 @@ use purlin_term::{Alloc, Term, am, arith, atom, map};
 use std::mem::size_of;
 
 lazy_atoms! {
-    addr_atom = "addr";
     bad_data = "bad_data";
 }
 

@@ -10,7 +10,9 @@ use purlin_loader::BeamFile;
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::{Term, atom};
 
-const MARK: u32 = 0x316d_6950;
+/// The first bytes of an image; the digit is the version of its format.
+const MARK: u32 = u32::from_le_bytes(*b"Pim1");
+/// In place of a number that is missing.
 const NONE: u32 = u32::MAX;
 
 /// Writes a sequence of numbers.
@@ -134,7 +136,6 @@ impl<'a> Image<'a> {
             on_load: r.n().map(|n| (n != NONE).then_some(n))?,
         })
     }
-    /// Returns its bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.n(MARK);

@@ -5,6 +5,7 @@ use crate::code::{self, Module, coverage};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::options::Coverage;
 use crate::{bifs, lazy_atoms};
+use purlin_term::word::MAX_SMALL;
 use purlin_term::{Alloc, Term, am, atom};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ lazy_atoms! {
 }
 
 /// Largest count that is reported.
-const MOST_COUNTED: u64 = (1 << 59) - 1;
+const MOST_COUNTED: u64 = MAX_SMALL as u64;
 
 fn named(mode: Coverage) -> Term {
     atom::intern(mode.word())

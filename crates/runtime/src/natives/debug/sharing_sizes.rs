@@ -4,6 +4,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::natives::terms::inspect::shared_words;
 use purlin_native::hashing::Hashing;
+use purlin_native::long;
 use purlin_native::reschedule::dirty_if_large;
 use purlin_term::bits::BsWriter;
 use purlin_term::graph::{Graph, Met};
@@ -45,7 +46,7 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 /// Words of a term. A subterm that is reached twice counts once. Literals, which belong to no
 /// process, do not count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
+    dirty_if_large(cx, long!("erts_debug":"size_shared"/1).call(&[t]), t)?;
     let mut met = Met::none(&cx.heap);
     let mut counts = |t: Term| {
         let literal = |p| region::is_region_ptr(p) && crate::natives::persistent::is_literal(p);
@@ -80,7 +81,7 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
                 words += sub_binary_words(t, inner.next());
                 continue;
             }
-            // Stock counts the nodes of large maps twice.
+            // Stock counts the nodes of tree maps twice.
             words += match t.is_map() && t.as_flatmap().is_none() {
                 true => 2 * n,
                 false => n,
@@ -103,9 +104,7 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
     dirty_if_large(
         cx,
-        "erts_debug",
-        "copy_shared",
-        &[t, Term::bool(literals)],
+        long!("erts_debug":"copy_shared"/2).call(&[t, Term::bool(literals)]),
         t,
     )?;
     let (once, words) = match literals {

@@ -72,7 +72,7 @@ struct Arena {
     off_heap: OffHeap,
 }
 
-// SAFETY: what it points to belongs to whoever holds the arena.
+// SAFETY: what it points to belongs to the holder of the arena.
 unsafe impl Send for Arena {}
 
 /// Words of a region of small terms.
@@ -101,6 +101,7 @@ impl Alloc for Arena {
     }
 }
 
+/// Number of slots of an empty table.
 const FIRST_SIZE: usize = 256;
 
 fn table() -> &'static Table {
@@ -318,7 +319,7 @@ enum Keep {
 fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
     let g = Graph::<false>::whole(t, Some(heap));
     let words = g.words();
-    // A value that stays when it is retired must keep neither large binaries nor resources, whose
+    // A value that stays when it is retired must keep neither counted binaries nor resources, whose
     // destructors would never run.
     let counted = match keep {
         Keep::Always => false,

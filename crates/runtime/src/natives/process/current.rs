@@ -40,7 +40,7 @@ fn yield_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 
 bifs! {
     Plain "erlang":"yield"/0 = yield_0 [reads(All)];
-    Plain "erlang":"self"/0 = self_0;
+    Plain "erlang":"self"/0 = self_0 [template(OwnPid)];
     Plain "erlang":"make_ref"/0 = make_ref_0;
     Plain "erlang":"hibernate"/0 = hibernate_0 [in_place since(28)];
 }

@@ -12,7 +12,7 @@ use purlin_term::{Alloc, Term, am};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
-    a_include_shared_binaries = "include_shared_binaries";
+    pub(crate) a_include_shared_binaries = "include_shared_binaries";
 }
 
 pub(super) fn erl_flag(t: Term) -> Option<bool> {
@@ -38,7 +38,6 @@ pub(crate) fn priority_of(t: Term) -> Option<Priority> {
     .map(|p| p.1)
 }
 
-/// The atom of a priority.
 pub(crate) fn priority_atom(p: Priority) -> Term {
     match p {
         Priority::Low => am::LOW,

@@ -18,8 +18,8 @@ lazy_atoms! {
     a_sensitive = "sensitive";
     a_save_calls = "save_calls";
     a_monitor_nodes = "monitor_nodes";
-    a_async_dist = "async_dist";
-    a_scheduler = "scheduler";
+    pub(crate) a_async_dist = "async_dist";
+    pub(crate) a_scheduler = "scheduler";
     a_badtype = "badtype";
 }
 
@@ -143,7 +143,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .and_then(|n| usize::try_from(n).ok())
             .filter(|&n| n <= crate::sched::count())
             .ok_or(Fail::Badarg)?;
-        let before = crate::sched::bind(cx.proc, n);
+        let before = crate::sched::bind(cx.proc.get(), n);
         // The code that follows must run on the other scheduler.
         return Err(cx.yield_with(Term::small(before as i64)));
     }

@@ -7,6 +7,7 @@
 //! `stopped` is stored with release by the suspended process: see `suspension.rs`.
 
 use super::ask::{ask_term, received_answer, runs_undisturbed};
+use super::option_terms::a_include_shared_binaries;
 use super::option_terms::priority_atom;
 use crate::backtrace::backtrace;
 use crate::code;
@@ -38,7 +39,6 @@ use std::sync::atomic::Ordering;
 lazy_atoms! {
     a_status = "status";
     a_process_label = "$process_label";
-    a_include_shared_binaries = "include_shared_binaries";
     bif_return_trap = "bif_return_trap";
 }
 
@@ -373,7 +373,7 @@ items! {
                 });
             }
             if !gone.is_empty() {
-                crate::signal::own::each_of_nothing(cx.process(), |k, kind, object| {
+                crate::signal::own_signals::each_of_nothing(cx.process(), |k, kind, object| {
                     if gone.contains(&k) {
                         let object = copy::copy(object, to);
                         out.push(to.tuple(&[kind, object]));
@@ -396,7 +396,7 @@ items! {
                 v.extend(r.watchers.iter().map(|(_, w)| w.by.term(to)));
             }
             outside().watching(cx.self_pid(), to, &mut v);
-            crate::signal::own::without_noted(cx.process(), &mut v);
+            crate::signal::own_signals::without_noted(cx.process(), &mut v);
             to.list(&v)
         };
     "label" [private] since PROCESS_LABELS "The label that the program gave it." => |cx, to| {
@@ -663,7 +663,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        crate::signal::own::fetch(cx);
+        crate::signal::own_signals::fetch(cx);
         let t = answer(cx, &w);
         return Ok(cx.heap.take_over(t));
     }

@@ -9,6 +9,8 @@
 use super::option_terms::{
     asked_collections, asked_heap, asked_vheap, erl_flag, max_heap, priority_of,
 };
+use super::process_flag::a_async_dist;
+use super::process_flag::a_scheduler;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -25,9 +27,7 @@ use purlin_term::release::{self, ASYNC_DIST_TOLD, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 
 lazy_atoms! {
-    a_async_dist = "async_dist";
     a_budget = "budget";
-    a_scheduler = "scheduler";
     a_thread = "thread";
     a_own = "own";
     a_reply = "reply";
@@ -83,7 +83,7 @@ fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
 fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     let mut p = parse_options(l, request)?;
     if let Some(b) = &p.o.budget
-        && !budgets::is_within(b.index(), budgets::of(cx.proc))
+        && !budgets::is_within(b.index(), budgets::of(cx.proc.get()))
     {
         return None;
     }
@@ -212,7 +212,7 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) 
     }
     let (args, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Spawn, args);
     // SAFETY: the running process is owned by this thread.
-    match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
+    match unsafe { spawn::spawn(cx.proc.get(), m, f, args, o) } {
         Ok((pid, words)) => {
             crate::accounts::copied(cx, crate::accounts::Kind::Spawn, words, args);
             Ok(pid)

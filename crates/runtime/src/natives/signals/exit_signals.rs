@@ -8,6 +8,7 @@ use crate::signal::handle::ref_key;
 use crate::signal::send::{self, Destination};
 use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
+use purlin_native::long;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, EXIT_BY_ALIAS};
 use purlin_term::{NIL, Term, am};
@@ -29,7 +30,7 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     if !to.is_local_pid() {
-        return remote::exit(cx, to, reason);
+        return remote::exit(cx, to, reason, long!("erlang":"exit"/2));
     }
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     send::exit_signal(me, to, reason);
@@ -82,7 +83,9 @@ fn exit_with(cx: &mut Cx, [to, reason]: [Term; 2], urgent: bool) -> BifResult {
                 exit_by_alias(cx, pid, to, reason, urgent);
                 Ok(am::TRUE)
             }
-            Destination::Remote(_) => remote::exit_by_alias(cx, to, reason, urgent),
+            Destination::Remote(_) => {
+                remote::exit_by_alias(cx, to, reason, urgent, long!("erlang":"exit"/3))
+            }
             _ => Ok(am::TRUE),
         };
     }

@@ -4,12 +4,20 @@ use crate::bifs;
 use crate::cx::{BifResult, Cx};
 use crate::lazy_atoms;
 use crate::signal::send::{self, Sent};
+use purlin_dist::signals::SendNatives;
+use purlin_native::long;
 use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Term, am};
 
 lazy_atoms! {
     a_noconnect = "noconnect";
 }
+
+/// The natives that are called again on a dirty thread with a large message to another node.
+pub(crate) const LONG: SendNatives = SendNatives {
+    send: long!("erlang":"send"/2),
+    send_with_options: long!("erlang":"send"/3),
+};
 
 fn send_2(cx: &mut Cx, [to, msg]: [Term; 2]) -> BifResult {
     crate::signal::deliver(cx, to, msg)

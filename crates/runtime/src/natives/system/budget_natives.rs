@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     name = "name";
-    cpu = "cpu";
+    pub(crate) cpu = "cpu";
     cpu_weight = "cpu_weight";
     notify = "notify";
     messages = "messages";
@@ -123,7 +123,7 @@ fn found(t: Term) -> Result<Held, Fail> {
 /// Returns a budget below that of the caller.
 fn below(cx: &mut Cx, t: Term) -> Result<Held, Fail> {
     let b = found(t)?;
-    let mine = budgets::of(cx.proc);
+    let mine = budgets::of(cx.proc.get());
     match b.index() != mine && budgets::is_within(b.index(), mine) {
         true => Ok(b),
         false => Err(Fail::Badarg),
@@ -149,7 +149,7 @@ fn prepare(l: &Limits) {
 
 fn budget_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let (limits, called) = read_limits(what).ok_or(Fail::Badarg)?;
-    let mine = budgets::of(cx.proc);
+    let mine = budgets::of(cx.proc.get());
     let called = OwnedTerm::copy_of(called.unwrap_or(am::UNDEFINED));
     prepare(&limits);
     let (_, key) = budgets::make(mine, called, &limits).map_err(|_| Fail::SystemLimit)?;
@@ -159,10 +159,10 @@ fn budget_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
 
 fn join_budget_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let b = found(which)?;
-    if !budgets::is_within(b.index(), budgets::of(cx.proc)) {
+    if !budgets::is_within(b.index(), budgets::of(cx.proc.get())) {
         return Err(Fail::Badarg);
     }
-    match budgets::join(cx.proc, b.index()) {
+    match budgets::join(cx.proc.get(), b.index()) {
         true => Ok(am::TRUE),
         false => Err(Fail::SystemLimit),
     }
@@ -175,7 +175,7 @@ fn map_of(cx: &mut Cx, pairs: &[(Term, Term)]) -> Term {
 
 fn budget_info_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let held = found(which)?;
-    let mine = budgets::of(cx.proc);
+    let mine = budgets::of(cx.proc.get());
     let index = held.index();
     if !budgets::is_within(index, mine) && !budgets::is_within(mine, index) {
         return Err(Fail::Badarg);
@@ -225,7 +225,7 @@ fn budget_info_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
 }
 
 fn budgets_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let mine = budgets::of(cx.proc);
+    let mine = budgets::of(cx.proc.get());
     let mut v = Vec::new();
     for i in budgets::all() {
         if (budgets::is_within(i, mine) || budgets::is_within(mine, i))

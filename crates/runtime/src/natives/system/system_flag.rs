@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 lazy_atoms! {
     blocked = "blocked";
     blocked_normal = "blocked_normal";
-    enabled = "enabled";
+    pub(crate) enabled = "enabled";
     final_ = "final"; preliminary = "preliminary";
     volatile = "volatile";
-    unbound = "unbound";
+    pub(crate) unbound = "unbound";
     block_normal = "block_normal";
     unblock = "unblock";
     unblock_normal = "unblock_normal";

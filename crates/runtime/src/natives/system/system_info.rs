@@ -2,6 +2,9 @@
 //!
 //! Items about parts that this runtime does not have answer as a stock built without these parts.
 
+use super::budget_natives::cpu;
+use super::system_flag::enabled;
+use super::system_flag::unbound;
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::diagnostics::{Diagnostics, Text, diagnostics};
@@ -20,7 +23,6 @@ use purlin_term::{Alloc, NIL, Term, am, atom, gc, map, node};
 use std::os::unix::ffi::OsStrExt;
 
 lazy_atoms! {
-    enabled = "enabled";
     disabled = "disabled";
     unknown = "unknown";
     emu = "emu";
@@ -29,8 +31,6 @@ lazy_atoms! {
     debug = "debug";
     dirty_cpu = "dirty_cpu";
     dirty_io = "dirty_io";
-    unbound = "unbound";
-    cpu = "cpu";
     unchanged = "unchanged";
     changed = "changed";
 }

@@ -3,7 +3,8 @@
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_native::cx::Env;
 use purlin_native::errors::badmap;
-use purlin_native::reschedule::{MANY, charge, dirty_if_large};
+use purlin_native::long;
+use purlin_native::reschedule::{LongCall, MANY, charge, dirty_if_large};
 use purlin_term::bits::is_small_part;
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, display, format_term};
@@ -28,27 +29,27 @@ fn range(t: Term) -> Result<u64, Fail> {
 }
 fn phash_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    dirty_if_large(cx, "erlang", "phash", &[t, n], t)?;
+    dirty_if_large(cx, long!("erlang":"phash"/2).call(&[t, n]), t)?;
     let n = modulus;
     let h = u64::from(hash::phash(t));
     Ok(cx.uint(h % n + 1))
 }
 fn phash2_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    let hash = portable_hash(cx, &[t], t)?;
+    let hash = portable_hash(cx, long!("erlang":"phash2"/1).call(&[t]), t)?;
     Ok(Term::small(i64::from(hash & ((1 << 27) - 1))))
 }
 fn phash2_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    let hash = portable_hash(cx, &[t, n], t)?;
+    let hash = portable_hash(cx, long!("erlang":"phash2"/2).call(&[t, n]), t)?;
     Ok(Term::small((u64::from(hash) % modulus) as i64))
 }
 /// `phash2` before it is reduced to a range. A term of few parts is walked once.
-fn portable_hash(cx: &mut Env, args: &[Term], t: Term) -> Result<u32, Fail> {
+fn portable_hash(cx: &mut Env, call: LongCall<'_>, t: Term) -> Result<u32, Fail> {
     if let Some((hash, parts)) = hash::phash2_of_few(t, MANY) {
         charge(cx, parts);
         return Ok(hash);
     }
-    dirty_if_large(cx, "erlang", "phash2", args, t)?;
+    dirty_if_large(cx, call, t)?;
     Ok(hash::phash2(t))
 }
 
@@ -227,7 +228,7 @@ pub(crate) fn flat_words(t: Term) -> usize {
     words
 }
 
-/// Words of a large binary as stock counts it since OTP 27: the part and what it refers to.
+/// Words of a counted binary as stock counts it since OTP 27: the part and what it refers to.
 const PART_AND_WHOLE_WORDS: usize = PART_WORDS + WHOLE_WORDS;
 const PART_WORDS: usize = 5;
 const WHOLE_WORDS: usize = 3;
@@ -310,7 +311,7 @@ pub(crate) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Op
 }
 
 fn flat_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erts_debug", "flat_size", &[t], t)?;
+    dirty_if_large(cx, long!("erts_debug":"flat_size"/1).call(&[t]), t)?;
     let n = flat_words(t);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))

@@ -1,5 +1,6 @@
 //! `erlang:trace_info/2` and its kin: how processes, ports, functions and messages are traced.
 
+use super::trace_sessions::session;
 use super::trace_sessions::{session_of, weak};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Wanted};
@@ -17,7 +18,6 @@ use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 lazy_atoms! {
     global = "global";
     any = "any";
-    session = "session";
     legacy = "legacy";
 }
 

@@ -9,7 +9,7 @@ use purlin_term::{Alloc, NIL, Term, am};
 use std::sync::Arc;
 
 lazy_atoms! {
-    session = "session";
+    pub(crate) session = "session";
 }
 
 /// The session that a term names: the pair whose first element owns it, or the second element

@@ -15,6 +15,7 @@ use crate::trace::module;
 use crate::trace::sequential;
 use crate::trace::state::state;
 use crate::tracer::Tracer;
+use purlin_term::print::{LONGEST_TEXT, Style, format_term};
 use purlin_term::release::{self, SILENT_IF_TRACED};
 use purlin_term::{Alloc, Term, am, atom};
 use std::sync::Arc;
@@ -249,8 +250,7 @@ impl Host for Effects {
             }
             Action::Display => {
                 let t = *args.first()?;
-                let text =
-                    purlin_term::print::format_term(t, purlin_term::print::Style::Display, 100_000);
+                let text = format_term(t, Style::Display, LONGEST_TEXT);
                 purlin_term::say::error(format_args!("{text}\r\n"));
                 Some(am::TRUE)
             }
