@@ -3,12 +3,13 @@
 # qemu-user, on stock OTP of the root `aarch64` (scripts/roots.sh) and on Purlin. The counter is
 # benches/instructions/count.c. A row has instructions of machine code and of everything, per
 # call, element or round, and Purlin's by stock's: the difference between one and two times the
-# rounds, so starts and warm code are left out. The last line is the geometric mean. Counts see no
+# rounds, so starts and warm code are left out. The last line has the geometric means. Counts see no
 # misses and no latencies. Of loops that wait (messages) they vary by some per cent, of others by
 # less than one.
 #
 #   scripts/instructions.sh [NAME...]     NAMEs choose loops; PURLIN is an executable for aarch64, QEMU an emulator that takes
-#                                         plugins
+#                                         plugins; TIMES (1) multiplies the rounds, where a machine is busy; STOCK is a file
+#                                         with stock's counts from an earlier run (target/instructions/stock)
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -33,27 +34,37 @@ if [ $# = 0 ]; then
   set -- $(erl -noshell -pa "$work" -eval '[io:format("~s ", [N]) || N <- kinds:names()], halt(0).')
 fi
 
-# counts FILE COMMAND...: code and all per round, from the four marks.
+# counts FILE COMMAND...: a line `NAME code all` for each loop, per step, from its four marks.
 counts() {
   file=$1
   shift
-  rounds=$(QEMU_LD_PREFIX=$root ROOTDIR=$lib BINDIR=$erts EMU=beam PROGNAME=erl PURLIN_OTP_ROOT=$work/otp PURLIN_FENCE_BITS=38 \
-    timeout -k 1 "${COUNT_SECONDS:-900}" "$qemu" -plugin "$work/count.so,out=$file,mark=17" "$@" </dev/null) || return 1
-  tail -4 "$file" | awk -v n="$rounds" '{ c[NR] = $1; t[NR] = $2 }
-    END { printf "%.1f %.1f", ((c[3] - c[2]) - (c[2] - c[1])) / n, ((t[3] - t[2]) - (t[2] - t[1])) / n }'
+  QEMU_LD_PREFIX=$root ROOTDIR=$lib BINDIR=$erts EMU=beam PROGNAME=erl PURLIN_OTP_ROOT=$work/otp PURLIN_FENCE_BITS=38 \
+    timeout -k 1 "${COUNT_SECONDS:-1800}" "$qemu" -plugin "$work/count.so,out=$file,mark=17" "$@" </dev/null >"$file.steps" || :
+  # Marks before those of the loops are calls of getcwd by other code.
+  awk 'NR == FNR { c[NR] = $1; t[NR] = $2; marks = NR; next }
+    NF == 2 { name[++n] = $1; steps[n] = $2 }
+    END { at = marks - 4 * n
+          for (k = 1; k <= n; k++) {
+            m = at + 4 * (k - 1)
+            printf "%s %.1f %.1f\n", name[k], ((c[m+3] - c[m+2]) - (c[m+2] - c[m+1])) / steps[k],
+              ((t[m+3] - t[m+2]) - (t[m+2] - t[m+1])) / steps[k]
+          } }' "$file" "$file.steps"
 }
 all() {
-  printf '| loop | stock, code / all | Purlin, code / all | all, by stock |\n| --- | --- | --- | --- |\n'
-  for name; do
-    # Its compiler maps code once if it gets no large file. The emulator misses what a second
-    # mapping changes, and OTP 25 has no flag for that.
-    stock=$(trap '' XFSZ && ulimit -f 2000 && counts "$work/stock.$name" "$erts/beam.smp" -S 1 -- -root "$lib" -bindir "$erts" -progname erl -- -home /tmp -- \
-      -noshell -pa "$work" -run kinds main "$name") || stock="0 0"
-    # The emulator takes memory for each page that is reserved: Purlin reserves less where
-    # addresses are limited.
-    own=$(ulimit -v 33554432 && counts "$work/purlin.$name" "$purlin" erl +S 1 -noshell -pa "$work" -run kinds main "$name") || own="0 0"
-    echo "$name $stock $own" | awk '{ printf "| %s | %s / %s | %s / %s | %s |\n", $1, $2, $3, $4, $5, $3 > 0 && $5 > 0 ? sprintf("%.2f", $5 / $3) : "-" }'
-  done
+  # Its compiler maps code once if it gets no large file. The emulator misses what a second mapping
+  # changes, and OTP 25 has no flag for that.
+  [ -n "${STOCK:-}" ] || (
+    trap '' XFSZ && ulimit -f 2000 && counts "$work/marks.stock" "$erts/beam.smp" -S 1 -- -root "$lib" -bindir "$erts" -progname erl -- -home /tmp -- \
+      -noshell -pa "$work" -run kinds main "${TIMES:-1}" "$@"
+  ) >"$work/stock"
+  # The emulator takes memory for each page that is reserved: Purlin reserves less where addresses
+  # are limited.
+  (ulimit -v 33554432 && counts "$work/marks.purlin" "$purlin" erl +S 1 -noshell -pa "$work" -run kinds main "${TIMES:-1}" "$@") >"$work/purlin"
+  printf '| loop | stock, code / all | Purlin, code / all | code, by stock | all, by stock |\n| --- | --- | --- | --- | --- |\n'
+  awk 'NR == FNR { c[$1] = $2; t[$1] = $3; next }
+    { by = "- | -"
+      if (c[$1] > 0 && t[$1] > 0) by = sprintf("%.2f | %.2f", $2 / c[$1], $3 / t[$1])
+      printf "| %s | %s / %s | %s / %s | %s |\n", $1, c[$1], t[$1], $2, $3, by }' "${STOCK:-$work/stock}" "$work/purlin"
 }
 export QEMU_LD_PREFIX="$root"
 # The kernel starts what the two start by itself.
@@ -66,4 +77,5 @@ if ! "$purlin" version >/dev/null 2>&1; then
   "$purlin" version >/dev/null || { echo "the kernel starts no program of aarch64" >&2; exit 2; }
 fi
 all "$@" | tee "$work/table"
-awk -F'|' '$5 + 0 > 0 { s += log($5); n++ } END { if (n) printf "geometric mean of %d: %.2f\n", n, exp(s / n) }' "$work/table"
+awk -F'|' '$5 + 0 > 0 { c += log($5); s += log($6); n++ }
+  END { if (n) printf "geometric mean of %d: code %.2f, all %.2f\n", n, exp(c / n), exp(s / n) }' "$work/table"

@@ -1,6 +1,8 @@
-%% Loops of one kind each, whose executed instructions scripts/instructions.sh counts. main([NAME])
-%% warms a loop up, and then runs it for 1, 2 and 2 times its rounds with a call of the kernel's
-%% getcwd before each and after the last, which the counter takes as a mark.
+%% Loops of one kind each, whose executed instructions scripts/instructions.sh counts. main([TIMES,
+%% NAME...]) runs each loop once, so that all code is there. Then it warms one loop after the other
+%% up, and runs it for 1, 2 and 2 times its rounds, times TIMES, with a call of the kernel's getcwd
+%% before each and after the last, which the counter takes as a mark. It prints names and numbers of
+%% steps.
 -module(kinds).
 -export([main/1, names/0, run/2]).
 
@@ -11,15 +13,19 @@ names() ->
 
 %% Kinds, and rounds.
 all() ->
-    [{fib, 18}, {tak, 1}, {ackermann, 1}, {reverse, 300}, {append, 300}, {map_fun, 300}, {member, 500},
+    [{fib, 1}, {tak, 1}, {ackermann, 1}, {reverse, 300}, {append, 300}, {map_fun, 300}, {member, 500},
      {map_read, 20000}, {map_update, 10000}, {bytes, 20000}, {fields, 3000}, {build, 3000}, {utf8, 10000},
      {products, 20000}, {divisions, 20000}, {masks, 20000}, {fold, 300}, {fold_map, 300}, {floats, 20000},
      {float_list, 300}, {records, 20000}, {select, 20000}, {select_atoms, 20000}, {tuples, 20000},
      {catches, 5000}, {ets, 5000}, {messages, 2000}].
 
-main([Name]) ->
-    N = list_to_atom(Name),
-    {N, Rounds} = lists:keyfind(N, 1, all()),
+main([Times | Names]) ->
+    Loops = [{N, R * list_to_integer(Times)} || Name <- Names, {N, R} <- all(), atom_to_list(N) =:= Name],
+    [run(N, 1) || {N, _} <- Loops],
+    [counted(N, R) || {N, R} <- Loops],
+    halt(0).
+
+counted(N, Rounds) ->
     warm(N, Rounds, erlang:monotonic_time(millisecond) + 4000, 0),
     erlang:garbage_collect(),
     mark(),
@@ -29,21 +35,20 @@ main([Name]) ->
     mark(),
     run(N, 2 * Rounds),
     mark(),
-    io:format("~b~n", [steps(N, Rounds)]),
-    halt(0).
+    io:format("~s ~b~n", [N, steps(N, Rounds)]).
 
 mark() ->
     {ok, _} = file:get_cwd().
 
 warm(N, Rounds, Until, K) ->
     run(N, Rounds),
-    case K < 20 orelse erlang:monotonic_time(millisecond) < Until of
+    case K < 3 orelse erlang:monotonic_time(millisecond) < Until of
         true -> warm(N, Rounds, Until, K + 1);
         false -> ok
     end.
 
 %% Number of calls, elements or rounds of the loop for which a difference of counts stands.
-steps(fib, _) -> calls(18);
+steps(fib, Rounds) -> Rounds * calls(18);
 steps(tak, Rounds) -> Rounds * 6193;
 steps(ackermann, Rounds) -> Rounds * 10307;
 steps(N, Rounds) when N =:= reverse; N =:= append; N =:= map_fun; N =:= fold; N =:= fold_map; N =:= float_list ->
@@ -54,9 +59,7 @@ steps(_, Rounds) -> Rounds.
 calls(N) when N < 2 -> 1;
 calls(N) -> 1 + calls(N - 1) + calls(N - 2).
 
-%% `fib` has a size, not rounds: twice the rounds are two runs.
-run(fib, N) when N > 18 -> fib(18) + fib(18);
-run(fib, N) -> fib(N);
+run(fib, N) -> times(N, fun() -> fib(18) end);
 run(tak, N) -> times(N, fun() -> tak(14, 9, 4) end);
 run(ackermann, N) -> times(N, fun() -> ackermann(2, 48) end);
 run(reverse, N) -> L = lists:seq(1, 100), times(N, fun() -> reverse(L, []) end);

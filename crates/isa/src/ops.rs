@@ -375,7 +375,7 @@ macro_rules! for_each_specific_op {
             GetTupleElement get_tuple_element {src: Read, offset: Element, dst: Write} [] template "dst = word of tuple at byte offset";
             GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] template parts(GetTupleElement(src, offset, dst) GetTupleElement(src, (offset + 8), dst2)) "two neighbouring elements";
             GetTupleElementFar get_tuple_element_far {src: Read, dst: Write, offset: FarElement} [] template "dst = word of tuple at byte offset, for offsets over 16 bits";
-            SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] step "tuple word at byte offset = src";
+            SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] template "tuple word at byte offset = src";
             PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] template makes(List 1) "dst = {list}";
             PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] template makes(Words 3) "dst = {a, b}";
             PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] template makes(Words 4) "dst = {a, b, c}";
@@ -445,7 +445,7 @@ macro_rules! for_each_specific_op {
             FastByteSize fast_byte_size {src: Read, dst: Write} [] template skips(Bif1) "dst = byte_size(a), likewise";
             FastMapSize fast_map_size {src: Read, dst: Write} [] template skips(Bif1) "dst = map_size(a), likewise";
             FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
-            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
+            FastSetelement fast_setelement {} [collects] template reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
             Bif0 bif0 {native: Native, dst: Dest} [fails] template makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); the export names it in errors";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); the export names it in errors";

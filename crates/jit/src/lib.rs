@@ -123,6 +123,8 @@ pub struct Env<'a> {
     pub own_pid: u64,
     /// Address of a byte that says whether calls of natives may have to go through breakpoints.
     pub natives_traced: u64,
+    /// Address and length of the memory of regions that the objects pointing into them must hold.
+    pub counted: (u64, u64),
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
     /// Whether machine code gets remarks ([`quick::Note`]).

@@ -371,19 +371,6 @@ fn ways_out() {
                     assert_eq!(found, right, "{op:?} {a:#x} {b:#x}");
                 }
             }
-            for op in [Alu::Add, Alu::Sub] {
-                let untagged = b.wrapping_sub(15);
-                let x = area.run(&[a, b, 0, untagged], |m, _| {
-                    taken(m, |m, l| m.small_sum_or(op, X[2], X[0], X[3], X[1], l));
-                });
-                let right = match op {
-                    Alu::Add => s.checked_add(untagged as i64),
-                    _ => s.checked_sub(untagged as i64),
-                };
-                let right = right.filter(|_| a & b & 15 == 15);
-                let found = (!way(x)).then_some(x[2] as i64);
-                assert_eq!(found, right, "{op:?} of small integers {a:#x} {b:#x}");
-            }
             let x = area.run(&[a, b, a], |m, _| {
                 m.store(at(CX, 72), X[1]);
                 taken(m, |m, l| m.add_m_or(X[0], at(CX, 72), l));
@@ -642,6 +629,102 @@ fn memory() {
             let wide = 0x1234_5678_9ABC_DEF0;
             assert_eq!(x[..4], [n as u64, 0x5A, wide, wide], "{disp} {n:#x}");
         }
+    }
+    // The top of the stack, around the distances that one instruction has.
+    let middle = far + 4096;
+    for bytes in [
+        -8, -24, -128, -256, -264, -2048, 0, 8, 120, 128, 248, 256, 2048,
+    ] {
+        let x = area.run(&[u64::MAX], |m, _| {
+            m.lea(E, at(CX, middle + bytes));
+            m.store(at(E, 0), X[0]);
+            m.mov(X[1], E);
+            m.lea(E, at(CX, middle));
+            m.move_stack(bytes);
+            m.load(X[2], at(E, 0));
+            m.mov(X[3], E);
+        });
+        assert_eq!((x[2], x[3]), (0, x[1]), "by {bytes}");
+    }
+    // Words next to each other, upwards and downwards, and with a register that is the base.
+    for (disp, step) in [
+        (64, 8),
+        (504, 8),
+        (520, 8),
+        (80, -8),
+        (496, -8),
+        (67, 8),
+        (64, 16),
+    ] {
+        let x = area.run(&[0x1111, 0x2222], |m, _| {
+            m.store(at(CX, disp), X[0]);
+            m.store(at(CX, disp + step), X[1]);
+            m.load(X[2], at(CX, disp));
+            m.load(X[3], at(CX, disp + step));
+            m.store_i(at(CX, disp), 77);
+            m.store_i(at(CX, disp + step), 77);
+            m.mov_i(B, 78);
+            m.load(X[4], at(CX, disp + step));
+            m.load(X[5], at(CX, disp));
+            m.alu(Q, Alu::Add, X[5], B);
+        });
+        assert_eq!(x[2..], [0x1111, 0x2222, 77, 77 + 78], "at {disp}");
+        let x = area.run(&[0x1111, 0x2222], |m, _| {
+            m.lea(X[2], at(CX, disp));
+            m.store(at(X[2], 0), X[2]);
+            m.store(at(X[2], step), X[1]);
+            m.mov(X[4], X[2]);
+            m.load(X[2], at(X[2], 0));
+            m.load(X[3], at(X[2], step));
+            m.load(X[5], at(X[4], 0));
+            m.load(X[5], at(X[4], step));
+        });
+        assert_eq!((x[2], x[3], x[5]), (x[4], 0x2222, 0x2222), "at {disp}");
+    }
+    // A frame whose first slot is written.
+    for bytes in [-8, -24, -256, -264, -520] {
+        let x = area.run(&[0x1111, 0x2222], |m, _| {
+            m.lea(E, at(CX, middle));
+            m.move_stack(bytes);
+            m.store(at(E, 8), X[0]);
+            m.store(at(E, 16), X[1]);
+            m.load(X[2], at(E, 0));
+            m.load(X[3], at(E, 8));
+            m.load(X[4], at(E, 16));
+        });
+        assert_eq!(x[2..5], [0, 0x1111, 0x2222], "by {bytes}");
+    }
+    // Words that are near one that was stored just now.
+    let near = 0x4000_1130u64;
+    for other in [
+        near,
+        near + 8,
+        near - 8,
+        near + 0x1000,
+        near - 0x123,
+        near + 0x12_3456,
+        5,
+    ] {
+        let x = area.run(&[], |m, _| {
+            m.store_word(at(CX, 64), near, R);
+            m.mov_i(X[0], other);
+            m.load(X[1], at(CX, 64));
+        });
+        assert_eq!(x[..2], [other, near]);
+    }
+    // A loaded word that goes elsewhere at once.
+    for disp in [64, far + 4099] {
+        let x = area.run(&[0x1122_3344_5566_7788, 3], |m, _| {
+            m.store(at(CX, disp), X[0]);
+            m.load(R, at(CX, disp));
+            m.mov_result(X[2], R);
+            m.load8(B, indexed(CX, X[1], 1, disp));
+            m.mov_result(X[3], B);
+            m.load(R, indexed(CX, X[1], 8, disp - 24));
+            m.mov_result(X[4], R);
+        });
+        let word = 0x1122_3344_5566_7788;
+        assert_eq!(x[2..5], [word, 0x55, word], "at {disp}");
     }
     let x = area.run(&[1, 2, 4, 0, 0, 0], |m, _| {
         m.save(X[0]);

@@ -412,6 +412,13 @@ pub fn is_counted_ptr(p: *const Term) -> bool {
         < SPACE_BYTES - COUNTED
 }
 
+/// Returns address and length of the memory of counted regions, for machine code that asks what
+/// [`needs_holder`] does. They never change after [`init`].
+pub fn counted_memory() -> (u64, u64) {
+    let start = BASE.load(Ordering::Relaxed).wrapping_add(COUNTED);
+    (start as u64, (SPACE_BYTES - COUNTED) as u64)
+}
+
 /// Whether `t` points into a counted region, so that a keeper of it has to hold the region.
 #[inline(always)]
 pub fn needs_holder(t: Term) -> bool {

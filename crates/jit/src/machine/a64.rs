@@ -5,8 +5,9 @@
 //! x20  top of the Erlang stack     x12 x9 x10 x23        R, A, B, K
 //! x21  top of the heap             x11 x15               T, U
 //! x22  reductions                  x16 x17               temporaries of one operation
-//! d0 to d3  scratch                x0 to x8              arguments of C
-//! d8 to d15 float registers        x18 x29               not used: the system's, frames of C
+//! x24  15, the tag of integers     x0 to x8              arguments of C
+//! d0 to d3  scratch                x18 x29               not used: the system's, frames of C
+//! d8 to d15 float registers
 //! ```
 //! A function of C keeps x19 to x29 and d8 to d15.
 //!
@@ -29,6 +30,22 @@ pub struct A64 {
     moved: Cell<Option<(u32, a64::Reg, a64::Reg)>>,
     /// Where an operation ends, and the register it writes: its result goes elsewhere at once.
     made: Cell<Option<(u32, a64::Reg)>>,
+    /// The access to memory that ends the code: one to the word next to it joins it.
+    access: Cell<Option<Access>>,
+    /// Where a store ends behind which `V` has that word.
+    held: Cell<Option<(u32, u64)>>,
+}
+
+/// A load or a store of 64 bits with a displacement.
+#[derive(Clone, Copy)]
+struct Access {
+    end: u32,
+    is_load: bool,
+    of: a64::Reg,
+    base: a64::Reg,
+    disp: i64,
+    /// By how much the base was changed before.
+    moves: Option<i64>,
 }
 
 /// The register of each role.
@@ -53,6 +70,9 @@ const OF: [a64::Reg; ROLES] = [
 /// Temporaries: values that are compared or stored, and addresses.
 const V: a64::Reg = a64::Reg(16);
 const P: a64::Reg = a64::Reg(17);
+/// Always [`TAG4_MASK`]: the bits that it has and a term lacks tell whether that is a small
+/// integer, in one instruction. The stub that enters machine code sets it, and C keeps it.
+pub(crate) const SMALL_TAG: a64::Reg = a64::Reg(24);
 
 /// Returns the register of a role.
 pub(crate) fn r(r: Reg) -> a64::Reg {
@@ -118,6 +138,8 @@ impl A64 {
     fn fixed(&self) {
         self.moved.set(None);
         self.made.set(None);
+        self.access.set(None);
+        self.held.set(None);
     }
     /// Notes that the last instruction makes the value of `d`.
     fn made(&mut self, d: a64::Reg) {
@@ -168,6 +190,53 @@ impl A64 {
             self.a.sum(X, op, d, n, V);
         }
     }
+    /// `t = [base + disp]`, or a store. Joins the access before it to the word next to it. Returns
+    /// whether it has.
+    fn access(&mut self, is_load: bool, t: a64::Reg, base: a64::Reg, disp: i64) -> bool {
+        let end = self.a.here();
+        let before = self.access.take().filter(|b| {
+            let same = b.end == end && b.is_load == is_load && b.base == base;
+            // The first load must leave the base, and a pair has two registers.
+            same && !(is_load && (b.of == base || b.of == t))
+        });
+        if let Some(b) = before {
+            let pair = match disp - b.disp {
+                8 => Some((b.of, t, b.moves.unwrap_or(b.disp))),
+                -8 if b.moves.is_none() => Some((t, b.of, disp)),
+                _ => None,
+            };
+            let index = if b.moves.is_some() {
+                Index::Pre
+            } else {
+                Index::Offset
+            };
+            if let Some((t, u, at)) = pair.filter(|p| Asm::pair_fits(p.2)) {
+                self.a.take_back();
+                match is_load {
+                    true => self.a.load_pair(t, u, base, at, index),
+                    false => self.a.store_pair(t, u, base, at, index),
+                }
+                self.made.set(None);
+                return true;
+            }
+        }
+        match is_load {
+            true => self.a.load(Size::X, t, base, disp),
+            false => self.a.store(Size::X, t, base, disp),
+        }
+        self.accessed(is_load, t, base, disp, None);
+        false
+    }
+    fn accessed(&self, is_load: bool, of: a64::Reg, base: a64::Reg, disp: i64, moves: Option<i64>) {
+        self.access.set(Some(Access {
+            end: self.a.here(),
+            is_load,
+            of,
+            base,
+            disp,
+            moves,
+        }));
+    }
     fn load_sized(&mut self, size: Size, d: a64::Reg, m: Mem) {
         match m.index {
             Some((i, scale)) if m.disp == 0 && (scale == 1 || scale == 1 << size as u8) => {
@@ -175,9 +244,14 @@ impl A64 {
             }
             _ => {
                 let (base, disp) = self.place(size, m);
-                self.a.load(size, d, base, disp);
+                match size {
+                    Size::X if self.access(true, d, base, disp) => return,
+                    Size::X => {}
+                    _ => self.a.load(size, d, base, disp),
+                }
             }
         }
+        self.made(d);
     }
     fn store_sized(&mut self, size: Size, m: Mem, t: a64::Reg) {
         match m.index {
@@ -186,7 +260,10 @@ impl A64 {
             }
             _ => {
                 let (base, disp) = self.place(size, m);
-                self.a.store(size, t, base, disp);
+                match size {
+                    Size::X => _ = self.access(false, t, base, disp),
+                    _ => self.a.store(size, t, base, disp),
+                }
             }
         }
     }
@@ -195,7 +272,9 @@ impl A64 {
         if value == 0 {
             return ZR;
         }
-        self.a.mov_i(V, value);
+        if self.held.get() != Some((self.a.here(), value)) {
+            self.a.mov_i(V, value);
+        }
         V
     }
     /// Compares a register with a word; uses `V`.
@@ -292,6 +371,8 @@ impl Machine for A64 {
             near,
             moved: Cell::default(),
             made: Cell::default(),
+            access: Cell::default(),
+            held: Cell::default(),
         }
     }
     fn here(&self) -> u32 {
@@ -327,7 +408,10 @@ impl Machine for A64 {
     }
     fn mov_result(&mut self, d: Reg, s: Reg) {
         match self.made.take() {
-            Some((end, made)) if end == self.a.here() && made == r(s) => self.a.write_to(r(d)),
+            Some((end, made)) if end == self.a.here() && made == r(s) => {
+                self.a.write_to(r(d));
+                self.access.set(None);
+            }
             _ => self.mov(d, s),
         }
     }
@@ -335,6 +419,18 @@ impl Machine for A64 {
         self.a.mov32(r(d), r(s));
     }
     fn mov_i(&mut self, d: Reg, value: u64) {
+        // Addresses of bytecode that follow each other differ little.
+        if let Some((end, near)) = self.held.get()
+            && end == self.a.here()
+        {
+            let (up, down) = (value.wrapping_sub(near), near.wrapping_sub(value));
+            if sum_fits(up) {
+                return self.a.sum_i(X, Sum::Add, r(d), V, up);
+            }
+            if sum_fits(down) {
+                return self.a.sum_i(X, Sum::Sub, r(d), V, down);
+            }
+        }
         self.a.mov_i(r(d), value);
     }
     fn zero(&mut self, d: Reg) {
@@ -369,6 +465,14 @@ impl Machine for A64 {
     }
     fn lea(&mut self, d: Reg, m: Mem) {
         self.lea_to(r(d), m);
+    }
+    fn move_stack(&mut self, bytes: i32) {
+        if !(-256..256).contains(&bytes) {
+            self.alu_i(Width::Q, Alu::Add, E, bytes);
+            return self.store_i(at(E, 0), 0);
+        }
+        self.a.store_indexed(ZR, r(E), bytes.into(), Index::Pre);
+        self.accessed(false, ZR, r(E), 0, Some(bytes.into()));
     }
     fn save(&mut self, reg: Reg) {
         self.a.store_indexed(r(reg), SP, -16, Index::Pre);
@@ -472,15 +576,6 @@ impl Machine for A64 {
         let n = if d == m { d } else { self.source(d) };
         self.sum(op, d, n, m, overflow);
     }
-    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
-        self.a.logic(X, Logic::And, V, r(n), r(by));
-        self.a.logic_i(W, Logic::And, V, V, TAG4_MASK);
-        let op = if op == Alu::Add { Sum::Adds } else { Sum::Subs };
-        self.a.sum(X, op, r(d), r(n), r(m));
-        // After an overflow the flags say that the tags are others.
-        self.a.ccmp_i(W, V, TAG_SMALL as u32, 0, a64::Cond::Vc);
-        self.a.b_cond(a64::Cond::Ne, l);
-    }
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>) {
         let plus = (value as i64) >= 0;
         let by = (value as i64).unsigned_abs();
@@ -554,24 +649,22 @@ impl Machine for A64 {
         self.made(d);
     }
     fn if_not_small(&mut self, reg: Reg, _by: Reg, l: Label) {
-        self.small(reg);
+        self.small(r(reg));
         self.jcc(Cond::Ne, l);
     }
     fn if_small(&mut self, reg: Reg, _by: Reg, l: Label) {
-        self.small(reg);
+        self.small(r(reg));
         self.jcc(Cond::E, l);
     }
     fn if_not_both_small(&mut self, a: Reg, b: Reg, l: Label) {
         self.a.logic(X, Logic::And, V, r(a), r(b));
-        self.a.logic_i(W, Logic::And, V, V, TAG4_MASK);
-        self.a.cmp_i(W, V, TAG_SMALL);
+        self.small(V);
         self.jcc(Cond::Ne, l);
     }
     fn if_both_immediate(&mut self, a: Reg, b: Reg, l: Label) {
         self.a.logic(X, Logic::And, V, r(a), r(b));
-        self.a.logic_i(W, Logic::And, V, V, TAG_MASK);
-        self.a.cmp_i(W, V, TAG_MASK);
-        self.jcc(Cond::E, l);
+        self.both_bits(V);
+        self.if_bit(V, 0, true, l);
     }
     // A term has the tag of a list, of a boxed term, or both bits: one bit tells.
     fn if_not_boxed(&mut self, reg: Reg, _by: Reg, l: Label) {
@@ -585,9 +678,8 @@ impl Machine for A64 {
         self.if_bit(r(reg), 1, true, l);
     }
     fn if_immediate(&mut self, reg: Reg, _by: Reg, is: bool, l: Label) {
-        self.a.logic_i(W, Logic::And, V, r(reg), TAG_MASK);
-        self.a.cmp_i(W, V, TAG_MASK);
-        self.jcc(if is { Cond::E } else { Cond::Ne }, l);
+        self.both_bits(r(reg));
+        self.if_bit(V, 0, is, l);
     }
     fn if_masked(&mut self, cond: Cond, reg: Reg, mask: u32, value: u32, _by: Reg, l: Label) {
         let n = u64::from(mask);
@@ -812,12 +904,24 @@ impl A64 {
             }
         };
         let t = self.value(value);
-        self.a.store(size, t, base, disp);
+        match size {
+            Size::X => _ = self.access(false, t, base, disp),
+            _ => self.a.store(size, t, base, disp),
+        }
+        if t == V {
+            self.held.set(Some((self.a.here(), value)));
+        }
     }
-    /// Compares the tag of `reg` with that of small integers.
-    fn small(&mut self, reg: Reg) {
-        self.a.logic_i(W, Logic::And, V, r(reg), TAG4_MASK);
-        self.a.cmp_i(W, V, TAG_SMALL);
+    /// Compares the tag of `n` with that of small integers.
+    fn small(&mut self, n: a64::Reg) {
+        const { assert!(TAG_SMALL == TAG4_MASK) }
+        self.a.logic(W, Logic::Bics, ZR, SMALL_TAG, n);
+    }
+    /// The lowest bit of `V` becomes 1 if the lowest two of `n` are.
+    fn both_bits(&mut self, n: a64::Reg) {
+        const { assert!(TAG_MASK == 3) }
+        self.a
+            .logic_shifted(W, Logic::And, V, n, n, (a64::Shift::Lsr, 1));
     }
     /// `d = d * m`; `m` may be `V`.
     fn product(&mut self, d: a64::Reg, m: a64::Reg, overflow: Option<Label>) {

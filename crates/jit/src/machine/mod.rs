@@ -22,7 +22,7 @@
 mod a64;
 mod x64;
 
-pub(crate) use a64::r as a64_register;
+pub(crate) use a64::{SMALL_TAG as A64_SMALL_TAG, r as a64_register};
 
 /// The implementors.
 pub(crate) mod processors {
@@ -311,6 +311,14 @@ pub trait Machine: Sized + 'static {
     fn store_word(&mut self, m: Mem, value: u64, by: Reg);
     /// `d = address of m`
     fn lea(&mut self, d: Reg, m: Mem);
+    /// Moves the top of the Erlang stack by that many bytes; the word there becomes 0.
+    fn move_stack(&mut self, bytes: i32) {
+        match bytes {
+            ..0 => self.alu_i(Width::Q, Alu::Sub, E, -bytes),
+            _ => self.alu_i(Width::Q, Alu::Add, E, bytes),
+        }
+        self.store_i(at(E, 0), 0);
+    }
     /// Keeps a register on the machine's stack until [`restore`](Machine::restore).
     fn save(&mut self, r: Reg);
     /// Takes back what was saved last.
@@ -353,13 +361,6 @@ pub trait Machine: Sized + 'static {
 
     /// `d = d op s`, a sum or a difference; to the label if it overflows.
     fn sum_or(&mut self, op: Alu, d: Reg, s: Reg, overflow: Option<Label>);
-    /// `d = n op m` of a small integer and one without its tag, which `by` has; to the label unless
-    /// both are small integers and it does not overflow.
-    fn small_sum_or(&mut self, op: Alu, d: Reg, n: Reg, m: Reg, by: Reg, l: Label) {
-        self.if_not_both_small(n, by, l);
-        self.mov(d, n);
-        self.sum_or(op, d, m, Some(l));
-    }
     /// `d = d op value`, to the label if it overflows; may use [`B`].
     fn sum_i_or(&mut self, op: Alu, d: Reg, value: u64, overflow: Option<Label>);
     /// `d = d + [m]`, likewise.

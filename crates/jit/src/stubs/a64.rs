@@ -8,11 +8,13 @@ use crate::asm::Label;
 use crate::asm::a64::Width::{W, X};
 use crate::asm::a64::{Asm, Cond, Index, LR, Logic, Reg, SP, Shift, Size, Sum, Vec64, ZR};
 use crate::machine::processors::A64;
-use crate::machine::{A, B, CX, E, HP, K, Machine, R, REDS, X_REGS, a64_register as r};
+use crate::machine::{
+    A, A64_SMALL_TAG as SMALL_TAG, B, CX, E, HP, K, Machine, R, REDS, X_REGS, a64_register as r,
+};
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs};
 use purlin_term::fun::LEAD_ARITY;
 use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
-use purlin_term::word::TAG_BOXED;
+use purlin_term::word::{TAG_BOXED, TAG4_MASK};
 
 /// Temporaries.
 const V: Reg = Reg(16);
@@ -244,6 +246,7 @@ fn enter(a: &mut Asm, f: &Fields, out: Label) -> (Label, Label) {
     // A frame for those who walk them.
     a.mov_sp(Reg(29), SP);
     a.mov(r(CX), arg(0));
+    a.mov_i(SMALL_TAG, TAG4_MASK);
     a.mov(r(B), arg(1));
     a.mov_sp(V, SP);
     store(a, f.machine_base, V);

@@ -136,20 +136,17 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             Dst::X(n) if M::THREE_OPERANDS && n < IN_MEMORY => X_REGS[n as usize],
             _ => R,
         };
-        let to = if to == pa.1 || to == pb.1 { R } else { to };
-        // One jump serves tags and overflow, where the result does not go to a place that others
-        // look at.
-        let unknown = |g: &Self, a: Src| !matches!(a, Src::C(_)) && g.range(a).is_none();
-        let both = unknown(self, o.a) && unknown(self, o.b) && pa.1 != pb.1;
-        let at_once = M::THREE_OPERANDS && both && to == R && overflow.is_some();
-        if !at_once {
-            self.if_not_smalls(pa, pb, cold);
-        }
+        let to = match o.a {
+            // It is there before the other operand is read.
+            Src::C(_) if to == pb.1 => R,
+            _ => to,
+        };
+        let overflow = overflow.map(|l| match to == pa.1 || to == pb.1 {
+            true => self.made_again(o, alu, to, (pa.1, pb.1), l),
+            false => l,
+        });
+        self.if_not_smalls(pa, pb, cold);
         match (o.a, o.b) {
-            _ if at_once => {
-                self.a.lea(B, at(pb.1, -(TAG_SMALL as i32)));
-                self.a.small_sum_or(alu, R, pa.1, B, pb.1, cold);
-            }
             (_, Src::C(w)) => {
                 let d = w.wrapping_sub(TAG_SMALL);
                 self.a.mov(to, pa.1);
@@ -170,6 +167,35 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             self.put_result(o.dst, R);
         }
         self.rejoin();
+    }
+    /// Where a sum that overflows leads to if it has replaced an operand, which is made again: `B`
+    /// has the second one without its tag, unless that is a constant.
+    fn made_again(
+        &mut self,
+        o: Operation,
+        alu: crate::machine::Alu,
+        to: Reg,
+        (a, b): (Reg, Reg),
+        cold: Label,
+    ) -> Label {
+        let l = self.a.label();
+        let back = if alu == Sub { Add } else { Sub };
+        self.later(
+            "a sum that is too large has replaced an operand",
+            move |g| {
+                g.a.bind(l);
+                match o.b {
+                    Src::C(w) => g.a.sum_i_or(back, to, w.wrapping_sub(TAG_SMALL), None),
+                    _ if to == b => g.a.lea(to, at(B, TAG_SMALL as i32)),
+                    _ => {
+                        debug_assert_eq!(to, a);
+                        g.a.alu(Q, back, to, B);
+                    }
+                }
+                g.a.jmp(cold);
+            },
+        );
+        l
     }
     fn product(&mut self, o: Operation) {
         let (pa, pb) = self.arith_operands(o);
@@ -349,7 +375,17 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                     self.put_result(o.dst, R);
                     return self.rejoin();
                 }
-                self.a.mov_i(R, k as u64);
+                // Shifting back must give the same number.
+                self.a.mov(B, pa.1);
+                self.a.alu_i(Q, And, B, -16);
+                self.a.mov(R, B);
+                self.a.shift_i(Q, Shl, R, k as u8);
+                self.a.mov(K, R);
+                self.a.shift_i(Q, Sar, K, k as u8);
+                self.a.if_r(Cond::Ne, Q, K, B, cold);
+                self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
+                self.put_result(o.dst, R);
+                return self.rejoin();
             }
             _ => {
                 self.a.untag(R, pb.1);

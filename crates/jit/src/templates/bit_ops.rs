@@ -22,7 +22,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.load8(R, indexed(R, B, 1, 0));
         self.a.bind(done);
         self.a.tag(D, R);
-        self.put(dst, R);
+        self.put_result(dst, R);
         // If it does not begin at a byte, it takes the next byte as well.
         self.later("a byte that begins within a byte", move |g| {
             g.a.bind(odd);
@@ -218,7 +218,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a
             .shift_i(Q, Shr, B, (64 - bits) as u8 - SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, B, TAG_SMALL as i32);
-        self.put(dst, B);
+        self.put_result(dst, B);
     }
     pub(super) fn bs_get_utf(&mut self, op: BsGetUtf) {
         let BsGetUtf {
@@ -235,7 +235,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         } = op;
         self.utf(context, encoding, None);
     }
-    /// A character: of one byte here, of several by a helper.
+    /// A character: of one byte here, of two and most of three in a cold part, others by a helper.
     fn utf(&mut self, context: Src, encoding: u64, dst: Option<Dst>) {
         if encoding != 8 {
             return self.step();
@@ -255,12 +255,20 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.store(boxed(c, MATCH_POSITION), K);
         if let Some(d) = dst {
             self.a.tag(D, R);
-            self.put(d, R);
+            self.put_result(d, R);
         }
         self.a.bind(done);
         let (f, none) = (self.env.helpers.utf8, self.env.no_value);
         self.later("a character of several bytes", move |g| {
+            let helper = g.a.label();
             g.a.bind(long);
+            g.long_character(c, helper);
+            if let Some(d) = dst {
+                g.a.tag(D, R);
+                g.put_result(d, R);
+            }
+            g.a.jmp(done);
+            g.a.bind(helper);
             g.a.mov(A, c);
             g.leaf_helper(f);
             g.a.if_word(Cond::E, R, none, other);
@@ -269,6 +277,58 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
             }
             g.a.jmp(done);
         });
+    }
+    /// `R` becomes a character of two or three bytes of the context in `c`, whose position goes
+    /// behind it. `R` has the first byte, `B` its number, and `K` the position behind it. Jumps if
+    /// it is none, or one of four bytes, or if its first byte alone does not say which follow.
+    fn long_character(&mut self, c: Reg, other: Label) {
+        /// First bytes: of two, of three, of four.
+        const TWO: i32 = 0xC2;
+        const THREE: i32 = 0xE0;
+        const FOUR: i32 = 0xF0;
+        /// Those behind which not all others may follow, and one whose characters end with two
+        /// that are looked at more closely.
+        const CLOSER: [i32; 3] = [0xE0, 0xED, 0xEF];
+        /// The upper bits of a byte that is not the first.
+        const UPPER: u8 = 0xC0;
+        let (three, done) = (self.a.label(), self.a.label());
+        self.a.alu_i(Q, Add, K, 8);
+        self.a.if_m(Cond::A, K, boxed(c, MATCH_END), other);
+        self.a.alu_m(Add, B, boxed(c, MATCH_BYTES));
+        self.a.if_i(Cond::Ae, D, R, THREE, three);
+        self.a.if_i(Cond::B, D, R, TWO, other);
+        self.a.load8(B, at(B, 1));
+        self.a.alu_i(D, Xor, B, 0x80);
+        self.a.if_bits(Cond::Ne, B, UPPER, other);
+        self.a.alu_i(D, And, R, 0x1F);
+        self.a.shift_i(D, Shl, R, 6);
+        self.a.alu(D, Or, R, B);
+        self.a.store(boxed(c, MATCH_POSITION), K);
+        self.a.jmp(done);
+        self.a.bind(three);
+        self.a.if_i(Cond::Ae, D, R, FOUR, other);
+        for first in CLOSER {
+            self.a.if_i(Cond::E, D, R, first, other);
+        }
+        self.a.alu_i(Q, Add, K, 8);
+        self.a.if_m(Cond::A, K, boxed(c, MATCH_END), other);
+        // The second byte is the lower one of the two.
+        self.a.load16(B, at(B, 1));
+        self.a.alu_i(D, Xor, B, 0x8080);
+        self.a.if_bits(Cond::Ne, B, UPPER, other);
+        self.a.alu_i(D, And, R, 0xF);
+        self.a.shift_i(D, Shl, R, 6);
+        self.a.mov(K, B);
+        self.a.alu_i(D, And, K, 0x3F);
+        self.a.alu(D, Or, R, K);
+        self.a.shift_i(D, Shl, R, 6);
+        self.a.shift_i(D, Shr, B, 8);
+        self.a.if_bits(Cond::Ne, B, UPPER, other);
+        self.a.alu(D, Or, R, B);
+        self.a.load(K, boxed(c, MATCH_POSITION));
+        self.a.alu_i(Q, Add, K, 24);
+        self.a.store(boxed(c, MATCH_POSITION), K);
+        self.a.bind(done);
     }
     /// Skips a size in a register, times a unit.
     pub(super) fn bs_skip_bits(&mut self, op: BsSkipBits) {

@@ -22,8 +22,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     fn new_frame(&mut self, Frame(frame): Frame, heap: u64, live: Live) {
         let n = frame + 1;
         self.room(n + heap, live);
-        self.a.alu_i(Q, Sub, E, n as i32 * 8);
-        self.a.store_i(at(E, 0), 0);
+        self.a.move_stack(-(n as i32 * 8));
     }
     fn clear(&mut self, Frame(frame): Frame) {
         for k in 0..frame as u16 {
@@ -37,8 +36,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.drop_frame(frame);
     }
     pub(super) fn trim(&mut self, Trim { n }: Trim) {
-        self.a.alu_i(Q, Add, E, n.0 as i32 * 8);
-        self.a.store_i(at(E, 0), 0);
+        self.a.move_stack(n.0 as i32 * 8);
     }
     pub(super) fn jump(&mut self, Jump { to }: Jump) {
         let to = self.to(to);

@@ -8,7 +8,7 @@ use purlin_term::layout::MAP_SIZE;
 const VALUES_BEFORE: i32 = (FLATMAP_HEAD_WORDS as i32 - 1) * 8 - TAG_BOXED as i32;
 
 impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
-    /// Jumps if a term is no flat map. `R` becomes its number of keys, `B` the tuple of them.
+    /// Jumps if a term is no flat map. `B` becomes the tuple of its keys; uses `R`.
     pub(super) fn flat_map(&mut self, m: Reg, to: Label) {
         self.if_not_boxed(m, to);
         self.a.load32(R, boxed(m, 0));
@@ -16,8 +16,36 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.alu_i(D, And, R, 0xFF);
         self.a
             .if_i(Cond::Ne, D, R, (Subtag::Map as i32) << SUBTAG_SHIFT, to);
-        self.a.load(R, boxed(m, MAP_SIZE));
         self.a.load(B, boxed(m, FLATMAP_KEYS));
+    }
+    /// Looks up keys that are immediates in the map `K`, which is kept: their values go to the
+    /// destinations, if they have some. Jumps if one is missing, or if `K` is no map. Uses `A`, `B`
+    /// and `R`.
+    pub(super) fn look_up_all(&mut self, keys: Vec<(u64, Option<Dst>)>, missing: Label) {
+        let (tree, done) = (self.a.label(), self.a.label());
+        self.flat_map(K, tree);
+        for &(key, dst) in &keys {
+            self.find_key(key, missing);
+            if let Some(dst) = dst {
+                let d = self.dst(dst, R);
+                self.a.load(d, indexed(K, R, 8, VALUES_BEFORE));
+                self.put(dst, d);
+            }
+        }
+        self.a.bind(done);
+        let (stub, none) = (self.env.stubs.tree, self.env.no_value);
+        self.later("a map of another kind", move |g| {
+            g.a.bind(tree);
+            for (key, dst) in keys {
+                g.a.mov_i(A, key);
+                g.a.call_stub(stub);
+                g.a.if_word(Cond::E, R, none, missing);
+                if let Some(dst) = dst {
+                    g.put(dst, R);
+                }
+            }
+            g.a.jmp(done);
+        });
     }
     /// `R` becomes the index, from 1, of the key among the keys in `B` of the flat map in `K`; uses
     /// `A`. Jumps if there is no such key. Tries the index of the last lookup first.
@@ -79,6 +107,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
                 self.if_pointer(A, general);
                 self.flat_map(K, tree);
                 let found = self.a.label();
+                self.a.load(R, boxed(K, MAP_SIZE));
                 self.a.if_zero(Cond::E, D, R, missing);
                 let again = self.a.here_label();
                 let m = indexed(B, R, 8, -(TAG_BOXED as i32));
@@ -141,9 +170,13 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let to = self.to(fail);
         let m = self.get(map, K);
         self.a.mov(K, m);
+        let known = |(key, dst)| Self::immediate(key).map(|w| (w, Some(dst)));
+        if let Some(keys) = pairs.all().map(known).collect() {
+            return self.look_up_all(keys, to);
+        }
         for (key, dst) in pairs.all() {
             self.look_up(key, to);
-            self.put(dst, R);
+            self.put_result(dst, R);
         }
     }
     pub(super) fn has_map_fields(&mut self, op: HasMapFields) {
@@ -156,8 +189,19 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let to = self.to(fail);
         let m = self.get(map, K);
         self.a.mov(K, m);
+        let known = |key| Self::immediate(key).map(|w| (w, None));
+        if let Some(keys) = keys.all().map(known).collect() {
+            return self.look_up_all(keys, to);
+        }
         for k in keys.all() {
             self.look_up(k, to);
+        }
+    }
+    /// Returns the word of a constant that is an immediate.
+    fn immediate(a: Src) -> Option<u64> {
+        match a {
+            Src::C(w) if is_immediate(w) => Some(w),
+            _ => None,
         }
     }
     /// Whether a source is a register that a collection with that many live ones does not keep.
@@ -201,10 +245,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// A flat map with other values for keys that it has, which are immediates in the code;
     /// anything else runs as a step.
     fn put_map(&mut self, map: Src, dst: Dst, pairs: list::Sources) {
-        let immediate = |(key, value)| match key {
-            Src::C(w) if is_immediate(w) => Some((w, value)),
-            _ => None,
-        };
+        let immediate = |(key, value)| Self::immediate(key).map(|w| (w, value));
         let all: Option<Vec<(u64, Src)>> = pairs.pairs().map(immediate).collect();
         let Some(all) = all.filter(|all| all.len() <= MAP_KEYS_MOST && !self.env.stressed) else {
             return self.step();
@@ -213,6 +254,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let m = self.get(map, K);
         self.a.mov(K, m);
         self.flat_map(K, other);
+        self.a.load(R, boxed(K, MAP_SIZE));
         const HEAD: i32 = FLATMAP_HEAD_WORDS as i32 * 8;
         self.a.lea(A, indexed(HP, R, 8, HEAD));
         self.a.if_r(Cond::A, Q, A, E, other);

@@ -107,7 +107,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     /// Stores the number in `R` as a term.
     fn put_small(&mut self, dst: Dst) {
         self.a.tag(Q, R);
-        self.put(dst, R);
+        self.put_result(dst, R);
     }
     /// Ends the object of that many words at the top of the heap, and stores its term.
     fn made(&mut self, dst: Dst, tag: u64, words: i32) {

@@ -175,7 +175,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         // Numbers below 1 are large unsigned ones.
         self.a.if_r(Cond::Ae, Q, R, B, other);
         self.a.load(R, indexed(t, R, 8, 8 - TAG_BOXED as i32));
-        self.put(dst, R);
+        self.put_result(dst, R);
     }
     fn abs(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();

@@ -36,6 +36,47 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.element_at(index, t, dst, next);
         self.a.jmp(over);
     }
+    /// `setelement/3` of X0 to X2.
+    pub(super) fn fast_setelement(&mut self, FastSetelement {}: FastSetelement) {
+        const MOST_COPIED: i32 = 256;
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
+        };
+        let other = self.step_aside();
+        let (index, tuple, value) = (X_REGS[0], X_REGS[1], X_REGS[2]);
+        // The general call is the one that a trace of the native sees.
+        self.a.mov_i(R, self.env.natives_traced);
+        self.a.if_byte(Cond::Ne, at(R, 0), 0, next);
+        self.if_no_small(Src::X(0), index, next);
+        self.if_not_boxed(tuple, next);
+        self.a.load(B, boxed(tuple, 0));
+        // The mark of tuples is 0.
+        self.a.if_bits(Cond::Ne, B, HEADER_MASK, next);
+        self.a.shift_i(Q, Shr, B, ARITY_SHIFT as u8);
+        self.a.untag(R, index);
+        self.a.dec(R);
+        // Numbers below 1 are large unsigned ones.
+        self.a.if_r(Cond::Ae, Q, R, B, next);
+        self.a.if_i(Cond::Ae, Q, B, MOST_COPIED, next);
+        self.a.lea(K, indexed(HP, B, 8, 8));
+        self.a.if_r(Cond::A, Q, K, E, other);
+        if self.env.stressed {
+            let wanted = self.env.fields.gc_wanted;
+            self.a.if_byte(Cond::Ne, at(CX, wanted), 0, other);
+        }
+        // From here on nothing fails, so X0 may change.
+        self.a.untag(index, index);
+        self.a.lea(A, boxed(tuple, 0));
+        let more = self.a.here_label();
+        self.a.load(R, indexed(A, B, 8, 0));
+        self.a.store(indexed(HP, B, 8, 0), R);
+        self.a.dec_if(Cond::Ns, B, more);
+        self.a.store(indexed(HP, index, 8, 0), value);
+        self.a.lea(index, at(HP, TAG_BOXED as i32));
+        self.a.mov(HP, K);
+        self.a.dec(REDS);
+        self.a.jmp(over);
+    }
     pub(super) fn fast_tuple_size(&mut self, FastTupleSize { src, dst }: FastTupleSize) {
         let Some((over, next)) = self.shortcut() else {
             return self.step();
@@ -46,7 +87,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.load(R, boxed(r, 0));
         self.a.shift_i(Q, Shr, R, (ARITY_SHIFT - SMALL_SHIFT) as u8);
         self.a.alu_i(Q, Or, R, TAG_SMALL as i32);
-        self.put(dst, R);
+        self.put_result(dst, R);
         self.a.jmp(over);
     }
     pub(super) fn fast_compare(&mut self, op: FastCompare) {
@@ -133,8 +174,13 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         };
         let m = self.get(map, K);
         self.a.mov(K, m);
-        self.look_up(key, next);
-        self.put(dst, R);
+        match key {
+            Src::C(w) if is_immediate(w) => self.look_up_all(vec![(w, Some(dst))], next),
+            _ => {
+                self.look_up(key, next);
+                self.put(dst, R);
+            }
+        }
         self.a.jmp(over);
     }
     pub(super) fn fast_is_map_key(&mut self, FastIsMapKey { map, key, dst }: FastIsMapKey) {

@@ -29,15 +29,47 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         } = op;
         let p = self.get(src, A);
         let offset = offset as i32 - TAG_BOXED as i32;
-        // Both are read before the first is written, which may be the tuple's own register.
-        self.a.load(B, at(p, offset));
+        // Both are read before the first is written, if that is the tuple's own register.
+        let first = match self.dst(dst, B) {
+            d if d == p => B,
+            d => d,
+        };
+        self.a.load(first, at(p, offset));
         let d = self.dst(dst2, R);
         self.a.load(d, at(p, offset + 8));
         if d != R && self.dst(dst, B) == d {
             self.put(dst2, d);
         } else {
-            self.put(dst, B);
+            self.put(dst, first);
             self.put(dst2, d);
+        }
+    }
+    /// Stores a word in a tuple that nothing else refers to. An old tuple would have to hold the
+    /// region of a literal: a pointer into a counted one is left to the step.
+    pub(super) fn set_tuple_element(&mut self, op: SetTupleElement) {
+        let SetTupleElement { src, tuple, offset } = op;
+        let to = |t: Reg| at(t, offset as i32 - TAG_BOXED as i32);
+        match (src, tuple) {
+            (_, Src::C(_)) => self.step(),
+            (Src::C(w), _) if is_immediate(w) => {
+                let t = self.get(tuple, A);
+                self.store_word(to(t), w);
+            }
+            (Src::C(_), _) => self.step(),
+            _ => {
+                let other = self.step_aside();
+                let put = self.a.label();
+                let t = self.get(tuple, A);
+                let v = self.get(src, K);
+                let (start, bytes) = self.env.counted;
+                self.if_immediate(v, put);
+                self.a.mov_i(B, start);
+                self.a.mov(R, v);
+                self.a.alu(Q, Sub, R, B);
+                self.a.if_word(Cond::B, R, bytes, other);
+                self.a.bind(put);
+                self.a.store(to(t), v);
+            }
         }
     }
     pub(super) fn put_tuple(&mut self, PutTuple { dst, elements, .. }: PutTuple) {

@@ -429,6 +429,7 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
         native: &native,
         own_pid: own_pid(),
         natives_traced: code::breakpoint::natives_flag(),
+        counted: purlin_term::region::counted_memory(),
         stressed: purlin_term::gc::stress(),
         annotated: false,
         chaos,
