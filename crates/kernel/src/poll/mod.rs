@@ -468,6 +468,9 @@ pub(crate) fn give_turn(next: Option<i64>, over: bool) {
     let turn = world::give_turn(next, over, watched.collect());
     exploring::jump(i64::try_from(turn.now).unwrap_or(i64::MAX));
     exploring::set_started(i64::try_from(turn.started).unwrap_or(i64::MAX));
+    if !turn.order.is_empty() {
+        crate::explore::set_order(&turn.order);
+    }
     let Some(Ok(s)) = SERVICE.get() else { return };
     for (id, thing, bits) in wanted {
         let Some((_, events)) = turn.ready.iter().find(|(t, _)| *t == thing) else {
@@ -513,7 +516,9 @@ pub(crate) fn after_fork() {
         std::process::exit(1);
     }
     let mut always = 0;
-    for (&id, e) in t.entries.iter_mut() {
+    // What stands for a thing of a world is nothing that the system reports.
+    let real = t.entries.iter_mut().filter(|(_, e)| e.thing.is_none());
+    for (&id, e) in real {
         e.always = s.kernel.add(e.polled(), id).is_err();
         if e.always {
             always += usize::from(e.asked.wish.any());
