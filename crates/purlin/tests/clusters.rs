@@ -84,8 +84,8 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run_of(&run("2")), run_of(&first));
 }
 
-/// A failure is found, cut down to so many faults, and repeated call by call. Returns what the search
-/// said.
+/// A failure is found, cut down to so many faults, and repeated call by call. Returns what the
+/// search said.
 fn found_with(program: &str, options: &[&str], line: &str, faults: &str) -> String {
     let folder = Folder::new(program);
     let source = format!("{program}.erl");
@@ -152,7 +152,7 @@ fn a_vote_that_a_restart_forgets_is_found() {
     let t = found_with("forgotten_vote", &options, "lead term", "2 faults");
     assert!(t.contains("is cut"), "{t}");
     assert!(t.contains("is killed, and starts again"), "{t}");
-    passes("forgotten_vote_right", &options, "40");
+    passes("forgotten_vote_right", &options, "24");
 }
 
 /// The place of the fault has the name of the message, and so has the story.
@@ -164,7 +164,7 @@ fn a_write_that_comes_after_its_lease_is_found() {
         "{t}"
     );
     assert!(t.contains("{keeper,n1@world} ! {"), "{t}");
-    passes("late_write_right", &["--nodes", "3"], "40");
+    passes("late_write_right", &["--nodes", "3"], "24");
 }
 
 /// Orders of the processes within a node are searched, too.
@@ -172,7 +172,7 @@ fn a_write_that_comes_after_its_lease_is_found() {
 fn a_race_within_a_node_is_found() {
     let t = found("lost_add", &["--nodes", "2"], "FAIL: ");
     assert!(t.contains("run in another order from here on"), "{t}");
-    passes("lost_add_right", &["--nodes", "2"], "40");
+    passes("lost_add_right", &["--nodes", "2"], "24");
 }
 
 /// The file is shown as text and as a page without running anything.

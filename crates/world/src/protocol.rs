@@ -145,7 +145,7 @@ pub struct Note {
     pub is_program: bool,
     /// The name of the other node.
     pub other: String,
-    /// What is sent, without the parts that differ from one message of its kind to the next.
+    /// The message, without the parts that differ from one of its kind to the next.
     pub shape: String,
     /// To whom, and by which function: with the shape a name that survives changes of the program.
     pub class: String,
@@ -268,6 +268,8 @@ pub struct Welcome {
     pub pipes: Option<(Thing, Thing)>,
     /// Whether the node reports what it does with files.
     pub files: bool,
+    /// Folders of libraries beside those of OTP, each a line.
+    pub libraries: String,
 }
 
 // ---- writing and reading ----
@@ -346,7 +348,37 @@ impl Reader<'_> {
     }
 }
 
+impl FileCall {
+    fn read(r: &mut Reader<'_>) -> Option<FileCall> {
+        Some(FileCall {
+            step: *FileStep::ALL.get(usize::try_from(r.number()?).ok()?)?,
+            fd: r.number()?,
+            n: r.number()?,
+            path: r.bytes()?,
+            data: r.bytes()?,
+        })
+    }
+}
+
 impl Note {
+    fn read(r: &mut Reader<'_>) -> Option<Note> {
+        Some(Note {
+            step: match r.number()? {
+                0 => NoteStep::Sends,
+                1 => NoteStep::Gets,
+                _ => return None,
+            },
+            is_program: r.flag()?,
+            other: r.text()?,
+            shape: r.text()?,
+            class: r.text()?,
+            pid: r.text()?,
+            name: r.text()?,
+            text: r.text()?,
+            place: r.text()?,
+        })
+    }
+
     /// Its texts, in the order in which they are written.
     fn texts(&self) -> [&String; 7] {
         [
@@ -456,28 +488,8 @@ impl Question {
                 word: r.text()?,
                 process: r.number()?,
             },
-            25 => Call::File(FileCall {
-                step: *FileStep::ALL.get(usize::try_from(r.number()?).ok()?)?,
-                fd: r.number()?,
-                n: r.number()?,
-                path: r.bytes()?,
-                data: r.bytes()?,
-            }),
-            26 => Call::Note(Note {
-                step: match r.number()? {
-                    0 => NoteStep::Sends,
-                    1 => NoteStep::Gets,
-                    _ => return None,
-                },
-                is_program: r.flag()?,
-                other: r.text()?,
-                shape: r.text()?,
-                class: r.text()?,
-                pid: r.text()?,
-                name: r.text()?,
-                text: r.text()?,
-                place: r.text()?,
-            }),
+            25 => Call::File(FileCall::read(&mut r)?),
+            26 => Call::Note(Note::read(&mut r)?),
             kind => {
                 let of = r.number()?;
                 match kind {
@@ -588,7 +600,8 @@ impl Welcome {
             .number(self.process)
             .option(self.pipes.map(|p| p.0))
             .option(self.pipes.map(|p| p.1))
-            .number(self.files.into());
+            .number(self.files.into())
+            .bytes(self.libraries.as_bytes());
         w.0
     }
 
@@ -603,6 +616,7 @@ impl Welcome {
             process: r.number()?,
             pipes: r.option()?.zip(r.option()?),
             files: r.flag()?,
+            libraries: r.text()?,
         })
     }
 }
@@ -765,6 +779,7 @@ mod tests {
             pipes: Some((1, 2)),
             ids: 5,
             files: true,
+            libraries: "/lib".into(),
             ..Welcome::default()
         };
         assert_eq!(Welcome::from_bytes(&w.to_bytes()), Some(w));

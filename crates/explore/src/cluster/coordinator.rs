@@ -6,10 +6,9 @@
 
 use super::disks::Disks;
 use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When};
-use super::lab::Lab;
 use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
 use super::story::{Kind, Line};
-use super::wires::Wires;
+use super::wires::{Answered, Wires};
 use purlin_world::protocol::{
     self, Call, FileCall, FileStep, Note, NoteStep, Question, Reply, Thing, Turn, Welcome, numbers,
 };
@@ -99,6 +98,15 @@ enum Due {
     Goes(Node),
     Restart(Node),
     Fault(usize),
+}
+
+/// The next step of a member after a question.
+enum Then {
+    /// It has its answer, and asks another one.
+    Another,
+    /// It waits for a turn, or for its answer.
+    Waits,
+    Ended,
 }
 
 /// A message between two nodes that was sent: what it is, its number, and whether the program has
@@ -219,11 +227,6 @@ pub(super) struct Saved {
     pub copies: Vec<Option<UnixStream>>,
 }
 
-/// Runs a cluster once, from the start.
-pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
-    Lab::new(spec, plan.seed)?.run(plan)
-}
-
 impl<'a> Cluster<'a> {
     /// Makes the cluster of a run that begins at the start.
     pub fn new(
@@ -320,7 +323,7 @@ impl<'a> Cluster<'a> {
         self.world.run.story.push(Line { at, ..line });
     }
 
-    /// Tells of an event.
+    /// Adds an event to the story.
     fn say(&mut self, text: &str) {
         self.tell(Line {
             text: text.to_owned(),
@@ -328,7 +331,7 @@ impl<'a> Cluster<'a> {
         });
     }
 
-    /// Tells of a fault that begins or ends.
+    /// Adds the begin or the end of a fault.
     fn say_fault(&mut self, text: &str) {
         self.tell(Line {
             kind: Kind::Fault,
@@ -735,6 +738,7 @@ impl<'a> Cluster<'a> {
             let Some(q) = self.links[i].question() else {
                 // It has died, or a fault has ended it.
                 if self.world.members[i].is_alive() {
+                    self.links[i].end();
                     self.ended(i);
                     let name = self.world.members[i].name();
                     self.say(&format!("{name} has died"));
@@ -744,102 +748,100 @@ impl<'a> Cluster<'a> {
             self.hash(i, &q);
             self.pass(q.now);
             self.world.members[i].now = q.now;
-            match q.call {
-                Call::Idle { next, watched } => {
-                    // What has not left by now never will: there is no connection.
-                    self.world.leaving.retain(|(member, _), _| *member != i);
-                    self.world.members[i].state = State::Idle(next, watched);
-                    break;
-                }
-                Call::Over { watched } => {
-                    self.world.members[i].state = State::Over(watched);
-                    break;
-                }
-                Call::Ended { status, .. } => {
-                    self.world.members[i].status = Some(status as i32);
-                    self.reply(i, begun, Ok(Vec::new()));
-                    self.ended(i);
-                    let name = self.world.members[i].name();
-                    self.say(&format!("{name} ends with status {status}"));
-                    return Ok(());
-                }
-                Call::Left { how } => {
-                    let name = self.world.members[i].name();
-                    self.world.run.left.insert(format!("{name}: {how}"));
-                    self.reply(i, begun, Ok(Vec::new()));
-                }
-                Call::Start { input, output } => {
-                    let word = self.prepare(i, input, output);
-                    self.reply(i, begun, Ok(word.into_bytes()));
-                }
-                Call::Started { word, process } => {
-                    let end = self.started(i, &word, process);
-                    self.reply(i, begun, Ok(numbers(&[end])));
-                }
-                Call::Ready { of } => {
-                    let m = &self.world.members[i];
-                    let ended = |i: usize| !self.world.members[i].is_alive();
-                    let ready = m
-                        .things
-                        .get(&of)
-                        .map_or(0, |w| self.world.wires.ready(*w, ended));
-                    self.reply(i, begun, Ok(numbers(&[ready.into()])));
-                }
-                Call::Note(n) => {
-                    self.note(i, n);
-                    if !self.world.members[i].is_alive() {
-                        return Ok(());
-                    }
-                    if self.holds(i) {
-                        break;
-                    }
-                    self.reply(i, begun, Ok(Vec::new()));
-                }
-                Call::File(f) => {
-                    let answer = self.file(i, &f);
-                    if !self.world.members[i].is_alive() {
-                        return Ok(());
-                    }
-                    if answer.is_ok() && self.holds(i) {
-                        break;
-                    }
-                    self.reply(i, begun, answer);
-                }
-                call => {
-                    let to = match &call {
-                        Call::Send { of, .. } => self
-                            .world
-                            .wires
-                            .receiver(self.world.members[i].things.get(of)),
-                        Call::SendTo { to, .. } => {
-                            let to = self.world.wires.datagram_receiver(*to);
-                            let from = self.world.members[i].node;
-                            let link = to.filter(|to| *to != from).map(|to| (from, to));
-                            self.world.run.profile.datagrams.extend(link);
-                            to
-                        }
-                        _ => None,
-                    };
-                    if let Some(to) = to {
-                        self.packet(i, to, &call);
-                        if !self.world.members[i].is_alive() {
-                            return Ok(());
-                        }
-                    }
-                    let w = &mut self.world;
-                    let answer = w.wires.answer(&mut w.members[i], &call);
-                    if let Some(to) = to {
-                        self.has_left(i, to);
-                        if !self.world.members[i].is_alive() {
-                            return Ok(());
-                        }
-                    }
-                    self.reply(i, begun, answer);
-                }
+            match self.answer(i, begun, q.call) {
+                Then::Another => {}
+                Then::Waits => break,
+                Then::Ended => return Ok(()),
             }
         }
         self.tell_output(node);
         Ok(())
+    }
+
+    /// Answers a question of a member, whose turn began at that time.
+    fn answer(&mut self, i: usize, begun: u64, call: Call) -> Then {
+        let answer = match call {
+            Call::Idle { next, watched } => {
+                // What has not left by now never will: there is no connection.
+                self.world.leaving.retain(|(member, _), _| *member != i);
+                self.world.members[i].state = State::Idle(next, watched);
+                return Then::Waits;
+            }
+            Call::Over { watched } => {
+                self.world.members[i].state = State::Over(watched);
+                return Then::Waits;
+            }
+            Call::Ended { status, .. } => {
+                self.world.members[i].status = Some(status as i32);
+                self.reply(i, begun, Ok(Vec::new()));
+                self.ended(i);
+                let name = self.world.members[i].name();
+                self.say(&format!("{name} ends with status {status}"));
+                return Then::Ended;
+            }
+            Call::Left { how } => {
+                let name = self.world.members[i].name();
+                self.world.run.left.insert(format!("{name}: {how}"));
+                Ok(Vec::new())
+            }
+            Call::Start { input, output } => Ok(self.prepare(i, input, output).into_bytes()),
+            Call::Started { word, process } => Ok(numbers(&[self.started(i, &word, process)])),
+            Call::Ready { of } => {
+                let w = &self.world;
+                let ended = |i: usize| !w.members[i].is_alive();
+                let thing = w.members[i].things.get(&of);
+                let ready = thing.map_or(0, |t| w.wires.ready(*t, ended));
+                Ok(numbers(&[ready.into()]))
+            }
+            Call::Note(n) => {
+                self.note(i, n);
+                if self.holds(i) {
+                    return Then::Waits;
+                }
+                Ok(Vec::new())
+            }
+            Call::File(f) => {
+                let answer = self.file(i, &f);
+                if answer.is_ok() && self.holds(i) {
+                    return Then::Waits;
+                }
+                answer
+            }
+            call => self.network(i, &call),
+        };
+        if !self.world.members[i].is_alive() {
+            return Then::Ended;
+        }
+        self.reply(i, begun, answer);
+        Then::Another
+    }
+
+    /// Answers a call on a socket or a pipe. Faults may end the member before or after it.
+    fn network(&mut self, i: usize, call: &Call) -> Answered {
+        let w = &mut self.world;
+        let from = w.members[i].node;
+        let to = match call {
+            Call::Send { of, .. } => w.wires.receiver(w.members[i].things.get(of)),
+            Call::SendTo { to, .. } => {
+                let to = w.wires.datagram_receiver(*to);
+                let link = to.filter(|to| *to != from).map(|to| (from, to));
+                w.run.profile.datagrams.extend(link);
+                to
+            }
+            _ => None,
+        };
+        if let Some(to) = to {
+            self.packet(i, to, call);
+        }
+        if !self.world.members[i].is_alive() {
+            return Ok(Vec::new());
+        }
+        let w = &mut self.world;
+        let answer = w.wires.answer(&mut w.members[i], call);
+        if let Some(to) = to {
+            self.has_left(i, to);
+        }
+        answer
     }
 
     /// A member is about to send something to a node: a fault may have its place here.
@@ -864,7 +866,7 @@ impl<'a> Cluster<'a> {
     fn holds(&mut self, i: usize) -> bool {
         let m = &mut self.world.members[i];
         let until = self.world.stalled.get(&m.node);
-        let holds = until.is_some_and(|t| *t > self.world.now);
+        let holds = m.is_alive() && until.is_some_and(|t| *t > self.world.now);
         if holds {
             m.state = State::Held;
         }
@@ -881,7 +883,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns the node of a name. 0: nobody knows it.
+    /// Returns the node of a name. 0: it is unknown.
     fn named(&mut self, name: &str) -> Node {
         match self.world.wires.named(name) {
             Some(node) => {
@@ -1027,6 +1029,7 @@ impl<'a> Cluster<'a> {
             process: u64::from(m.node) * 1000 + u64::from(m.life),
             pipes: m.pipes,
             files: self.plan.files,
+            libraries: self.spec.libraries.clone(),
         }
     }
 

@@ -285,6 +285,7 @@ impl Fault {
                     When::Arrives => format!("where n{to} gets from n{from} the {nth} {name}"),
                 }
             }
+            At::Packet(a, b, 0, n) => format!("before datagram {n} from n{a} to n{b}"),
             At::Packet(a, b, c, n) => {
                 let c = ordinal(u64::from(*c));
                 format!("before packet {n} of the {c} connection from n{a} to n{b}")

@@ -1,10 +1,10 @@
 //! The order in which faults are tried.
 //!
 //! First single faults at the messages of the program, each kind of them once: the first message of
-//! a kind, then the last one, then messages of libraries. A run that comes to messages that no run
-//! before came to shows what the fault has set in motion; from it follow pairs, whose second fault
-//! is at a message after the first. Between these, and after them, faults are drawn at random, with
-//! random orders of the processes within nodes.
+//! a kind, then the last one; and in turn with these at the messages of libraries. A run that comes
+//! to messages that no run before came to shows what the fault has set in motion; from it follow
+//! pairs, whose second fault is at a message after the first. Between these, and after them, faults
+//! are drawn at random, with random orders of the processes within nodes.
 //!
 //! Most failures of real clusters need one or two faults at a place of their own protocol (Alquraan
 //! and others: An analysis of network-partitioning failures in cloud systems, OSDI 2018), which is
@@ -20,7 +20,9 @@ const MOST_PAIRS: usize = 120;
 /// See the module's documentation.
 pub(super) struct Guide {
     classes: Vec<Class>,
+    /// Single faults at messages of the program, and of libraries.
     singles: VecDeque<Vec<Fault>>,
+    of_libraries: VecDeque<Vec<Fault>>,
     /// Pairs by the run that they follow from, those that may show most first.
     pairs: VecDeque<VecDeque<Vec<Fault>>>,
     /// Messages that some run came to: how often, in steps.
@@ -35,7 +37,7 @@ const LONG_CUT: u64 = 20_000 * MS;
 const BACK: u64 = 100 * MS;
 const LATER: u64 = 2000 * MS;
 
-/// Which messages of a kind are tried.
+/// How long aimed faults last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Usual,
@@ -134,6 +136,7 @@ impl Guide {
         let mut guide = Guide {
             classes: classes.to_vec(),
             singles: VecDeque::new(),
+            of_libraries: VecDeque::new(),
             pairs: VecDeque::new(),
             seen: BTreeSet::new(),
             given: BTreeSet::new(),
@@ -168,7 +171,11 @@ impl Guide {
         let mut lists: Vec<VecDeque<Fault>> = lists.collect();
         while lists.iter().any(|l| !l.is_empty()) {
             let next = lists.iter_mut().filter_map(VecDeque::pop_front);
-            self.singles.extend(next.map(|f| vec![f]));
+            let to = match is_program {
+                true => &mut self.singles,
+                false => &mut self.of_libraries,
+            };
+            to.extend(next.map(|f| vec![f]));
         }
     }
 
@@ -251,10 +258,13 @@ impl Guide {
     /// Returns the faults of the schedule of that number, from 1 on.
     pub fn next(&mut self, base: &Profile, n: usize, numbers: &mut Stream) -> Vec<Fault> {
         for _ in 0..1000 {
+            let own = |g: &mut Guide| g.singles.pop_front();
+            let others = |g: &mut Guide| g.of_libraries.pop_front();
             let faults = match n % 4 {
                 0 => None,
-                2 => self.pair().or_else(|| self.singles.pop_front()),
-                _ => self.singles.pop_front().or_else(|| self.pair()),
+                1 => own(self).or_else(|| self.pair()).or_else(|| others(self)),
+                2 => self.pair().or_else(|| own(self)).or_else(|| others(self)),
+                _ => others(self).or_else(|| own(self)).or_else(|| self.pair()),
             };
             let faults = faults.unwrap_or_else(|| self.drawn(base, numbers));
             let text: Vec<String> = faults.iter().map(Fault::text).collect();

@@ -18,6 +18,11 @@ pub(super) struct Lab<'a> {
     saved: Vec<Saved>,
 }
 
+/// Runs a cluster once, from the start.
+pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
+    Lab::new(spec, plan.seed)?.run(plan)
+}
+
 impl<'a> Lab<'a> {
     pub fn new(spec: &'a Spec, seed: u64) -> Result<Lab<'a>, String> {
         if spec.nodes == 0 || spec.nodes > MOST_NODES {

@@ -23,6 +23,8 @@ pub struct Spec {
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     pub nodes: u32,
+    /// Folders of libraries beside those of OTP, each a line: what they do is not the program's.
+    pub libraries: String,
 }
 
 /// The meaning of a thing of a node.

@@ -23,7 +23,8 @@ mod search;
 pub mod story;
 mod wires;
 
-pub use coordinator::{Plan, Run, Verdict, run};
+pub use coordinator::{Plan, Run, Verdict};
+pub use lab::run;
 pub use members::Spec;
 pub use run_file::{Recorded, is_one, read};
 pub use search::{Request, replay, search};

@@ -1,9 +1,9 @@
 //! The search for faults of a cluster under which its program fails, and the replay of one.
 
-use super::coordinator::{Plan, Run, Verdict, run};
+use super::coordinator::{Plan, Run, Verdict};
 use super::fault::{Class, Fault, Profile};
 use super::guide::Guide;
-use super::lab::Lab;
+use super::lab::{Lab, run};
 use super::members::Spec;
 use super::run_file::Recorded;
 use super::story;

@@ -18,7 +18,7 @@ pub enum Kind {
     Output,
     /// A process sends something to another node. Its number.
     Sends(u64),
-    /// It arrives. 0: nobody knows when it was sent.
+    /// It arrives. 0: when it was sent is unknown.
     Gets(u64),
 }
 
@@ -43,6 +43,9 @@ pub struct Line {
 /// Lines about messages that are shown before and after each fault, and at the end.
 const AROUND: usize = 8;
 const LAST: usize = 16;
+
+/// Number of the program's own messages from which on those of libraries are left out.
+const ENOUGH: usize = 10;
 
 impl Line {
     /// Writes it as a line of a replay file: fields separated by tabs.
@@ -129,11 +132,15 @@ impl Line {
 }
 
 /// Returns the lines that people need: what happened in the world, what was written, and what the
-/// program's processes have sent around faults and at the end.
+/// program's processes have sent around faults and at the end, or any processes if those of the
+/// program have sent next to nothing.
 pub fn relevant(all: &[Line]) -> Vec<&Line> {
-    let own: Vec<usize> = (0..all.len())
-        .filter(|&i| all[i].is_message() && all[i].is_program)
-        .collect();
+    let messages = (0..all.len()).filter(|&i| all[i].is_message());
+    let (mut own, others): (Vec<usize>, Vec<usize>) = messages.partition(|&i| all[i].is_program);
+    if own.len() < ENOUGH {
+        own.extend(others);
+        own.sort_unstable();
+    }
     let mut wanted: BTreeSet<usize> = own.iter().rev().take(LAST).copied().collect();
     for (i, _) in all
         .iter()

@@ -294,8 +294,8 @@ impl Wires {
         (machine != NAMES).then_some(machine.0)
     }
 
-    /// Returns the number of a connection among those by which a node has sent something to another,
-    /// from 1 on. 0 for datagrams.
+    /// Returns the number of a connection among those by which a node has sent something to
+    /// another, from 1 on. 0 for datagrams.
     pub fn connection(&mut self, from: Node, to: Node, what: Option<Open>) -> u32 {
         let Some(Open::Socket(id)) = what else {
             return 0;

@@ -1,5 +1,5 @@
-//! What passes between processes of two nodes of a world, as the coordinator is told it: places for
-//! faults, and lines of the story.
+//! Messages between processes of two nodes of a world, as a node reports them to the coordinator:
+//! places for faults, and lines of the story.
 //!
 //! # Invariant
 //! What names a place does not depend on numbers of processes, references or lines: it names the

@@ -348,8 +348,9 @@ pub fn close_unused() {
 
 /// Gives the turn back until the time `next`, or until something watched is ready; `over`: the time
 /// of the turn is over, and nothing is waited for. Returns the next turn. Where the coordinator
-/// wants a copy of this node the copy returns from here, too, with a turn of its own.
-pub fn give_turn(next: Option<i64>, over: bool, watched: Vec<(Thing, u32)>) -> Turn {
+/// wants a copy of this node the copy returns from here, too, with a turn of its own; it calls
+/// `copied` first.
+pub fn give_turn(next: Option<i64>, over: bool, watched: Vec<(Thing, u32)>, copied: fn()) -> Turn {
     close_unused();
     let next = next.map(|n| u64::try_from(n).unwrap_or(0));
     loop {
@@ -361,13 +362,13 @@ pub fn give_turn(next: Option<i64>, over: bool, watched: Vec<(Thing, u32)>) -> T
         match turn.ok().and_then(|t| Turn::from_bytes(&t)) {
             None => left_alone(),
             Some(t) if t.fork.is_empty() => return t,
-            Some(t) => fork(t.fork),
+            Some(t) => fork(t.fork, copied),
         }
     }
 }
 
 /// Makes a copy of this process, which joins the world by that word. Both return.
-fn fork(word: String) {
+fn fork(word: String, copied: fn()) {
     // Copies that have ended are of no interest to anyone else.
     static COPIES: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
     let mut copies = COPIES.lock().unwrap_or_else(|e| e.into_inner());
@@ -379,7 +380,7 @@ fn fork(word: String) {
         -1 => left_alone(),
         0 => {
             copies.clear();
-            crate::poll::after_fork();
+            copied();
             reopen::reopen(&files);
             if join_as_copy(word).is_err() {
                 left_alone();

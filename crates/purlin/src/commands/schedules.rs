@@ -57,6 +57,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             return Err(not_one_line("--nodes: a word is no text of one line"));
         }
         same_addresses();
+        on_one_processor();
         let own = is_own(&rest[0].to_string_lossy());
         let file = to.clone();
         let status = schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest, own)?;
@@ -438,6 +439,7 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         }
         warn_of_other_build(&file.to_string_lossy(), &recorded.made_by);
         same_addresses();
+        on_one_processor();
         let own = recorded.command.first().is_some_and(|w| is_own(w));
         return schedules_cluster::replay(context, &recorded, own);
     }
@@ -614,9 +616,7 @@ fn start(
         };
         let _ = writeln!(request, "argument {w}");
     }
-    if let Some(library) = elixir::library(context)
-        && let Some(lib) = library.parent().and_then(|p| p.parent())
-    {
+    if let Some(lib) = elixir::folder_of_applications(context) {
         let _ = writeln!(request, "library {}", lib.display());
     }
     let otp = context.otp()?;
@@ -751,6 +751,20 @@ fn inherited_file() -> std::io::Result<File> {
         match fd >= 0 {
             true => Ok(File::from(OwnedFd::from_raw_fd(fd))),
             false => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Keeps this process, and the nodes that it starts, on one processor. One of them runs at a time,
+/// and a turn that goes to another processor takes several times as long.
+fn on_one_processor() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: plain calls, and a set of processors that is valid as zeros.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if let Ok(here) = usize::try_from(libc::sched_getcpu()) {
+            libc::CPU_SET(here, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
         }
     }
 }

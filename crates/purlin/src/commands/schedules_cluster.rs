@@ -9,7 +9,7 @@ use purlin_messages as messages;
 use purlin_runtime::schedules::cluster::fault::Class;
 use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec, story};
 
-use super::print;
+use super::{elixir, print};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable};
 
@@ -94,6 +94,8 @@ fn spec(context: &Context, words: &[String], nodes: u32, own: bool) -> Result<Sp
         arguments,
         environment: environment.0,
         nodes,
+        libraries: elixir::folder_of_applications(context)
+            .map_or(String::new(), |lib| lib.to_string_lossy().into_owned()),
     })
 }
 
