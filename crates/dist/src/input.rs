@@ -23,8 +23,10 @@ use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
 use purlin_io::port::channel::{More, Read};
 use purlin_kernel::budgets;
+use purlin_kernel::explore::far;
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
+use purlin_kernel::os::world;
 use purlin_kernel::sched;
 use purlin_term::etf::VERSION;
 use purlin_term::etf::decode::{Decoder, Options};
@@ -942,6 +944,11 @@ fn deliver(
 ) -> Result<(), Bad> {
     // A term that is no token counts as none.
     let token = token.and_then(Token::of_term);
+    if world::is_on()
+        && let Ok(message) = payload.owned()
+    {
+        far::gets(n.name, to, message.term());
+    }
     let urgent = alias.as_ref().is_some_and(|a| a.1);
     if alias.is_none() && budgets::on() {
         match bounds::from_far(to) {

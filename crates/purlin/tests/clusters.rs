@@ -84,17 +84,18 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run_of(&run("2")), run_of(&first));
 }
 
-/// The fault is found, cut down to one, and repeated call by call.
-fn found(program: &str, options: &[&str], line: &str) {
+/// A failure is found, cut down to so many faults, and repeated call by call. Returns what the
+/// search said.
+fn found_with(program: &str, options: &[&str], line: &str, faults: &str) -> String {
     let folder = Folder::new(program);
     let source = format!("{program}.erl");
-    let mut all = vec!["--seed", "1", "--seeds", "200"];
+    let mut all = vec!["--seed", "1", "--seeds", "2000"];
     all.extend(options);
     let o = folder.schedules(&all, &["run", &source]);
-    let t = text(&o);
-    assert_eq!(o.status.code(), Some(1), "{t}");
-    assert!(t.contains("fails with 1 fault:"), "{t}");
-    assert!(t.contains(line), "{t}");
+    let found = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{found}");
+    assert!(found.contains(&format!("fails with {faults}:")), "{found}");
+    assert!(found.contains(line), "{found}");
     let file = folder.file();
     for _ in 0..2 {
         let o = folder.run(&["replay", &file]);
@@ -103,6 +104,11 @@ fn found(program: &str, options: &[&str], line: &str) {
         assert!(t.contains("this is the recorded run, call by call"), "{t}");
         assert!(t.contains(line), "{t}");
     }
+    found
+}
+
+fn found(program: &str, options: &[&str], line: &str) -> String {
+    found_with(program, options, line, "1 fault")
 }
 
 fn passes(program: &str, options: &[&str], schedules: &str) {
@@ -137,6 +143,61 @@ fn who_solves_the_conflict_passes() {
 #[test]
 fn what_a_killed_node_forgets_is_found() {
     found("forgets", &["--nodes", "2", "--faults", "kill"], "FAIL: ");
+}
+
+/// Two faults are needed: the link of two nodes is cut, and the third one forgets its vote.
+#[test]
+fn a_vote_that_a_restart_forgets_is_found() {
+    let options = ["--nodes", "3", "--faults", "cut,kill"];
+    let t = found_with("forgotten_vote", &options, "lead term", "2 faults");
+    assert!(t.contains("is cut"), "{t}");
+    assert!(t.contains("is killed, and starts again"), "{t}");
+    passes("forgotten_vote_right", &options, "24");
+}
+
+/// The place of the fault has the name of the message, and so has the story.
+#[test]
+fn a_write_that_comes_after_its_lease_is_found() {
+    let t = found("late_write", &["--nodes", "3"], "is kept");
+    assert!(
+        t.contains("{_,_,{write,_,_}} to keeper, by late_write:ask/2"),
+        "{t}"
+    );
+    assert!(t.contains("{keeper,n1@world} ! {"), "{t}");
+    passes("late_write_right", &["--nodes", "3"], "24");
+}
+
+/// Orders of the processes within a node are searched, too.
+#[test]
+fn a_race_within_a_node_is_found() {
+    let t = found("lost_add", &["--nodes", "2"], "FAIL: ");
+    assert!(t.contains("run in another order from here on"), "{t}");
+    passes("lost_add_right", &["--nodes", "2"], "24");
+}
+
+/// The file is shown as text and as a page without running anything.
+#[test]
+fn the_story_is_shown_as_text_and_as_a_page() {
+    let folder = Folder::new("page");
+    let (file, page) = (folder.file(), folder.0.join("page.html"));
+    let page_text = page.to_string_lossy();
+    let options = ["--nodes", "3", "--seed", "1", "--html", &page_text];
+    let o = folder.schedules(&options, &["run", "late_write.erl"]);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(
+        html.contains("<svg") && html.contains("marker-end"),
+        "{html}"
+    );
+    assert!(html.contains("gets {"), "{html}");
+    let o = folder.run(&["schedules", "show", &file]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(0), "{t}");
+    assert!(t.contains("FAIL: ") && t.contains("===="), "{t}");
+    std::fs::remove_file(&page).expect("it is there");
+    let o = folder.run(&["schedules", "show", &file, "--html", &page_text]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    assert_eq!(std::fs::read_to_string(&page).expect("a page"), html);
 }
 
 /// Delays are legal for every program.

@@ -159,7 +159,9 @@ fn join(o: &EmulatorOptions, joined: Result<Welcome, String>) -> Request {
     Request {
         asked: Asked::Join,
         started,
-        libraries: vec![o.otp.root.join("lib")],
+        libraries: std::iter::once(o.otp.root.join("lib"))
+            .chain(w.libraries.lines().map(PathBuf::from))
+            .collect(),
     }
 }
 

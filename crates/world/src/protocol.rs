@@ -8,7 +8,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr};
 
 /// The version of the protocol. A node of another build is refused.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Maximum number of bytes in a message.
 const MOST_BYTES: usize = 64 << 20;
@@ -122,7 +122,39 @@ pub enum Call {
         word: String,
         process: u64,
     },
+    /// The answer to this and the next is the time at which the node goes on, if it was held
+    /// meanwhile.
     File(FileCall),
+    Note(Note),
+}
+
+/// The kind of a [`Note`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteStep {
+    /// A process is about to send something to a process of the other node.
+    Sends = 0,
+    /// A message of the other node has arrived, and is about to be put into a mailbox.
+    Gets = 1,
+}
+
+/// Something between the processes of two nodes: a place for faults, and a line of the story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub step: NoteStep,
+    /// Whether code of the program does it.
+    pub is_program: bool,
+    /// The name of the other node.
+    pub other: String,
+    /// The message, without the parts that differ from one of its kind to the next.
+    pub shape: String,
+    /// To whom, and by which function: with the shape a name that survives changes of the program.
+    pub class: String,
+    pub pid: String,
+    /// The registered name of the process.
+    pub name: String,
+    pub text: String,
+    /// File and line.
+    pub place: String,
 }
 
 /// The kind of a step that a node makes with files. See [`Welcome::files`].
@@ -214,6 +246,11 @@ pub struct Turn {
     pub started: u64,
     /// Things with the events that they are ready for.
     pub ready: Vec<(Thing, u32)>,
+    /// If this is no turn: the node makes a copy of itself, which begins with that word, and asks
+    /// again.
+    pub fork: String,
+    /// The order in which processes run from here on, if it changes: a sampler, and its seed.
+    pub order: String,
 }
 
 /// The first answer that a node gets.
@@ -231,6 +268,8 @@ pub struct Welcome {
     pub pipes: Option<(Thing, Thing)>,
     /// Whether the node reports what it does with files.
     pub files: bool,
+    /// Folders of libraries beside those of OTP, each a line.
+    pub libraries: String,
 }
 
 // ---- writing and reading ----
@@ -309,6 +348,51 @@ impl Reader<'_> {
     }
 }
 
+impl FileCall {
+    fn read(r: &mut Reader<'_>) -> Option<FileCall> {
+        Some(FileCall {
+            step: *FileStep::ALL.get(usize::try_from(r.number()?).ok()?)?,
+            fd: r.number()?,
+            n: r.number()?,
+            path: r.bytes()?,
+            data: r.bytes()?,
+        })
+    }
+}
+
+impl Note {
+    fn read(r: &mut Reader<'_>) -> Option<Note> {
+        Some(Note {
+            step: match r.number()? {
+                0 => NoteStep::Sends,
+                1 => NoteStep::Gets,
+                _ => return None,
+            },
+            is_program: r.flag()?,
+            other: r.text()?,
+            shape: r.text()?,
+            class: r.text()?,
+            pid: r.text()?,
+            name: r.text()?,
+            text: r.text()?,
+            place: r.text()?,
+        })
+    }
+
+    /// Its texts, in the order in which they are written.
+    fn texts(&self) -> [&String; 7] {
+        [
+            &self.other,
+            &self.shape,
+            &self.class,
+            &self.pid,
+            &self.name,
+            &self.text,
+            &self.place,
+        ]
+    }
+}
+
 impl Question {
     /// Writes it as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -357,6 +441,14 @@ impl Question {
                 .number(f.n)
                 .bytes(&f.path)
                 .bytes(&f.data),
+            Call::Note(n) => {
+                w.number(26).number(n.step as u64);
+                w.number(n.is_program.into());
+                for text in n.texts() {
+                    w.bytes(text.as_bytes());
+                }
+                &mut w
+            }
         };
         w.0
     }
@@ -396,13 +488,8 @@ impl Question {
                 word: r.text()?,
                 process: r.number()?,
             },
-            25 => Call::File(FileCall {
-                step: *FileStep::ALL.get(usize::try_from(r.number()?).ok()?)?,
-                fd: r.number()?,
-                n: r.number()?,
-                path: r.bytes()?,
-                data: r.bytes()?,
-            }),
+            25 => Call::File(FileCall::read(&mut r)?),
+            26 => Call::Note(Note::read(&mut r)?),
             kind => {
                 let of = r.number()?;
                 match kind {
@@ -485,6 +572,7 @@ impl Turn {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer(Vec::new());
         w.number(self.now).number(self.started).pairs(&self.ready);
+        w.bytes(self.fork.as_bytes()).bytes(self.order.as_bytes());
         w.0
     }
 
@@ -495,6 +583,8 @@ impl Turn {
             now: r.number()?,
             started: r.number()?,
             ready: r.pairs()?,
+            fork: r.text()?,
+            order: r.text()?,
         })
     }
 }
@@ -510,7 +600,8 @@ impl Welcome {
             .number(self.process)
             .option(self.pipes.map(|p| p.0))
             .option(self.pipes.map(|p| p.1))
-            .number(self.files.into());
+            .number(self.files.into())
+            .bytes(self.libraries.as_bytes());
         w.0
     }
 
@@ -525,6 +616,7 @@ impl Welcome {
             process: r.number()?,
             pipes: r.option()?.zip(r.option()?),
             files: r.flag()?,
+            libraries: r.text()?,
         })
     }
 }
@@ -643,6 +735,17 @@ mod tests {
                 path: b"/a".to_vec(),
                 data: vec![6],
             }),
+            Call::Note(Note {
+                step: NoteStep::Gets,
+                is_program: true,
+                other: "n2@world".into(),
+                shape: "{ask,_}".into(),
+                class: "{ask,_} to raft".into(),
+                pid: "<0.9.0>".into(),
+                name: String::new(),
+                text: "{ask,1}".into(),
+                place: "a.erl:4".into(),
+            }),
         ]
     }
 
@@ -668,12 +771,15 @@ mod tests {
             now: 4,
             started: 8,
             ready: vec![(1, 4)],
+            fork: "f1".into(),
+            order: "pos 7".into(),
         };
         assert_eq!(Turn::from_bytes(&t.to_bytes()), Some(t));
         let w = Welcome {
             pipes: Some((1, 2)),
             ids: 5,
             files: true,
+            libraries: "/lib".into(),
             ..Welcome::default()
         };
         assert_eq!(Welcome::from_bytes(&w.to_bytes()), Some(w));

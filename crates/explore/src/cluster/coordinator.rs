@@ -5,15 +5,17 @@
 //! turns. Time passes only from one event to the next: there is no wait.
 
 use super::disks::Disks;
-use super::fault::{At, Fault, Harm, MS, Node, Profile, Time};
-use super::members::{Door, Member, Open, RunFolder, Spec, State, end, is_gone};
-use super::wires::Wires;
+use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When};
+use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
+use super::story::{Kind, Line};
+use super::wires::{Answered, Wires};
 use purlin_world::protocol::{
-    self, Call, FileCall, FileStep, Question, Reply, Thing, Turn, Welcome, numbers,
+    self, Call, FileCall, FileStep, Note, NoteStep, Question, Reply, Thing, Turn, Welcome, numbers,
 };
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::unix::net::UnixStream;
 
 /// The time for which a node may go on beside others that could run.
 const TURN: u64 = MS;
@@ -74,7 +76,7 @@ pub struct Run {
     pub hash: u64,
     pub profile: Profile,
     /// Events and output, in order.
-    pub story: Vec<String>,
+    pub story: Vec<Line>,
     /// How the program has left the model.
     pub left: BTreeSet<String>,
     pub turns: u64,
@@ -87,24 +89,43 @@ pub struct Run {
 enum Due {
     Heal(Node, Node),
     InTime(Node, Node),
-    /// Datagrams arrive once again.
-    Reliable(Node, Node),
+    /// Datagrams arrive again, or once again.
+    Arrive(Node, Node),
+    Once(Node, Node),
     /// The disk has room again.
     Room(Node),
+    /// Its processes go on.
+    Goes(Node),
     Restart(Node),
     Fault(usize),
 }
 
-struct Cluster<'a> {
-    spec: &'a Spec,
-    plan: &'a Plan,
-    place: RunFolder,
-    door: Door,
+/// The next step of a member after a question.
+enum Then {
+    /// It has its answer, and asks another one.
+    Another,
+    /// It waits for a turn, or for its answer.
+    Waits,
+    Ended,
+}
+
+/// A message between two nodes that was sent: what it is, its number, and whether the program has
+/// sent it.
+type UnderWay = (String, u64, bool);
+
+/// Messages under way that are known of a link at most.
+const MOST_UNDER_WAY: usize = 1000;
+
+/// All that a run consists of, but the nodes' processes.
+#[derive(Clone)]
+pub(super) struct World {
     wires: Wires,
     members: Vec<Member>,
     /// Programs that nodes have started, by their words: the pipes of their input and output.
     started: BTreeMap<String, (Open, Open)>,
     due: BTreeSet<(u64, Due)>,
+    /// When something is over at last that faults have prolonged.
+    over: BTreeMap<Due, u64>,
     now: u64,
     lives: BTreeMap<Node, u32>,
     outputs: BTreeMap<Node, u64>,
@@ -114,73 +135,179 @@ struct Cluster<'a> {
     broken: BTreeSet<Node>,
     /// Nanoseconds by which wall clocks have stepped.
     steps: BTreeMap<Node, i64>,
+    /// Nodes whose processes stop, and until when.
+    stalled: BTreeMap<Node, u64>,
+    /// Orders that nodes do not know yet.
+    orders: BTreeMap<Node, String>,
+    /// Names of nodes.
+    names: BTreeMap<String, Node>,
+    /// Messages that are not known to have arrived.
+    under_way: BTreeMap<(Node, Node), VecDeque<UnderWay>>,
+    last_message: u64,
+    /// Messages that leave with the next packet, by member and receiver.
+    leaving: BTreeMap<(usize, Node), Vec<(Message, u64)>>,
     run: Run,
     /// The time by which the program is to have ended.
     ends: u64,
 }
 
-/// Runs a cluster once.
-pub fn run(spec: &Spec, plan: &Plan) -> Result<Run, String> {
-    if spec.nodes == 0 || spec.nodes > MOST_NODES {
-        return Err(format!("a cluster has from 1 to {MOST_NODES} nodes"));
-    }
-    let place = RunFolder::new(plan.seed)?;
-    let door = Door::new(&place.folder).map_err(|e| e.to_string())?;
-    let mut due = BTreeSet::new();
-    for (i, f) in plan.faults.iter().enumerate() {
-        if let At::Time(t) = f.place {
-            due.insert((t, Due::Fault(i)));
+impl World {
+    fn new(seed: u64) -> World {
+        World {
+            wires: Wires::new(seed),
+            members: Vec::new(),
+            started: BTreeMap::new(),
+            due: BTreeSet::new(),
+            over: BTreeMap::new(),
+            now: 0,
+            lives: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            disks: Disks::default(),
+            full: BTreeSet::new(),
+            broken: BTreeSet::new(),
+            steps: BTreeMap::new(),
+            stalled: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            names: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            last_message: 0,
+            leaving: BTreeMap::new(),
+            run: Run::default(),
+            ends: PROGRAM_LIMIT,
         }
     }
-    let mut cluster = Cluster {
-        spec,
-        plan,
-        place,
-        door,
-        wires: Wires::new(plan.seed),
-        members: Vec::new(),
-        started: BTreeMap::new(),
-        due,
-        now: 0,
-        lives: BTreeMap::new(),
-        outputs: BTreeMap::new(),
-        disks: Disks::default(),
-        full: BTreeSet::new(),
-        broken: BTreeSet::new(),
-        steps: BTreeMap::new(),
-        run: Run::default(),
-        ends: PROGRAM_LIMIT,
-    };
-    let result = cluster.all();
-    cluster.end_all();
-    result?;
-    cluster.run.profile.packets = std::mem::take(&mut cluster.wires.packets);
-    cluster.run.profile.took = cluster.now;
-    cluster.run.profile.nodes = cluster.lives.keys().copied().collect();
-    let first_mortal = if spec.nodes == 1 { 2 } else { 1 };
-    cluster.run.profile.mortal = (cluster.lives.keys().copied())
-        .filter(|n| *n >= first_mortal)
-        .collect();
-    Ok(std::mem::take(&mut cluster.run))
+
+    /// Whether the place of a fault is still to come.
+    pub fn is_before(&self, f: &Fault) -> bool {
+        let profile = &self.run.profile;
+        let seen = |all: &BTreeMap<Message, Seen>, m: &Message| {
+            all.get(m).map_or(0, |s| s.turns.len() as u64)
+        };
+        match &f.place {
+            At::Message(When::Arrives, m, n) => seen(&profile.arrived, m) < *n,
+            At::Message(_, m, n) => seen(&profile.sent, m) < *n,
+            At::Packet(a, b, c, n) => {
+                let sent = self.wires.packets.get(&(*a, *b, *c));
+                sent.is_none_or(|sent| sent < n)
+            }
+            At::File(a, n) => profile.files.get(a).is_none_or(|p| p < n),
+            At::Time(t) => self.now < *t,
+        }
+    }
+
+    /// How far the nodes' output was read.
+    pub fn outputs(&self) -> &BTreeMap<Node, u64> {
+        &self.outputs
+    }
+
+    /// Whether each node was started by the world itself, and waits for a turn or has ended.
+    fn can_be_saved(&self, nodes: u32) -> bool {
+        let waits = |m: &Member| matches!(m.state, State::Idle(..) | State::Over(_) | State::Ended);
+        self.members.iter().all(|m| m.node <= nodes && waits(m))
+    }
 }
 
-impl Cluster<'_> {
-    fn all(&mut self) -> Result<(), String> {
+/// A run.
+pub(super) struct Cluster<'a> {
+    pub spec: &'a Spec,
+    pub plan: &'a Plan,
+    pub place: &'a RunFolder,
+    pub door: &'a mut Door,
+    /// The processes of members, by their places.
+    pub links: Vec<Link>,
+    /// Numbers of turns after which the cluster is saved.
+    pub cuts: VecDeque<u64>,
+    pub saved: Vec<Saved>,
+    pub world: World,
+}
+
+/// A cluster as it was after some turn: processes that wait for orders to copy themselves.
+pub(super) struct Saved {
+    pub world: World,
+    pub copies: Vec<Option<UnixStream>>,
+}
+
+impl<'a> Cluster<'a> {
+    /// Makes the cluster of a run that begins at the start.
+    pub fn new(
+        spec: &'a Spec,
+        plan: &'a Plan,
+        place: &'a RunFolder,
+        door: &'a mut Door,
+    ) -> Cluster<'a> {
+        Cluster {
+            spec,
+            plan,
+            place,
+            door,
+            links: Vec::new(),
+            cuts: VecDeque::new(),
+            saved: Vec::new(),
+            world: World::new(plan.seed),
+        }
+    }
+
+    /// Starts all nodes, and goes on to the end.
+    pub fn begin(self) -> Result<(Run, Vec<Saved>), String> {
+        self.finish(Cluster::start)
+    }
+
+    fn start(&mut self) -> Result<(), String> {
         for node in 1..=self.spec.nodes {
-            self.wires.add_machine(node);
+            self.world.wires.add_machine(node);
             self.begin_root(node)?;
         }
+        self.all()
+    }
+
+    /// Goes on from where it was saved.
+    pub fn resume(self) -> Result<(Run, Vec<Saved>), String> {
+        self.finish(Cluster::all)
+    }
+
+    fn finish(
+        mut self,
+        go: impl FnOnce(&mut Cluster<'a>) -> Result<(), String>,
+    ) -> Result<(Run, Vec<Saved>), String> {
+        for (i, f) in self.plan.faults.iter().enumerate() {
+            if let At::Time(t) = f.place {
+                self.world.due.insert((t, Due::Fault(i)));
+            }
+        }
+        let result = go(&mut self);
+        self.end_all();
+        result?;
+        let w = &mut self.world;
+        w.run.profile.packets = std::mem::take(&mut w.wires.packets);
+        w.run.profile.took = w.now;
+        w.run.profile.nodes = w.lives.keys().copied().collect();
+        let first_mortal = if self.spec.nodes == 1 { 2 } else { 1 };
+        w.run.profile.mortal = (w.lives.keys().copied())
+            .filter(|n| *n >= first_mortal)
+            .collect();
+        Ok((std::mem::take(&mut w.run), self.saved))
+    }
+
+    fn all(&mut self) -> Result<(), String> {
         loop {
+            while self
+                .cuts
+                .front()
+                .is_some_and(|c| *c <= self.world.run.turns)
+            {
+                self.cuts.pop_front();
+                self.save()?;
+            }
             if let Some(verdict) = self.verdict() {
-                self.run.verdict = verdict;
+                self.world.run.verdict = verdict;
                 return Ok(());
             }
             let Some((at, who)) = self.next() else {
-                self.run.verdict = Verdict::Deadlock;
+                self.world.run.verdict = Verdict::Deadlock;
                 return Ok(());
             };
-            if at > self.ends {
-                self.run.verdict = Verdict::DoesNotEnd;
+            if at > self.world.ends {
+                self.world.run.verdict = Verdict::DoesNotEnd;
                 return Ok(());
             }
             self.pass(at);
@@ -191,49 +318,89 @@ impl Cluster<'_> {
         }
     }
 
+    fn tell(&mut self, line: Line) {
+        let at = self.world.now;
+        self.world.run.story.push(Line { at, ..line });
+    }
+
+    /// Adds an event to the story.
     fn say(&mut self, text: &str) {
-        self.run
-            .story
-            .push(format!("{:>10}  {text}", Time(self.now).to_string()));
+        self.tell(Line {
+            text: text.to_owned(),
+            ..Line::default()
+        });
+    }
+
+    /// Adds the begin or the end of a fault.
+    fn say_fault(&mut self, text: &str) {
+        self.tell(Line {
+            kind: Kind::Fault,
+            text: text.to_owned(),
+            ..Line::default()
+        });
+    }
+
+    /// Has something last until that time at least. It is over when the last fault is that has it
+    /// last.
+    fn lasts(&mut self, what: Due, until: u64) {
+        let over = self.world.over.entry(what).or_default();
+        *over = until.max(*over);
+        self.world.due.insert((until, what));
     }
 
     /// Starts the command on a node.
     fn begin_root(&mut self, node: Node) -> Result<(), String> {
-        let life = self.lives.entry(node).or_default();
+        let life = self.world.lives.entry(node).or_default();
         *life += 1;
         let life = *life;
         let (mut child, word) = self.place.start(self.spec, &self.door, node, life)?;
         let mut gone = || child.try_wait().is_ok_and(|s| s.is_some());
         let joined = self.door.wait(&word, &mut gone);
         let mut m = Member::new(node, life);
-        m.now = self.now;
+        m.now = self.world.now;
         match joined {
             Ok(stream) => {
-                m.stream = Some(stream);
-                m.child = Some(child);
-                self.members.push(m);
+                self.links.push(Link {
+                    stream: Some(stream),
+                    child: Some(child),
+                });
+                self.world.members.push(m);
             }
             Err(why) => {
-                end(&mut child);
+                Link {
+                    stream: None,
+                    child: Some(child),
+                }
+                .end();
                 let said = self.output(node).join("\n");
                 return Err(format!("n{node}: {why}\n{said}"));
             }
         }
-        let name = self.members.last().map(Member::name).unwrap_or_default();
+        let name = self
+            .world
+            .members
+            .last()
+            .map(Member::name)
+            .unwrap_or_default();
         self.say(&format!("{name} begins"));
         Ok(())
     }
 
     /// Returns the lines that a node has written since the last call.
     fn output(&mut self, node: Node) -> Vec<String> {
-        let at = self.outputs.entry(node).or_default();
+        let at = self.world.outputs.entry(node).or_default();
         let text = self.place.new_output(node, at);
         text.lines().map(str::to_owned).collect()
     }
 
     fn tell_output(&mut self, node: Node) {
-        for line in self.output(node) {
-            self.say(&format!("n{node} | {line}"));
+        for text in self.output(node) {
+            self.tell(Line {
+                kind: Kind::Output,
+                node: format!("n{node}"),
+                text,
+                ..Line::default()
+            });
         }
     }
 
@@ -241,8 +408,8 @@ impl Cluster<'_> {
     fn verdict(&self) -> Option<Verdict> {
         let mut all_ended = true;
         for node in 1..=self.spec.nodes {
-            let last = self.members.iter().rev().find(|m| m.node == node)?;
-            let restarts = self.due.iter().any(|(_, d)| *d == Due::Restart(node));
+            let last = self.world.members.iter().rev().find(|m| m.node == node)?;
+            let restarts = self.world.due.iter().any(|(_, d)| *d == Due::Restart(node));
             all_ended &= !last.is_alive() && !restarts;
             if last.is_alive() || last.killed {
                 continue;
@@ -258,23 +425,25 @@ impl Cluster<'_> {
 
     /// Returns the time from which a member can run.
     fn ready_at(&self, m: &Member) -> Option<u64> {
-        match &m.state {
+        let ready = match &m.state {
             State::Ended => None,
-            State::Begun | State::Over(_) => Some(m.now),
+            State::Begun | State::Over(_) | State::Held => Some(m.now),
             State::Idle(next, watched) => match self.ready(m, watched).is_empty() {
                 false => Some(m.now),
                 true => next.map(|n| n.max(m.now)),
             },
-        }
+        }?;
+        let stalled = self.world.stalled.get(&m.node);
+        Some(stalled.map_or(ready, |until| ready.max(*until)))
     }
 
     fn ready(&self, m: &Member, watched: &[(Thing, u32)]) -> Vec<(Thing, u32)> {
         // An error or the end of the other side counts in any case.
         const FAILS: u32 = 8 | 16;
-        let ended = |i: usize| !self.members[i].is_alive();
+        let ended = |i: usize| !self.world.members[i].is_alive();
         let of = |(thing, events): &(Thing, u32)| {
             let what = *m.things.get(thing)?;
-            let ready = self.wires.ready(what, ended) & (events | FAILS);
+            let ready = self.world.wires.ready(what, ended) & (events | FAILS);
             (ready != 0).then_some((*thing, ready))
         };
         watched.iter().filter_map(of).collect()
@@ -282,9 +451,9 @@ impl Cluster<'_> {
 
     /// Returns the time of the next event, and the member whose turn it is. None: the world's.
     fn next(&self) -> Option<(u64, Option<usize>)> {
-        let world = self.wires.net.next_time().into_iter();
-        let world = world.chain(self.due.first().map(|(t, _)| *t));
-        let members = self.members.iter().enumerate();
+        let world = self.world.wires.net.next_time().into_iter();
+        let world = world.chain(self.world.due.first().map(|(t, _)| *t));
+        let members = self.world.members.iter().enumerate();
         let members = members.filter_map(|(i, m)| Some((self.ready_at(m)?, 1, i)));
         let all = world.map(|t| (t, 0, 0)).chain(members);
         let (at, kind, i) = all.min()?;
@@ -293,9 +462,23 @@ impl Cluster<'_> {
 
     /// Returns the time until which a member may go on.
     fn until(&self, me: usize, begun: u64) -> u64 {
-        let world = self.wires.net.next_time().into_iter();
-        let world = world.chain(self.due.first().map(|(t, _)| *t));
-        let others = self.members.iter().enumerate().filter(|(i, _)| *i != me);
+        let node = self.world.members[me].node;
+        if self
+            .world
+            .stalled
+            .get(&node)
+            .is_some_and(|t| *t > self.world.now)
+        {
+            return begun;
+        }
+        let world = self.world.wires.net.next_time().into_iter();
+        let world = world.chain(self.world.due.first().map(|(t, _)| *t));
+        let others = self
+            .world
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != me);
         let others = others.filter_map(|(_, m)| self.ready_at(m));
         let next = world.chain(others).min().unwrap_or(u64::MAX);
         next.clamp(begun + TURN, begun + LONGEST_TURN)
@@ -303,186 +486,199 @@ impl Cluster<'_> {
 
     /// Advances the time.
     fn pass(&mut self, to: u64) {
-        self.now = self.now.max(to);
-        self.wires.advance(self.now);
+        self.world.now = self.world.now.max(to);
+        self.world.wires.advance(self.world.now);
     }
 
     /// Runs all events that are due.
     fn happen(&mut self) -> Result<(), String> {
-        while let Some((t, what)) = self.due.first().copied() {
-            if t > self.now {
+        while let Some((t, what)) = self.world.due.first().copied() {
+            if t > self.world.now {
                 return Ok(());
             }
-            self.due.pop_first();
-            match what {
+            self.world.due.pop_first();
+            if self.world.over.get(&what).is_some_and(|over| *over > t) {
+                continue;
+            }
+            let text = match what {
                 Due::Heal(a, b) => {
-                    self.wires.cut(a, b, false);
-                    self.say(&format!(
-                        "==== the link between n{a} and n{b} is whole again"
-                    ));
+                    self.world.wires.cut(a, b, false);
+                    format!("the link between n{a} and n{b} is whole again")
                 }
                 Due::InTime(a, b) => {
-                    self.wires.set_late(a, b, 0);
-                    self.say(&format!("==== n{a} reaches n{b} in time again"));
+                    self.world.wires.set_late(a, b, 0);
+                    format!("n{a} reaches n{b} in time again")
                 }
-                Due::Reliable(a, b) => {
-                    self.wires.lost.remove(&(a, b));
-                    self.wires.twice.remove(&(a, b));
-                    self.say(&format!("==== datagrams of n{a} to n{b} arrive once again"));
+                Due::Arrive(a, b) => {
+                    self.world.wires.lost.remove(&(a, b));
+                    format!("datagrams of n{a} reach n{b} again")
+                }
+                Due::Once(a, b) => {
+                    self.world.wires.twice.remove(&(a, b));
+                    format!("datagrams of n{a} reach n{b} once again")
                 }
                 Due::Room(node) => {
-                    self.full.remove(&node);
-                    self.say(&format!("==== the disk of n{node} has room again"));
+                    self.world.full.remove(&node);
+                    format!("the disk of n{node} has room again")
+                }
+                Due::Goes(node) => {
+                    self.world.stalled.remove(&node);
+                    format!("the processes of n{node} go on")
                 }
                 Due::Restart(node) => {
-                    self.wires.start_machine(node);
+                    self.world.wires.start_machine(node);
                     self.begin_root(node)?;
+                    continue;
                 }
-                Due::Fault(i) => self.harm(i),
-            }
+                Due::Fault(i) => {
+                    self.harm(i);
+                    continue;
+                }
+            };
+            self.say_fault(&text);
         }
         Ok(())
     }
 
     /// Has a fault happen.
     fn harm(&mut self, i: usize) {
-        let Some(fault) = self.plan.faults.get(i).copied() else {
+        let Some(fault) = self.plan.faults.get(i).cloned() else {
             return;
         };
         if let Harm::Kill(node, _) | Harm::Power(node, _) = fault.what
-            && self.begins(node)
+            && (self.begins(node) || self.living(node).is_none())
         {
             return;
         }
-        if !self.run.happened.insert(i) {
+        if !self.world.run.happened.insert(i) {
             return;
         }
-        self.say(&format!("==== {}, {}", fault.describe(), fault.place()));
-        let now = self.now;
-        let over = match fault.what {
+        self.say_fault(&format!("{}, {}", fault.describe(), fault.place()));
+        let now = self.world.now;
+        let mut over = 0;
+        match fault.what {
             Harm::Delay(a, b, late) => {
-                self.wires.set_late(a, b, late);
-                self.due.insert((now + late, Due::InTime(a, b)));
-                2 * late
+                self.world.wires.set_late(a, b, late);
+                self.lasts(Due::InTime(a, b), now + late);
+                over = 2 * late;
             }
-            Harm::Reset(a, b) => {
-                self.wires.reset(a, b);
-                0
+            Harm::Reset(a, b) => self.world.wires.reset(a, b),
+            Harm::Cut(a, b, time) => {
+                self.cut(a, b, now + time);
+                over = time;
             }
-            Harm::Cut(a, b, lasts) => {
-                self.wires.cut(a, b, true);
-                self.due.insert((now + lasts, Due::Heal(a, b)));
-                lasts
-            }
-            Harm::Alone(a, lasts) => {
-                for b in self.wires.others(a) {
-                    self.wires.cut(a, b, true);
-                    self.due.insert((now + lasts, Due::Heal(a, b)));
+            Harm::Alone(a, time) => {
+                for b in self.world.wires.others(a) {
+                    self.cut(a, b, now + time);
                 }
-                lasts
+                over = time;
             }
-            Harm::Kill(node, back) => {
-                self.kill(node);
-                let back = back.filter(|_| node <= self.spec.nodes);
-                if let Some(t) = back {
-                    self.due.insert((now + t, Due::Restart(node)));
+            Harm::Kill(node, back) | Harm::Power(node, back) => {
+                match fault.what {
+                    Harm::Power(..) => self.lose_power(node),
+                    _ => self.kill(node),
                 }
-                back.unwrap_or(0)
-            }
-            Harm::Power(node, back) => {
-                self.lose_power(node);
-                let back = back.filter(|_| node <= self.spec.nodes);
-                if let Some(t) = back {
-                    self.due.insert((now + t, Due::Restart(node)));
+                if let Some(t) = back.filter(|_| node <= self.spec.nodes) {
+                    self.world.due.insert((now + t, Due::Restart(node)));
+                    over = t;
                 }
-                back.unwrap_or(0)
             }
-            Harm::Full(node, lasts) => {
-                self.full.insert(node);
-                self.due.insert((now + lasts, Due::Room(node)));
-                lasts
+            Harm::Full(node, time) => {
+                self.world.full.insert(node);
+                self.lasts(Due::Room(node), now + time);
+                over = time;
             }
             Harm::Broken(node) => {
-                self.broken.insert(node);
-                0
+                self.world.broken.insert(node);
             }
-            Harm::Step(node, by) => {
-                *self.steps.entry(node).or_default() += by;
-                0
+            Harm::Step(node, by) => *self.world.steps.entry(node).or_default() += by,
+            Harm::Lose(a, b, time) => {
+                self.world.wires.lost.insert((a, b));
+                self.lasts(Due::Arrive(a, b), now + time);
+                over = time;
             }
-            Harm::Lose(a, b, lasts) => {
-                self.wires.lost.insert((a, b));
-                self.due.insert((now + lasts, Due::Reliable(a, b)));
-                lasts
+            Harm::Twice(a, b, time) => {
+                self.world.wires.twice.insert((a, b));
+                self.lasts(Due::Once(a, b), now + time);
+                over = time;
             }
-            Harm::Twice(a, b, lasts) => {
-                self.wires.twice.insert((a, b));
-                self.due.insert((now + lasts, Due::Reliable(a, b)));
-                lasts
+            Harm::Stall(node, time) => {
+                let until = self.world.stalled.entry(node).or_default();
+                *until = (*until).max(now + time);
+                self.lasts(Due::Goes(node), now + time);
+                over = time;
             }
-        };
-        self.ends = self.ends.max(now + over + PROGRAM_LIMIT);
+            Harm::Order(node, sampling, seed) => {
+                let order = format!("{} {seed}", sampling.name());
+                self.world.orders.insert(node, order);
+            }
+        }
+        self.world.ends = self.world.ends.max(now + over + PROGRAM_LIMIT);
+    }
+
+    /// Cuts the link of two nodes until that time at least.
+    fn cut(&mut self, a: Node, b: Node, until: u64) {
+        self.world.wires.cut(a, b, true);
+        self.lasts(Due::Heal(a.min(b), a.max(b)), until);
     }
 
     /// Whether a node was started by another one and has sent nothing yet. What waits for it to
     /// begin would rightly fail without it.
     fn begins(&self, node: Node) -> bool {
-        node > self.spec.nodes && !self.wires.packets.keys().any(|(from, _)| *from == node)
+        node > self.spec.nodes
+            && !self
+                .world
+                .wires
+                .packets
+                .keys()
+                .any(|(from, ..)| *from == node)
+    }
+
+    /// Returns the living member of a node.
+    fn living(&self, node: Node) -> Option<usize> {
+        let living = |m: &Member| m.node == node && m.is_alive();
+        self.world.members.iter().position(living)
     }
 
     /// The machine of a node loses its power.
     fn lose_power(&mut self, node: Node) {
-        let living = |m: &Member| m.node == node && m.is_alive();
-        let Some(i) = self.members.iter().position(living) else {
-            return;
-        };
-        self.wires.stop_machine(node);
-        self.members[i].killed = true;
-        self.ended(i);
-        let life = self.members[i].life;
+        let Some(i) = self.living(node) else { return };
+        self.world.wires.stop_machine(node);
+        self.kill(node);
+        let life = self.world.members[i].life;
         let mut numbers = Stream::new(self.plan.seed, node, life, Use::Disk);
-        if let Err(why) = self.disks.lose_power(node, &mut numbers) {
-            self.run.left.insert(format!("n{node}: {why}"));
+        if let Err(why) = self.world.disks.lose_power(node, &mut numbers) {
+            self.world.run.left.insert(format!("n{node}: {why}"));
         }
     }
 
     fn kill(&mut self, node: Node) {
-        let living = |m: &Member| m.node == node && m.is_alive();
-        let Some(i) = self.members.iter().position(living) else {
-            return;
-        };
-        self.members[i].killed = true;
+        let Some(i) = self.living(node) else { return };
+        self.world.members[i].killed = true;
         self.ended(i);
     }
 
     /// A member has ended: its machine closes what it had open.
     fn ended(&mut self, i: usize) {
-        let m = &mut self.members[i];
+        let m = &mut self.world.members[i];
         m.state = State::Ended;
-        // A node ends when its connection does.
-        m.stream = None;
-        let things = std::mem::take(&mut m.things);
-        if let Some(child) = &mut m.child {
-            if m.killed {
-                let _ = child.kill();
-            }
-            let _ = child.wait();
+        match m.killed {
+            true => self.links[i].end(),
+            false => self.links[i].wait(),
         }
+        let things = std::mem::take(&mut m.things);
         let node = m.node;
         for what in things.into_values() {
-            self.wires.close(what);
+            self.world.wires.close(what);
         }
-        self.disks.ended(node);
+        self.world.leaving.retain(|(member, _), _| *member != i);
+        self.world.disks.ended(node);
         self.tell_output(node);
     }
 
     fn end_all(&mut self) {
-        for m in &mut self.members {
-            m.stream = None;
-            if let Some(child) = &mut m.child {
-                end(child);
-            }
-        }
+        // A node ends when its connection does.
+        self.links.iter_mut().for_each(Link::end);
     }
 
     fn reply(&mut self, i: usize, begun: u64, answer: Result<Vec<u8>, Refusal>) {
@@ -490,14 +686,14 @@ impl Cluster<'_> {
             Ok(bytes) => Ok(bytes),
             Err(Refusal::Errno(e)) => Err(e.0),
             Err(Refusal::NotModelled(what)) => {
-                let name = self.members[i].name();
-                self.run.left.insert(format!("{name}: {what}"));
+                let name = self.world.members[i].name();
+                self.world.run.left.insert(format!("{name}: {what}"));
                 Err(Errno::EOPNOTSUPP.0)
             }
         };
         let until = self.until(i, begun);
         let bytes = Reply { until, answer }.to_bytes();
-        if let Some(stream) = &mut self.members[i].stream {
+        if let Some(stream) = &mut self.links[i].stream {
             // If it has ended, the next question does not come.
             let _ = protocol::send(stream, &bytes);
         }
@@ -508,131 +704,265 @@ impl Cluster<'_> {
         if matches!(q.call, Call::Hello { .. } | Call::Started { .. }) {
             return;
         }
-        let mut h = self.run.hash ^ (i as u64 + 1);
+        let mut h = self.world.run.hash ^ (i as u64 + 1);
         for b in q.to_bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3);
         }
-        self.run.hash = h.rotate_left(23).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.world.run.hash = h.rotate_left(23).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 
     /// Gives a member the turn, and answers it until it gives it back.
     fn turn(&mut self, i: usize) -> Result<(), String> {
-        self.run.turns += 1;
-        let begun = self.now;
-        let state = std::mem::replace(&mut self.members[i].state, State::Begun);
+        self.world.run.turns += 1;
+        let begun = self.world.now;
+        let state = std::mem::replace(&mut self.world.members[i].state, State::Begun);
         let first = match &state {
             State::Begun => self.welcome(i).to_bytes(),
-            State::Idle(_, watched) | State::Over(watched) => Turn {
-                now: begun,
-                started: self.wall(self.members[i].node),
-                ready: self.ready(&self.members[i], watched),
+            State::Idle(_, watched) | State::Over(watched) => {
+                let node = self.world.members[i].node;
+                Turn {
+                    now: begun,
+                    started: self.wall(node),
+                    ready: self.ready(&self.world.members[i], watched),
+                    fork: String::new(),
+                    order: self.world.orders.remove(&node).unwrap_or_default(),
+                }
+                .to_bytes()
             }
-            .to_bytes(),
+            State::Held => numbers(&[begun]),
             State::Ended => return Ok(()),
         };
         self.reply(i, begun, Ok(first));
-        let node = self.members[i].node;
+        let node = self.world.members[i].node;
         loop {
-            let Some(q) = self.members[i].question() else {
+            let Some(q) = self.links[i].question() else {
                 // It has died, or a fault has ended it.
-                if self.members[i].is_alive() {
+                if self.world.members[i].is_alive() {
+                    self.links[i].end();
                     self.ended(i);
-                    let name = self.members[i].name();
+                    let name = self.world.members[i].name();
                     self.say(&format!("{name} has died"));
                 }
                 return Ok(());
             };
             self.hash(i, &q);
             self.pass(q.now);
-            self.members[i].now = q.now;
-            match q.call {
-                Call::Idle { next, watched } => {
-                    self.members[i].state = State::Idle(next, watched);
-                    break;
-                }
-                Call::Over { watched } => {
-                    self.members[i].state = State::Over(watched);
-                    break;
-                }
-                Call::Ended { status, .. } => {
-                    self.members[i].status = Some(status as i32);
-                    self.reply(i, begun, Ok(Vec::new()));
-                    self.ended(i);
-                    let name = self.members[i].name();
-                    self.say(&format!("{name} ends with status {status}"));
-                    return Ok(());
-                }
-                Call::Left { how } => {
-                    let name = self.members[i].name();
-                    self.run.left.insert(format!("{name}: {how}"));
-                    self.reply(i, begun, Ok(Vec::new()));
-                }
-                Call::Start { input, output } => {
-                    let word = self.prepare(i, input, output);
-                    self.reply(i, begun, Ok(word.into_bytes()));
-                }
-                Call::Started { word, process } => {
-                    let end = self.started(i, &word, process);
-                    self.reply(i, begun, Ok(numbers(&[end])));
-                }
-                Call::Ready { of } => {
-                    let m = &self.members[i];
-                    let ended = |i: usize| !self.members[i].is_alive();
-                    let ready = m.things.get(&of).map_or(0, |w| self.wires.ready(*w, ended));
-                    self.reply(i, begun, Ok(numbers(&[ready.into()])));
-                }
-                Call::File(f) => {
-                    let answer = self.file(i, &f);
-                    if !self.members[i].is_alive() {
-                        return Ok(());
-                    }
-                    self.reply(i, begun, answer);
-                }
-                call => {
-                    let to = match &call {
-                        Call::Send { of, .. } => {
-                            self.wires.receiver(self.members[i].things.get(of))
-                        }
-                        Call::SendTo { to, .. } => {
-                            let to = self.wires.datagram_receiver(*to);
-                            let from = self.members[i].node;
-                            let link = to.filter(|to| *to != from).map(|to| (from, to));
-                            self.run.profile.datagrams.extend(link);
-                            to
-                        }
-                        _ => None,
-                    };
-                    if let Some(to) = to {
-                        self.packet(i, to);
-                        if !self.members[i].is_alive() {
-                            return Ok(());
-                        }
-                    }
-                    let answer = self.wires.answer(&mut self.members[i], &call);
-                    self.reply(i, begun, answer);
-                }
+            self.world.members[i].now = q.now;
+            match self.answer(i, begun, q.call) {
+                Then::Another => {}
+                Then::Waits => break,
+                Then::Ended => return Ok(()),
             }
         }
         self.tell_output(node);
         Ok(())
     }
 
+    /// Answers a question of a member, whose turn began at that time.
+    fn answer(&mut self, i: usize, begun: u64, call: Call) -> Then {
+        let answer = match call {
+            Call::Idle { next, watched } => {
+                // What has not left by now never will: there is no connection.
+                self.world.leaving.retain(|(member, _), _| *member != i);
+                self.world.members[i].state = State::Idle(next, watched);
+                return Then::Waits;
+            }
+            Call::Over { watched } => {
+                self.world.members[i].state = State::Over(watched);
+                return Then::Waits;
+            }
+            Call::Ended { status, .. } => {
+                self.world.members[i].status = Some(status as i32);
+                self.reply(i, begun, Ok(Vec::new()));
+                self.ended(i);
+                let name = self.world.members[i].name();
+                self.say(&format!("{name} ends with status {status}"));
+                return Then::Ended;
+            }
+            Call::Left { how } => {
+                let name = self.world.members[i].name();
+                self.world.run.left.insert(format!("{name}: {how}"));
+                Ok(Vec::new())
+            }
+            Call::Start { input, output } => Ok(self.prepare(i, input, output).into_bytes()),
+            Call::Started { word, process } => Ok(numbers(&[self.started(i, &word, process)])),
+            Call::Ready { of } => {
+                let w = &self.world;
+                let ended = |i: usize| !w.members[i].is_alive();
+                let thing = w.members[i].things.get(&of);
+                let ready = thing.map_or(0, |t| w.wires.ready(*t, ended));
+                Ok(numbers(&[ready.into()]))
+            }
+            Call::Note(n) => {
+                self.note(i, n);
+                if self.holds(i) {
+                    return Then::Waits;
+                }
+                Ok(Vec::new())
+            }
+            Call::File(f) => {
+                let answer = self.file(i, &f);
+                if answer.is_ok() && self.holds(i) {
+                    return Then::Waits;
+                }
+                answer
+            }
+            call => self.network(i, &call),
+        };
+        if !self.world.members[i].is_alive() {
+            return Then::Ended;
+        }
+        self.reply(i, begun, answer);
+        Then::Another
+    }
+
+    /// Answers a call on a socket or a pipe. Faults may end the member before or after it.
+    fn network(&mut self, i: usize, call: &Call) -> Answered {
+        let w = &mut self.world;
+        let from = w.members[i].node;
+        let to = match call {
+            Call::Send { of, .. } => w.wires.receiver(w.members[i].things.get(of)),
+            Call::SendTo { to, .. } => {
+                let to = w.wires.datagram_receiver(*to);
+                let link = to.filter(|to| *to != from).map(|to| (from, to));
+                w.run.profile.datagrams.extend(link);
+                to
+            }
+            _ => None,
+        };
+        if let Some(to) = to {
+            self.packet(i, to, call);
+        }
+        if !self.world.members[i].is_alive() {
+            return Ok(Vec::new());
+        }
+        let w = &mut self.world;
+        let answer = w.wires.answer(&mut w.members[i], call);
+        if let Some(to) = to {
+            self.has_left(i, to);
+        }
+        answer
+    }
+
     /// A member is about to send something to a node: a fault may have its place here.
-    fn packet(&mut self, i: usize, to: Node) {
-        let from = self.members[i].node;
+    fn packet(&mut self, i: usize, to: Node, call: &Call) {
+        let from = self.world.members[i].node;
         if from == to {
             return;
         }
-        let n = self.wires.packets.entry((from, to)).or_default();
+        let connection = match call {
+            Call::Send { of, .. } => self.world.members[i].things.get(of).copied(),
+            _ => None,
+        };
+        let wires = &mut self.world.wires;
+        let connection = wires.connection(from, to, connection);
+        let n = wires.packets.entry((from, to, connection)).or_default();
         *n += 1;
-        let here = At::Packet(from, to, *n);
-        self.arrive_at(here);
+        let here = At::Packet(from, to, connection, *n);
+        self.arrive_at(&here);
+    }
+
+    /// Whether the processes of a member stop now: it gets its answer when they go on.
+    fn holds(&mut self, i: usize) -> bool {
+        let m = &mut self.world.members[i];
+        let until = self.world.stalled.get(&m.node);
+        let holds = m.is_alive() && until.is_some_and(|t| *t > self.world.now);
+        if holds {
+            m.state = State::Held;
+        }
+        holds
+    }
+
+    /// A packet of a member to a node has left, and the messages that it brings with it.
+    fn has_left(&mut self, i: usize, to: Node) {
+        let Some(all) = self.world.leaving.remove(&(i, to)) else {
+            return;
+        };
+        for (message, n) in all {
+            self.arrive_at(&At::Message(When::After, message, n));
+        }
+    }
+
+    /// Returns the node of a name. 0: it is unknown.
+    fn named(&mut self, name: &str) -> Node {
+        match self.world.wires.named(name) {
+            Some(node) => {
+                self.world.names.insert(name.to_owned(), node);
+                node
+            }
+            // It has gone, or is not known to the name server.
+            None => self.world.names.get(name).copied().unwrap_or(0),
+        }
+    }
+
+    /// A member is about to send something to another node's process, or to hand a message of one
+    /// to a process of its own.
+    fn note(&mut self, i: usize, n: Note) {
+        let (me, who) = (self.world.members[i].node, self.world.members[i].name());
+        let other = self.named(&n.other);
+        let sends = n.step == NoteStep::Sends;
+        let (from, to) = if sends { (me, other) } else { (other, me) };
+        let w = &mut self.world;
+        let way = w.under_way.entry((from, to)).or_default();
+        let (number, is_program) = match sends {
+            true => {
+                w.last_message += 1;
+                if way.len() == MOST_UNDER_WAY {
+                    way.pop_front();
+                }
+                way.push_back((n.shape, w.last_message, n.is_program));
+                (w.last_message, n.is_program)
+            }
+            false => {
+                let at = way.iter().position(|(shape, ..)| *shape == n.shape);
+                let sent = at.and_then(|at| way.remove(at));
+                sent.map_or((0, false), |(_, number, own)| (number, own))
+            }
+        };
+        self.tell(Line {
+            kind: if sends {
+                Kind::Sends(number)
+            } else {
+                Kind::Gets(number)
+            },
+            node: who,
+            pid: n.pid,
+            name: n.name,
+            text: n.text,
+            place: n.place,
+            is_program,
+            ..Line::default()
+        });
+        let (now, turn) = (self.world.now, self.world.run.turns);
+        let profile = &mut self.world.run.profile;
+        if is_program {
+            profile.begins.get_or_insert(now);
+        }
+        let message = Message {
+            from,
+            to,
+            name: n.class.into(),
+        };
+        let all = match sends {
+            true => &mut profile.sent,
+            false => &mut profile.arrived,
+        };
+        let seen = all.entry(message.clone()).or_default();
+        seen.is_program |= is_program;
+        seen.turns.push(turn);
+        let nth = seen.turns.len() as u64;
+        if sends {
+            let leaving = self.world.leaving.entry((i, to)).or_default();
+            leaving.push((message.clone(), nth));
+        }
+        let when = if sends { When::Before } else { When::Arrives };
+        self.arrive_at(&At::Message(when, message, nth));
     }
 
     /// The run has come to a place: the faults happen that begin there.
-    fn arrive_at(&mut self, here: At) {
+    fn arrive_at(&mut self, here: &At) {
         let faults = self.plan.faults.iter().enumerate();
-        let due = faults.filter(|(_, f)| f.place == here);
+        let due = faults.filter(|(_, f)| f.place == *here);
         let due: Vec<usize> = due.map(|(i, _)| i).collect();
         for f in due {
             self.harm(f);
@@ -641,22 +971,22 @@ impl Cluster<'_> {
 
     /// A member does something with a file.
     fn file(&mut self, i: usize, f: &FileCall) -> Result<Vec<u8>, Refusal> {
-        let (node, life) = (self.members[i].node, self.members[i].life);
+        let (node, life) = (self.world.members[i].node, self.world.members[i].life);
         if f.step != FileStep::Begins {
-            if let Err(path) = self.disks.step(node, life, f) {
+            if let Err(path) = self.world.disks.step(node, life, f) {
                 let what = format!("n{node}: {path}: a change that no loss of power takes back");
-                self.run.left.insert(what);
+                self.world.run.left.insert(what);
             }
             return Ok(Vec::new());
         }
-        let n = self.run.profile.files.entry(node).or_default();
+        let n = self.world.run.profile.files.entry(node).or_default();
         *n += 1;
         let here = At::File(node, *n);
-        self.arrive_at(here);
-        if self.broken.remove(&node) {
+        self.arrive_at(&here);
+        if self.world.broken.remove(&node) {
             return Err(Errno::EIO.into());
         }
-        match f.n == 1 && self.full.contains(&node) {
+        match f.n == 1 && self.world.full.contains(&node) {
             true => Err(Errno::ENOSPC.into()),
             false => Ok(Vec::new()),
         }
@@ -666,29 +996,49 @@ impl Cluster<'_> {
     fn wall(&self, node: Node) -> u64 {
         let mut machine = Stream::new(self.plan.seed, 0, 0, Use::Machine);
         let started = BEGINNING + machine.below(1_000_000_000);
-        started.saturating_add_signed(self.steps.get(&node).copied().unwrap_or(0))
+        started.saturating_add_signed(self.world.steps.get(&node).copied().unwrap_or(0))
+    }
+
+    /// Has all nodes make copies of themselves, from which other runs can go on.
+    fn save(&mut self) -> Result<(), String> {
+        let is_clean = || self.place.is_unwritten(self.spec.nodes);
+        if !self.world.can_be_saved(self.spec.nodes) || !is_clean() {
+            return Ok(());
+        }
+        let mut copies = Vec::new();
+        for i in 0..self.links.len() {
+            let copy = match self.world.members[i].is_alive() {
+                true => Some(self.links[i].copy(self.door)?),
+                false => None,
+            };
+            copies.push(copy);
+        }
+        let world = self.world.clone();
+        self.saved.push(Saved { world, copies });
+        Ok(())
     }
 
     fn welcome(&self, i: usize) -> Welcome {
-        let m = &self.members[i];
+        let m = &self.world.members[i];
         let of = |what| Stream::new(self.plan.seed, m.node, m.life, what).draw();
         Welcome {
-            now: self.now,
+            now: self.world.now,
             started: self.wall(m.node),
             ids: of(Use::Ids),
             random: of(Use::Crypto),
             process: u64::from(m.node) * 1000 + u64::from(m.life),
             pipes: m.pipes,
             files: self.plan.files,
+            libraries: self.spec.libraries.clone(),
         }
     }
 
     /// A member is about to start a program: returns its word.
     fn prepare(&mut self, i: usize, input: Thing, output: Thing) -> String {
-        let things = &mut self.members[i].things;
-        let word = format!("p{}", self.started.len() + 1);
+        let things = &mut self.world.members[i].things;
+        let word = format!("p{}", self.world.started.len() + 1);
         if let (Some(r), Some(w)) = (things.remove(&input), things.remove(&output)) {
-            self.started.insert(word.clone(), (r, w));
+            self.world.started.insert(word.clone(), (r, w));
         }
         word
     }
@@ -696,27 +1046,30 @@ impl Cluster<'_> {
     /// A member has started a program. Returns the thing that is its end.
     fn started(&mut self, i: usize, word: &str, process: u64) -> Thing {
         let joined = self.door.wait(word, || is_gone(process));
-        let by = self.members[i].name();
-        let pipes = self.started.get(word).copied();
+        let by = self.world.members[i].name();
+        let pipes = self.world.started.get(word).copied();
         let (Ok(stream), Some((input, output))) = (joined, pipes) else {
-            self.run.left.insert(format!(
+            self.world.run.left.insert(format!(
                 "{by}: a program that is no emulator of Purlin was started; what it did is lost"
             ));
             for what in pipes.into_iter().flat_map(|(r, w)| [r, w]) {
-                self.wires.close(what);
+                self.world.wires.close(what);
             }
-            return self.members[i].add(Open::End(None));
+            return self.world.members[i].add(Open::End(None));
         };
-        let node = self.lives.keys().next_back().map_or(1, |n| n + 1);
-        self.lives.insert(node, 1);
-        self.wires.add_machine(node);
+        let node = self.world.lives.keys().next_back().map_or(1, |n| n + 1);
+        self.world.lives.insert(node, 1);
+        self.world.wires.add_machine(node);
         let mut m = Member::new(node, 1);
-        m.stream = Some(stream);
-        m.now = self.now;
+        self.links.push(Link {
+            stream: Some(stream),
+            child: None,
+        });
+        m.now = self.world.now;
         m.pipes = Some((m.add(input), m.add(output)));
-        self.members.push(m);
-        let new = self.members.len() - 1;
+        self.world.members.push(m);
+        let new = self.world.members.len() - 1;
         self.say(&format!("n{node} begins, started by {by}"));
-        self.members[i].add(Open::End(Some(new)))
+        self.world.members[i].add(Open::End(Some(new)))
     }
 }

@@ -25,6 +25,7 @@ const SIZE: u64 = 1 << 44;
 const FOLDER_MODE: u32 = 0o755;
 
 /// The disk of a node.
+#[derive(Clone)]
 struct NodeDisk {
     disk: Disk,
     /// Open files, by the life of the node and the descriptor.
@@ -34,7 +35,7 @@ struct NodeDisk {
 }
 
 /// See the module's documentation.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Disks(BTreeMap<Node, NodeDisk>);
 
 fn caller() -> Caller {

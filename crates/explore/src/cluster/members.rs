@@ -2,7 +2,7 @@
 
 use super::fault::Node;
 use purlin_world::net::SocketId;
-use purlin_world::protocol::{self, Call, Question, Thing, VERSION};
+use purlin_world::protocol::{self, Call, Question, Reply, Thing, Turn, VERSION};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,6 +23,8 @@ pub struct Spec {
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     pub nodes: u32,
+    /// Folders of libraries beside those of OTP, each a line: what they do is not the program's.
+    pub libraries: String,
 }
 
 /// The meaning of a thing of a node.
@@ -52,17 +54,17 @@ pub(super) enum State {
     Idle(Option<u64>, Vec<(Thing, u32)>),
     /// Its turn was over.
     Over(Vec<(Thing, u32)>),
+    /// Its processes stop while it waits for an answer.
+    Held,
     Ended,
 }
 
 /// An emulator.
+#[derive(Clone)]
 pub(super) struct Member {
     pub node: Node,
     /// 1 for the first emulator of a node.
     pub life: u32,
-    pub stream: Option<UnixStream>,
-    /// The process, if the coordinator has started it.
-    pub child: Option<Child>,
     pub state: State,
     /// The time of its last question.
     pub now: u64,
@@ -80,8 +82,6 @@ impl Member {
         Member {
             node,
             life,
-            stream: None,
-            child: None,
             state: State::Begun,
             now: 0,
             things: BTreeMap::new(),
@@ -111,19 +111,68 @@ impl Member {
             life => format!("n{}.{life}", self.node),
         }
     }
+}
 
+/// The process of an emulator.
+#[derive(Default)]
+pub(super) struct Link {
+    pub stream: Option<UnixStream>,
+    /// The process, if the coordinator has started it.
+    pub child: Option<Child>,
+}
+
+impl Link {
     /// Returns the next question.
     pub fn question(&mut self) -> Option<Question> {
         let stream = self.stream.as_mut()?;
         let bytes = protocol::receive(stream).ok()?;
         Question::from_bytes(&bytes)
     }
-}
 
-/// Ends a process that this one has started, and all that is left of it.
-pub(super) fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+    /// Ends it as from outside: it ends when its connection does.
+    pub fn end(&mut self) {
+        self.stream = None;
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Waits for its end, which it has announced.
+    pub fn wait(&mut self) {
+        if let Some(mut stream) = self.stream.take() {
+            // The connection ends with the process, whose output is there then.
+            let _ = stream.read(&mut [0]);
+        }
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
+    }
+
+    /// Has it make a copy of itself. It waits for a turn, and so does the copy, whose connection is
+    /// returned.
+    pub fn copy(&mut self, door: &mut Door) -> Result<UnixStream, String> {
+        let word = door.next_copy();
+        let turn = Turn {
+            fork: word.clone(),
+            ..Turn::default()
+        };
+        let reply = Reply {
+            until: 0,
+            answer: Ok(turn.to_bytes()),
+        };
+        let lost = || "a node could not be copied".to_owned();
+        let stream = self.stream.as_mut().ok_or_else(lost)?;
+        protocol::send(stream, &reply.to_bytes()).map_err(|_| lost())?;
+        // Both ask for their turn again.
+        self.question().ok_or_else(lost)?;
+        let mut copy = Link {
+            stream: Some(door.wait(&word, || false)?),
+            child: None,
+        };
+        copy.question().ok_or_else(lost)?;
+        copy.stream.ok_or_else(lost)
+    }
 }
 
 /// Where emulators report that they have begun.
@@ -132,6 +181,7 @@ pub(super) struct Door {
     place: PathBuf,
     /// Those that came before they were awaited, by their words.
     early: BTreeMap<String, UnixStream>,
+    copies: u64,
 }
 
 impl Door {
@@ -143,7 +193,14 @@ impl Door {
             listener,
             place,
             early: BTreeMap::new(),
+            copies: 0,
         })
+    }
+
+    /// Returns the word of the next copy of an emulator.
+    fn next_copy(&mut self) -> String {
+        self.copies += 1;
+        format!("c{}", self.copies)
     }
 
     /// Waits until the emulator with that word begins. `ended`: whether its process has ended.
@@ -296,6 +353,45 @@ impl RunFolder {
         c.stdout(output.try_clone().map_err(failed)?);
         c.stderr(output);
         Ok((c.spawn().map_err(failed)?, word))
+    }
+
+    /// Whether the folders of nodes are empty.
+    pub fn is_unwritten(&self, nodes: u32) -> bool {
+        let is_empty = |n| {
+            let all = std::fs::read_dir(self.folder.join(format!("n{n}")));
+            all.is_ok_and(|mut all| all.next().is_none())
+        };
+        nodes > 1 && (1..=nodes).all(is_empty)
+    }
+
+    /// Removes what the last run has left. Folders and files of output stay, since copies of nodes
+    /// have them open; `outputs` is how much of their output a run begins with.
+    pub fn clean(&self, nodes: u32, outputs: &BTreeMap<Node, u64>) -> std::io::Result<()> {
+        for n in 1..=nodes {
+            let folder = self.folder.join(format!("n{n}"));
+            let Ok(all) = std::fs::read_dir(&folder) else {
+                continue;
+            };
+            for entry in all {
+                let entry = entry?;
+                match entry.file_type()?.is_dir() {
+                    true => std::fs::remove_dir_all(entry.path())?,
+                    false => std::fs::remove_file(entry.path())?,
+                }
+            }
+        }
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(Ok(node)) = name.strip_prefix("output").map(str::parse) {
+                let kept = outputs.get(&node).copied().unwrap_or(0);
+                File::options()
+                    .write(true)
+                    .open(entry.path())?
+                    .set_len(kept)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns what a node has written behind a place, and moves the place.

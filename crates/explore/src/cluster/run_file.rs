@@ -2,10 +2,11 @@
 
 use super::coordinator::Plan;
 use super::fault::Fault;
+use super::story::Line;
 use std::fmt::Write;
 
 /// The first line.
-const HEAD: &str = "purlin cluster 1";
+const HEAD: &str = "purlin cluster 2";
 
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -16,7 +17,7 @@ pub struct Recorded {
     pub plan: Plan,
     pub verdict: String,
     pub hash: u64,
-    pub story: Vec<String>,
+    pub story: Vec<Line>,
 }
 
 /// Whether a text is such a file.
@@ -41,7 +42,7 @@ impl Recorded {
             let _ = writeln!(s, "fault {}", f.text());
         }
         for line in &self.story {
-            let _ = writeln!(s, "story {line}");
+            let _ = writeln!(s, "story {}", line.text());
         }
         s
     }
@@ -73,10 +74,7 @@ pub fn read(text: &str) -> Result<Recorded, String> {
                 Some(())
             }
             "fault" => Fault::parse(value).map(|f| r.plan.faults.push(f)),
-            "story" => {
-                r.story.push(value.into());
-                Some(())
-            }
+            "story" => Line::parse(value).map(|l| r.story.push(l)),
             _ => None,
         };
         known.ok_or_else(|| format!("line {} means nothing", i + 1))?;
@@ -93,7 +91,7 @@ mod tests {
 
     #[test]
     fn files_survive_a_round_trip() {
-        let fault = Fault::parse("packet 2 3 14 cut 2 3 5000000000").expect("a fault");
+        let fault = Fault::parse("packet 2 3 1 14 cut 2 3 5000000000").expect("a fault");
         let r = Recorded {
             made_by: "purlin 0.2.0".into(),
             command: vec!["run".into(), "a b.erl".into()],
@@ -105,7 +103,10 @@ mod tests {
             },
             verdict: "n1 ends with status 1".into(),
             hash: u64::MAX,
-            story: vec!["0.000 s  n1 begins".into(), String::new()],
+            story: vec![Line {
+                text: "n1 begins".into(),
+                ..Line::default()
+            }],
         };
         assert_eq!(read(&r.text()), Ok(r.clone()));
         assert!(is_one(&r.text()));

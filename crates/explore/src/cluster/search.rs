@@ -1,9 +1,12 @@
 //! The search for faults of a cluster under which its program fails, and the replay of one.
 
-use super::coordinator::{Plan, Run, Verdict, run};
+use super::coordinator::{Plan, Run, Verdict};
 use super::fault::{Class, Fault, Profile};
+use super::guide::Guide;
+use super::lab::{Lab, run};
 use super::members::Spec;
 use super::run_file::Recorded;
+use super::story;
 use crate::report::write_private;
 use purlin_world::streams::{Stream, Use};
 use std::collections::BTreeSet;
@@ -57,24 +60,17 @@ fn found(status: u8, text: String) -> Found {
 }
 
 impl Request {
-    fn run(&self, faults: &[Fault]) -> Result<Run, String> {
-        let plan = Plan {
+    fn plan(&self, faults: &[Fault]) -> Plan {
+        Plan {
             seed: self.seed,
             faults: faults.to_vec(),
             files: self.reports_files(),
-        };
-        run(&self.spec, &plan)
+        }
     }
 
     /// Whether nodes report what they do with files.
     fn reports_files(&self) -> bool {
         self.classes.iter().any(|c| c.is_of_files())
-    }
-
-    /// Returns the faults of a schedule, from 1 on.
-    fn faults(&self, base: &Profile, n: usize) -> Vec<Fault> {
-        let mut numbers = Stream::new(self.seed, 0, n as u32, Use::Faults);
-        base.draw(&self.classes, &mut numbers)
     }
 
     fn recorded(&self, faults: Vec<Fault>, r: &Run) -> Recorded {
@@ -83,11 +79,7 @@ impl Request {
             command: self.command.clone(),
             nodes: self.spec.nodes,
             verdict: r.verdict.describe(!faults.is_empty()),
-            plan: Plan {
-                seed: self.seed,
-                faults,
-                files: self.reports_files(),
-            },
+            plan: self.plan(&faults),
             hash: r.hash,
             story: r.story.clone(),
         }
@@ -124,7 +116,7 @@ fn shrink(
     // the program has begins after the last one.
     let happened: Vec<Fault> = (0..faults.len())
         .filter(|i| failing.happened.contains(i))
-        .map(|i| faults[i])
+        .map(|i| faults[i].clone())
         .collect();
     if happened.len() < faults.len()
         && let Some(r) = fails(&happened)?
@@ -141,7 +133,8 @@ fn shrink(
         }
     }
     for i in 0..faults.len() {
-        for smaller in faults[i].smaller() {
+        let all = faults[i].smaller();
+        for smaller in all {
             let mut all = faults.clone();
             all[i] = smaller;
             if let Some(r) = fails(&all)? {
@@ -153,11 +146,25 @@ fn shrink(
     Ok((faults, failing))
 }
 
+/// Maximum number of places at which a run is saved.
+const MOST_SAVED: usize = 6;
+
+/// Returns the turns after which a run is saved: each before the program comes to a message of a
+/// kind that it has not come to before.
+fn cuts(base: &Profile) -> Vec<u64> {
+    let own = base.sent.values().filter(|s| s.is_program);
+    let firsts = own.filter_map(|s| s.turns.first()).map(|t| t - 1);
+    let all: BTreeSet<u64> = firsts.filter(|t| *t > 0).collect();
+    let step = all.len().div_ceil(MOST_SAVED).max(1);
+    all.into_iter().step_by(step).collect()
+}
+
 /// Searches.
 pub fn search(q: &Request) -> Result<Found, String> {
     let begun = Instant::now();
-    let base = q.run(&[])?;
-    let again = q.run(&[])?;
+    let mut lab = Lab::new(&q.spec, q.seed)?;
+    let base = lab.run(&q.plan(&[]))?;
+    let again = lab.run_and_save(&q.plan(&[]), &cuts(&base.profile))?;
     let mut text = left(&base.left);
     if base.hash != again.hash || base.verdict != again.verdict {
         text.push_str(
@@ -172,9 +179,9 @@ pub fn search(q: &Request) -> Result<Found, String> {
     }
     let took = base.profile.took as f64 / 1e9;
     if base.verdict != Verdict::Passes {
-        text.push_str(&base.story.join("\n"));
+        text.push_str(&story::rendered(&base.story));
         text.push_str(&format!(
-            "\n\nfails without any fault: {}\n",
+            "\nfails without any fault: {}\n",
             base.verdict.describe(false)
         ));
         text.push_str(&q.write(Vec::new(), &base)?);
@@ -189,6 +196,7 @@ pub fn search(q: &Request) -> Result<Found, String> {
         base.hash
     ));
     let mut differs = BTreeSet::new();
+    let mut guide = Guide::new(&q.classes, &base.profile);
     for n in 1..=q.schedules {
         if q.time.is_some_and(|t| begun.elapsed() > t) {
             text.push_str(&format!(
@@ -197,17 +205,25 @@ pub fn search(q: &Request) -> Result<Found, String> {
             ));
             return Ok(found(0, text));
         }
-        let faults = q.faults(&base.profile, n);
+        let mut numbers = Stream::new(q.seed, 0, n as u32, Use::Faults);
+        let faults = guide.next(&base.profile, n, &mut numbers);
         if faults.is_empty() {
             text.push_str("the nodes send each other nothing: there is no place for a fault\n");
             return Ok(found(0, text));
         }
-        let r = q.run(&faults)?;
+        let r = lab.branch(&q.plan(&faults))?;
         differs.extend(r.left.difference(&base.left).cloned());
         if r.verdict == Verdict::Passes {
+            guide.learn(&faults, &r.profile);
             continue;
         }
-        let (faults, r) = shrink(faults, r, &mut |all| q.run(all))?;
+        let (faults, r) = shrink(faults, r, &mut |all| lab.branch(&q.plan(all)))?;
+        // The file is for runs from the start.
+        let whole = lab.run(&q.plan(&faults))?;
+        if whole.verdict != r.verdict {
+            lab.forget();
+            continue;
+        }
         text.push_str(&left(&differs));
         text.push_str(&format!(
             "\nschedule {n} fails with {}:\n",
@@ -217,9 +233,9 @@ pub fn search(q: &Request) -> Result<Found, String> {
             text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
         }
         text.push('\n');
-        text.push_str(&r.story.join("\n"));
-        text.push_str(&format!("\n\n{}\n", r.verdict.describe(true)));
-        text.push_str(&q.write(faults, &r)?);
+        text.push_str(&story::rendered(&whole.story));
+        text.push_str(&format!("\n{}\n", whole.verdict.describe(true)));
+        text.push_str(&q.write(faults, &whole)?);
         return Ok(found(1, text));
     }
     text.push_str(&left(&differs));
@@ -232,8 +248,8 @@ pub fn replay(r: &Recorded, spec: &Spec) -> Result<Found, String> {
     let again = run(spec, &r.plan)?;
     let verdict = again.verdict.describe(!r.plan.faults.is_empty());
     let mut text = left(&again.left);
-    text.push_str(&again.story.join("\n"));
-    text.push_str(&format!("\n\n{verdict}\n"));
+    text.push_str(&story::rendered(&again.story));
+    text.push_str(&format!("\n{verdict}\n"));
     if again.hash == r.hash && verdict == r.verdict {
         text.push_str("this is the recorded run, call by call\n");
         return Ok(found(1, text));
@@ -241,6 +257,7 @@ pub fn replay(r: &Recorded, spec: &Spec) -> Result<Found, String> {
     let first = again.story.iter().zip(&r.story).find(|(a, b)| a != b);
     text.push_str("the replay went another way than the recorded run");
     if let Some((got, recorded)) = first {
+        let (recorded, got) = (recorded.text(), got.text());
         text.push_str(&format!("\nrecorded: {recorded}\nnow:      {got}"));
     }
     text.push('\n');
@@ -254,7 +271,7 @@ mod tests {
 
     fn fault(n: u64) -> Fault {
         Fault {
-            place: At::Packet(1, 2, n),
+            place: At::Packet(1, 2, 1, n),
             what: Harm::Delay(1, 2, 1000 * MS),
         }
     }
@@ -279,12 +296,12 @@ mod tests {
         let mut runs = 0;
         let (faults, run) = shrink(all, first, &mut |all| {
             runs += 1;
-            let needed = all.iter().any(|f| f.place == At::Packet(1, 2, 2));
+            let needed = all.iter().any(|f| f.place == At::Packet(1, 2, 1, 2));
             Ok(made(all, &[0], needed))
         })
         .expect("runs");
         assert_eq!(faults.len(), 1);
-        assert_eq!(faults[0].place, At::Packet(1, 2, 2));
+        assert_eq!(faults[0].place, At::Packet(1, 2, 1, 2));
         let Harm::Delay(_, _, time) = faults[0].what else {
             panic!("{faults:?}")
         };

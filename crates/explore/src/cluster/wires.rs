@@ -30,6 +30,7 @@ const SPEED: Speed = Speed {
 };
 
 /// The network, the pipes, and who has which port.
+#[derive(Clone)]
 pub(super) struct Wires {
     pub net: Net,
     names: NameServer,
@@ -42,8 +43,10 @@ pub(super) struct Wires {
     /// Addresses that programs have given their sockets.
     shown: BTreeMap<SocketId, SocketAddr>,
     machines: Vec<Node>,
-    /// Number of packets by sender and receiver.
-    pub packets: BTreeMap<(Node, Node), u64>,
+    /// Number of packets by sender, receiver and connection.
+    pub packets: BTreeMap<(Node, Node, u32), u64>,
+    /// The connections by which a node has sent something to another, in this order.
+    connections: BTreeMap<(Node, Node), Vec<SocketId>>,
     /// Sender and receiver of datagrams that are lost, and of those that arrive twice.
     pub lost: BTreeSet<(Node, Node)>,
     pub twice: BTreeSet<(Node, Node)>,
@@ -75,6 +78,7 @@ impl Wires {
             shown: BTreeMap::new(),
             machines: Vec::new(),
             packets: BTreeMap::new(),
+            connections: BTreeMap::new(),
             lost: BTreeSet::new(),
             twice: BTreeSet::new(),
         };
@@ -290,9 +294,32 @@ impl Wires {
         (machine != NAMES).then_some(machine.0)
     }
 
+    /// Returns the number of a connection among those by which a node has sent something to
+    /// another, from 1 on. 0 for datagrams.
+    pub fn connection(&mut self, from: Node, to: Node, what: Option<Open>) -> u32 {
+        let Some(Open::Socket(id)) = what else {
+            return 0;
+        };
+        let all = self.connections.entry((from, to)).or_default();
+        let at = all.iter().position(|c| *c == id).unwrap_or_else(|| {
+            all.push(id);
+            all.len() - 1
+        });
+        at as u32 + 1
+    }
+
     /// Returns the node that a datagram goes to.
     pub fn datagram_receiver(&self, to: SocketAddr) -> Option<Node> {
         let machine = self.ports.get(&to.port())?;
+        (*machine != NAMES).then_some(machine.0)
+    }
+
+    /// Returns the node of that name, if the name server knows it.
+    pub fn named(&self, name: &str) -> Option<Node> {
+        let (short, _) = name.split_once('@')?;
+        let mut all = self.names.names();
+        let (_, port) = all.find(|(n, _)| *n == short.as_bytes())?;
+        let machine = self.ports.get(&port)?;
         (*machine != NAMES).then_some(machine.0)
     }
 

@@ -19,7 +19,7 @@ mod tests;
 
 use crate::account;
 use crate::branch::{Branches, Reached, Role};
-use crate::deviation::{Deviation, Kind};
+use crate::deviation::{Deviation, Kind, Sampling};
 use crate::failing::{Call, Failing, Reason};
 use crate::hang::Progress;
 use crate::kernel::{Function, Kernel, Operation, System};
@@ -680,16 +680,21 @@ impl Explorer {
                 Some(Hold::After(stop, until, (path, op)))
             }
             Kind::Sample(name, seed) => {
-                let mut sampling = ActiveSampler::new(name, seed, &self.course.shown);
-                for k in self.turns.known.values_mut() {
-                    k.stop.priority = sampling.begin(k.path);
-                    // A narrated run knows it already, one of a search does not.
-                    k.owner.operation = false;
-                }
-                self.course.sampling = Some(sampling);
+                self.begin_order(name, seed);
                 None
             }
         }
+    }
+
+    /// From here on a sampler picks the processes to run, with random numbers from that seed.
+    pub fn begin_order(&mut self, name: Sampling, seed: u64) {
+        let mut sampling = ActiveSampler::new(name, seed, &self.course.shown);
+        for k in self.turns.known.values_mut() {
+            k.stop.priority = sampling.begin(k.path);
+            // A narrated run knows it already, one of a search does not.
+            k.owner.operation = false;
+        }
+        self.course.sampling = Some(sampling);
     }
 
     /// Whether a process that lives has done an operation.

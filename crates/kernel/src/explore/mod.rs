@@ -10,6 +10,7 @@
 //! * No implementation of the explorer's traits locks the explorer: it is locked while it asks.
 
 mod deadlock;
+pub mod far;
 pub mod held;
 mod lines;
 pub(crate) mod modules;
@@ -26,6 +27,7 @@ use crate::process::{NO_ID, Process, WAITING, registry, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use operations::What;
 use purlin_explore::account::{self, Kind};
+use purlin_explore::deviation::Sampling;
 use purlin_explore::explorer::Ready;
 use purlin_explore::failing::{Call, Reason};
 use purlin_explore::file::Replay;
@@ -206,7 +208,23 @@ pub fn before(cx: &mut Cx, pc: *const u64, what: What) -> bool {
     }
     collect();
     let cell = cell_of(cx);
-    explorer().before(cell, &mut Next { cx, pc, what })
+    let stops = explorer().before(cell, &mut Next { cx, pc, what });
+    if !stops && world::is_on() {
+        far::sends(cx, pc, what);
+    }
+    stops
+}
+
+/// Has the processes of this node run in an order that a sampler picks, from here on: its name and
+/// its seed.
+pub(crate) fn set_order(order: &str) {
+    let read = || {
+        let (name, seed) = order.split_once(' ')?;
+        Some((Sampling::named(name)?, seed.parse().ok()?))
+    };
+    if let Some((name, seed)) = read() {
+        explorer().begin_order(name, seed);
+    }
 }
 
 /// The process in `cx` is about to call the function of a library in C at `pc`.

@@ -10,9 +10,12 @@
 //! * While the node is in no world, a door costs one load of a static.
 //! * One thread calls everything here.
 //! * The node runs only while it has the turn.
+//! * A copy of a node has pipes of its own behind its descriptors: the end of one in a copy is not
+//!   that of the same one elsewhere.
 
+use super::reopen;
 use purlin_world::protocol::{
-    self, Call, FileCall, Question, Reply, Thing, Turn, VERSION, Welcome,
+    self, Call, FileCall, Note, Question, Reply, Thing, Turn, VERSION, Welcome,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -52,7 +55,23 @@ pub fn reports_files() -> bool {
 /// Reports a step with a file. An error is the result of the call that begins.
 #[cold]
 pub fn file(step: FileCall) -> Result<(), i32> {
-    ask(Call::File(step)).map(drop)
+    let answer = ask(Call::File(step))?;
+    if let Some(now) = resumed(&answer) {
+        super::exploring::jump(now);
+    }
+    Ok(())
+}
+
+/// Returns the time at which this node goes on, if it was held while it waited for that answer.
+fn resumed(answer: &[u8]) -> Option<i64> {
+    i64::try_from(protocol::number(answer, 0)?).ok()
+}
+
+/// Tells the coordinator what passes between two nodes. Returns the time at which this node goes
+/// on, if it was held meanwhile.
+#[cold]
+pub(crate) fn note(note: Note) -> Option<i64> {
+    resumed(&ask(Call::Note(note)).ok()?)
 }
 
 /// Whether the turn is over.
@@ -328,16 +347,86 @@ pub fn close_unused() {
 }
 
 /// Gives the turn back until the time `next`, or until something watched is ready; `over`: the time
-/// of the turn is over, and nothing is waited for. Returns the next turn.
-pub fn give_turn(next: Option<i64>, over: bool, watched: Vec<(Thing, u32)>) -> Turn {
+/// of the turn is over, and nothing is waited for. Returns the next turn. Where the coordinator
+/// wants a copy of this node the copy returns from here, too, with a turn of its own; it calls
+/// `copied` first.
+pub fn give_turn(next: Option<i64>, over: bool, watched: Vec<(Thing, u32)>, copied: fn()) -> Turn {
     close_unused();
     let next = next.map(|n| u64::try_from(n).unwrap_or(0));
-    let turn = ask(match over {
-        true => Call::Over { watched },
-        false => Call::Idle { next, watched },
-    });
-    match turn.ok().and_then(|t| Turn::from_bytes(&t)) {
-        Some(t) => t,
-        None => left_alone(),
+    loop {
+        let watched = watched.clone();
+        let turn = ask(match over {
+            true => Call::Over { watched },
+            false => Call::Idle { next, watched },
+        });
+        match turn.ok().and_then(|t| Turn::from_bytes(&t)) {
+            None => left_alone(),
+            Some(t) if t.fork.is_empty() => return t,
+            Some(t) => fork(t.fork, copied),
+        }
+    }
+}
+
+/// Makes a copy of this process, which joins the world by that word. Both return.
+fn fork(word: String, copied: fn()) {
+    // Copies that have ended are of no interest to anyone else.
+    static COPIES: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
+    let mut copies = COPIES.lock().unwrap_or_else(|e| e.into_inner());
+    // SAFETY: children of this process; the status goes nowhere.
+    copies.retain(|c| unsafe { libc::waitpid(*c, std::ptr::null_mut(), libc::WNOHANG) } == 0);
+    let files = reopen::open_files();
+    // SAFETY: this is the only thread.
+    match unsafe { libc::fork() } {
+        -1 => left_alone(),
+        0 => {
+            copies.clear();
+            copied();
+            reopen::reopen(&files);
+            if join_as_copy(word).is_err() {
+                left_alone();
+            }
+        }
+        pid => copies.push(pid),
+    }
+}
+
+/// Connects a copy with the coordinator, and gives its things pipes of their own.
+fn join_as_copy(word: String) -> std::io::Result<()> {
+    let mut node = node();
+    let Some(n) = &mut *node else { return Ok(()) };
+    // Under the same number: programs see which are free.
+    let new = UnixStream::connect(&n.place)?;
+    replace(n.coordinator.as_raw_fd(), new.as_raw_fd())?;
+    drop(new);
+    let call = Call::Hello {
+        version: VERSION,
+        word,
+        process: std::process::id().into(),
+    };
+    protocol::send(&mut n.coordinator, &Question { now: 0, call }.to_bytes())?;
+    for o in &mut n.open {
+        let (end, writer) = std::io::pipe()?;
+        let number = file_number(writer.as_raw_fd()).unwrap_or(0);
+        for (fd, (thing, old)) in &mut n.things {
+            if *thing == o.thing && file_number(*fd) == Some(*old) {
+                replace(*fd, writer.as_raw_fd())?;
+                *old = number;
+            }
+        }
+        replace(o.end.as_raw_fd(), end.as_raw_fd())?;
+    }
+    Ok(())
+}
+
+/// Has a descriptor stand for what another one stands for. Its flags stay.
+fn replace(fd: RawFd, by: RawFd) -> std::io::Result<()> {
+    // SAFETY: plain calls on open descriptors; the owner of `fd` keeps it.
+    let done = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFD);
+        libc::dup2(by, fd) == fd && libc::fcntl(fd, libc::F_SETFD, flags) == 0
+    };
+    match done {
+        true => Ok(()),
+        false => Err(std::io::Error::last_os_error()),
     }
 }

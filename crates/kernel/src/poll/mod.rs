@@ -450,8 +450,9 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
 }
 
 /// Gives the turn of a node in a world back, until `next` or until something is ready that is
-/// waited for; with `over` until it may go on. Reports what is ready then.
-pub(crate) fn give_turn(next: Option<i64>, over: bool) {
+/// waited for; with `over` until it may go on. Reports what is ready then. Returns the order in
+/// which processes run from here on, if it changes.
+pub(crate) fn give_turn(next: Option<i64>, over: bool) -> String {
     // Bits of readiness, as the protocol has them.
     use purlin_world::net::{ERR, HUP, IN, OUT};
     let mut wanted = Vec::new();
@@ -465,10 +466,12 @@ pub(crate) fn give_turn(next: Option<i64>, over: bool) {
     }
     wanted.sort_unstable();
     let watched = wanted.iter().map(|(_, thing, bits)| (*thing, *bits));
-    let turn = world::give_turn(next, over, watched.collect());
+    let turn = world::give_turn(next, over, watched.collect(), after_fork);
     exploring::jump(i64::try_from(turn.now).unwrap_or(i64::MAX));
     exploring::set_started(i64::try_from(turn.started).unwrap_or(i64::MAX));
-    let Some(Ok(s)) = SERVICE.get() else { return };
+    let Some(Ok(s)) = SERVICE.get() else {
+        return turn.order;
+    };
     for (id, thing, bits) in wanted {
         let Some((_, events)) = turn.ready.iter().find(|(t, _)| *t == thing) else {
             continue;
@@ -478,6 +481,7 @@ pub(crate) fn give_turn(next: Option<i64>, over: bool) {
             report(s, id, (has(IN), has(OUT), events & ERR != 0));
         }
     }
+    turn.order
 }
 
 /// As [`look`], for what was ready when that was recorded.
@@ -513,7 +517,9 @@ pub(crate) fn after_fork() {
         std::process::exit(1);
     }
     let mut always = 0;
-    for (&id, e) in t.entries.iter_mut() {
+    // What stands for a thing of a world is nothing that the system reports.
+    let real = t.entries.iter_mut().filter(|(_, e)| e.thing.is_none());
+    for (&id, e) in real {
         e.always = s.kernel.add(e.polled(), id).is_err();
         if e.always {
             always += usize::from(e.asked.wish.any());

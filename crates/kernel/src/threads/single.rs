@@ -70,13 +70,21 @@ pub fn run<E: Engine>() -> ! {
         explore::ran(cell, finds_code);
         later::work();
         if world::is_over() {
-            poll::give_turn(None, true);
+            give_turn(None, true);
         }
         let tick = exploring::now() / NS_PER_TICK;
         if tick != fired {
             fired = tick;
             fire();
         }
+    }
+}
+
+/// Gives the turn of a node in a world back: see [`poll::give_turn`].
+fn give_turn(next: Option<i64>, over: bool) {
+    let order = poll::give_turn(next, over);
+    if !order.is_empty() {
+        explore::set_order(&order);
     }
 }
 
@@ -88,7 +96,7 @@ fn idle_in_world() {
         return;
     }
     let next = (timer != timer::NEVER).then(|| (timer as i64).saturating_mul(NS_PER_TICK));
-    poll::give_turn(next.into_iter().chain(explore::next_release()).min(), false);
+    give_turn(next.into_iter().chain(explore::next_release()).min(), false);
     fire();
 }
 

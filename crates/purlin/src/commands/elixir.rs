@@ -72,6 +72,12 @@ pub fn library(context: &Context) -> Option<PathBuf> {
     Some(scripts.join("../lib/elixir/ebin"))
 }
 
+/// The directory of the applications of Elixir, if its location is known.
+pub fn folder_of_applications(context: &Context) -> Option<PathBuf> {
+    let library = library(context)?;
+    Some(library.parent()?.parent()?.to_owned())
+}
+
 /// The directory of the installation's scripts.
 pub fn installed_scripts(context: &Context) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();

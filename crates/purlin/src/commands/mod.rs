@@ -19,6 +19,7 @@ mod process;
 mod run;
 mod schedules;
 mod schedules_cluster;
+mod schedules_cluster_page;
 mod schedules_each;
 mod schedules_page;
 mod shells;

@@ -16,8 +16,8 @@ use purlin_runtime::schedules::{
 };
 
 use super::{
-    COMMANDS, become_program, elixir, no_option, print, schedules_cluster, schedules_each,
-    schedules_page,
+    COMMANDS, become_program, elixir, no_option, print, schedules_cluster, schedules_cluster_page,
+    schedules_each, schedules_page,
 };
 use crate::context::Context;
 use crate::failure::{
@@ -57,8 +57,14 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             return Err(not_one_line("--nodes: a word is no text of one line"));
         }
         same_addresses();
+        on_one_processor();
         let own = is_own(&rest[0].to_string_lossy());
-        return schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest, own);
+        let file = to.clone();
+        let status = schedules_cluster::search(context, &o.cluster, o.seed, to, BUILD, &rest, own)?;
+        if let (1, Some(html), Some(r)) = (status, &o.html, read_cluster(file.as_os_str())?) {
+            write_cluster_page(&r, html)?;
+        }
+        return Ok(status);
     }
     if o.each_test {
         return schedules_each::run(context, &o, &rest);
@@ -397,6 +403,24 @@ fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
     })
 }
 
+fn write_cluster_page(r: &cluster::Recorded, html: &Path) -> Result<(), Failure> {
+    write_private(html, schedules_cluster_page::page(r).as_bytes()).map_err(|e| {
+        let name = html.display();
+        cannot_write(name, &e)
+    })
+}
+
+/// Reads a file of a cluster. `None`: it is none of a cluster.
+fn read_cluster(file: &OsStr) -> Result<Option<cluster::Recorded>, Failure> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if !cluster::is_one(&text) {
+        return Ok(None);
+    }
+    let name = file.to_string_lossy();
+    let recorded = cluster::read(&text).map_err(|why| wrong_file(&name, why))?;
+    Ok(Some(recorded))
+}
+
 /// `purlin replay FILE`
 pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let (options, args): (Vec<&OsString>, Vec<&OsString>) =
@@ -408,16 +432,14 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         ));
     };
     no_option("replay", file)?;
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    if cluster::is_one(&text) {
+    if let Some(recorded) = read_cluster(file)? {
         if let Some(option) = options.first() {
             let option = option.to_string_lossy();
             return Err(do_not_fit(format!("{option} has no use for a cluster")));
         }
-        let name = file.to_string_lossy();
-        let recorded = cluster::read(&text).map_err(|why| wrong_file(&name, why))?;
-        warn_of_other_build(&name, &recorded.made_by);
+        warn_of_other_build(&file.to_string_lossy(), &recorded.made_by);
         same_addresses();
+        on_one_processor();
         let own = recorded.command.first().is_some_and(|w| is_own(w));
         return schedules_cluster::replay(context, &recorded, own);
     }
@@ -479,6 +501,14 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
             ));
         }
     };
+    if let Some(r) = read_cluster(file)? {
+        let Some(html) = html else {
+            return print(&schedules_cluster::shown(&r));
+        };
+        write_cluster_page(&r, Path::new(html))?;
+        let name = html.to_string_lossy();
+        return print(&format!("{name}: the story as a page\n"));
+    }
     let r = read(file)?;
     if let Some(html) = html {
         write_page(&r, Path::new(html))?;
@@ -586,9 +616,7 @@ fn start(
         };
         let _ = writeln!(request, "argument {w}");
     }
-    if let Some(library) = elixir::library(context)
-        && let Some(lib) = library.parent().and_then(|p| p.parent())
-    {
+    if let Some(lib) = elixir::folder_of_applications(context) {
         let _ = writeln!(request, "library {}", lib.display());
     }
     let otp = context.otp()?;
@@ -723,6 +751,20 @@ fn inherited_file() -> std::io::Result<File> {
         match fd >= 0 {
             true => Ok(File::from(OwnedFd::from_raw_fd(fd))),
             false => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Keeps this process, and the nodes that it starts, on one processor. One of them runs at a time,
+/// and a turn that goes to another processor takes several times as long.
+fn on_one_processor() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: plain calls, and a set of processors that is valid as zeros.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if let Ok(here) = usize::try_from(libc::sched_getcpu()) {
+            libc::CPU_SET(here, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use purlin_messages as messages;
 use purlin_runtime::schedules::cluster::fault::Class;
-use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec};
+use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec, story};
 
-use super::print;
+use super::{elixir, print};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable};
 
@@ -24,8 +24,8 @@ pub(super) struct Options {
 }
 
 /// The options that a search in a world takes.
-const ALLOWED: [&str; 7] = [
-    "--nodes", "--faults", "--seeds", "--for", "--seed", "--strict", "--to",
+const ALLOWED: [&str; 8] = [
+    "--nodes", "--faults", "--seeds", "--for", "--seed", "--strict", "--to", "--html",
 ];
 
 impl Options {
@@ -94,6 +94,8 @@ fn spec(context: &Context, words: &[String], nodes: u32, own: bool) -> Result<Sp
         arguments,
         environment: environment.0,
         nodes,
+        libraries: elixir::folder_of_applications(context)
+            .map_or(String::new(), |lib| lib.to_string_lossy().into_owned()),
     })
 }
 
@@ -141,6 +143,17 @@ pub(super) fn search(
     let found = cluster::search(&request).map_err(lost)?;
     print(&found.text)?;
     Ok(found.status)
+}
+
+/// Returns what a file of a cluster says.
+pub(super) fn shown(r: &Recorded) -> String {
+    let mut text = format!("{}\n{}\n", r.command.join(" "), r.verdict);
+    for f in &r.plan.faults {
+        text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
+    }
+    text.push('\n');
+    text.push_str(&story::rendered(&r.story));
+    text
 }
 
 /// Repeats a recorded run.

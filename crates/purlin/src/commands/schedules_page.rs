@@ -12,7 +12,7 @@ th,td{text-align:left;vertical-align:top;padding:.2em .8em;border-left:1px solid
 td.s{background:#fde4e1;font-weight:bold}small{color:#666}code{font:13px monospace}";
 
 /// Escapes text for HTML.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut t = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
