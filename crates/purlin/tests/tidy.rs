@@ -89,7 +89,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "prefetch",
             "short_bytes",
             "pressure",
-            "switch",
+            "test_modes",
             "payer",
             "stress",
             "delays",

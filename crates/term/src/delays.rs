@@ -12,7 +12,7 @@
 //!
 //! While they are off, a place costs a load of a byte that nobody writes.
 
-use crate::switch::Switch;
+use crate::test_modes::Switch;
 use std::cell::Cell;
 use std::time::Duration;
 

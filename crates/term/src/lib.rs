@@ -63,9 +63,9 @@ pub mod small_blocks;
 #[cfg(target_os = "linux")]
 pub(crate) mod snapshot;
 mod stress;
-mod switch;
 pub mod sync;
 pub mod sys;
+mod test_modes;
 pub mod unassigned_ids;
 pub mod verify;
 pub mod word;

@@ -29,7 +29,7 @@
 //!   collection costs in proportion to what it copies, and a receive as much as [`VERIFIED_WORDS`]
 //!   in the long run.
 
-use crate::switch::{Switch, mixed};
+use crate::test_modes::{Switch, mixed};
 use std::cell::Cell;
 
 static SWITCH: Switch = Switch::new("PURLIN_GC_STRESS", |n| match n {

@@ -225,7 +225,7 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
         me_mut.drop_ext();
         cx.proc.clear();
         if me_mut.state.load().has_own_thread() {
-            crate::sched::own::ended(table().index(p));
+            crate::sched::own_threads::ended(table().index(p));
         }
         me_mut.state.set_free();
         table().release_or_keep(p, crate::sched::current() != 0);

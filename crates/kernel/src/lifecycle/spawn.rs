@@ -225,7 +225,7 @@ fn reserve(
         budgets::dismiss(budget);
         return Err(SpawnError::SystemLimit);
     };
-    if o.own_thread && !crate::sched::own::start(table().index(p)) {
+    if o.own_thread && !crate::sched::own_threads::start(table().index(p)) {
         budgets::dismiss(budget);
         // SAFETY: the reserved cell is this thread's, and was never seen by others.
         unsafe {

@@ -607,7 +607,7 @@ pub struct Rare {
     /// Links, monitors and requests across nodes.
     pub remote: Option<Box<Remote>>,
     /// Aliases, monitors and links with priority.
-    pub urgent: Option<Box<super::urgent::Urgent>>,
+    pub urgent: Option<Box<super::priority_messages::Urgent>>,
 }
 
 /// Progress of hibernation with a large heap; see [`crate::collect::compact::hibernates`].

@@ -18,6 +18,7 @@ pub mod exported;
 pub mod ext;
 pub mod heap_info;
 mod named;
+pub mod priority_messages;
 pub mod registry;
 pub mod remote;
 pub mod request;
@@ -32,7 +33,6 @@ mod state_tests;
 pub mod table;
 pub mod task;
 pub mod tracer;
-pub mod urgent;
 
 pub use ext::Ext;
 

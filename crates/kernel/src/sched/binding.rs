@@ -3,7 +3,7 @@
 //! page of module `erlang`.
 //!
 //! Each scheduler binds its own thread when it next looks for work. No thread changes where another
-//! may run, so [`super::place::leave`] finds the mask that its thread has chosen itself.
+//! may run, so [`super::processor::leave`] finds the mask that its thread has chosen itself.
 //! [`crate::affinity`] removes the binding of threads that a bound thread starts.
 //!
 //! # Orderings

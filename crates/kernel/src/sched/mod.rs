@@ -24,12 +24,12 @@ pub mod multi_scheduling;
 pub(crate) mod order;
 #[cfg(test)]
 mod order_tests;
-pub mod own;
+pub mod own_threads;
 pub mod parker;
-pub(crate) mod place;
 pub mod pool;
 #[cfg(test)]
 mod pool_tests;
+pub(crate) mod processor;
 pub mod queues;
 #[cfg(test)]
 mod queues_tests;
@@ -56,7 +56,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// Entry functions of the threads of each kind.
 pub(crate) struct Threads {
     pub(crate) scheduler: fn(usize),
-    pub(crate) own: fn(u32, &own::Thread),
+    pub(crate) own: fn(u32, &own_threads::Thread),
 }
 
 /// See [`Threads`]. Empty until the schedulers are started.
@@ -207,14 +207,14 @@ impl Hooks for Here {
     }
     fn wakes(&self) {
         if let Some(me) = current().checked_sub(1) {
-            let at = place::processor().map_or(0, |p| p + 1);
+            let at = processor::current().map_or(0, |p| p + 1);
             PLACES[me].store(at, Ordering::Relaxed);
         }
     }
     fn woken(&self, i: usize) {
-        let mut at = place::processor();
+        let mut at = processor::current();
         if at.is_some_and(|p| self.taken(i).any(|t| t == p)) {
-            at = place::leave(self.taken(i)).or(at);
+            at = processor::leave(self.taken(i)).or(at);
         }
         PLACES[i].store(at.map_or(0, |p| p + 1), Ordering::Relaxed);
     }
@@ -622,7 +622,7 @@ pub fn let_others_steal() {
 fn put(p: *mut Process, prio: Priority, cause: Cause) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     if unsafe { (*p).state.load() }.has_own_thread() {
-        return own::ring(table().index(p));
+        return own_threads::ring(table().index(p));
     }
     let cell = table().index(p);
     // Processes with a share of the processor, of which there may be thousands, go behind others

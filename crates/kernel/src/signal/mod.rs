@@ -6,7 +6,7 @@
 
 pub mod bounds;
 pub mod handle;
-pub mod own;
+pub mod own_signals;
 pub mod receive;
 mod repeated;
 pub mod send;

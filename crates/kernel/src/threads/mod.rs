@@ -17,7 +17,7 @@ use crate::os::thread;
 use crate::process::table;
 use crate::sched::multi_scheduling;
 use crate::sched::order;
-use crate::sched::own::Thread;
+use crate::sched::own_threads::Thread;
 use crate::sched::queues::Rest;
 use crate::sched::{
     self, DIRTY_CPU, DIRTY_IO, Dirty, MAX_SCHEDULERS, QUEUES, RESTS, STOPPED, THREADS,

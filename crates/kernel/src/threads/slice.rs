@@ -190,7 +190,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
 /// Runs a process with a thread of its own until it waits, ends or goes to a dirty pool.
 ///
 /// # Safety
-/// As for [`normal`]; the process was queued by [`crate::sched::own::ring`].
+/// As for [`normal`]; the process was queued by [`crate::sched::own_threads::ring`].
 pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
     loop {
         let _turn = multi_scheduling::turn(|_| ());

@@ -80,7 +80,7 @@ struct Seen {
 
 fn serve() {
     msacc::begin_thread(msacc::Kind::Aux, 1);
-    sched::place::request_long_slices();
+    sched::processor::request_long_slices();
     let mut cx = Cx::boxed(sched::MAX_SCHEDULERS);
     let mut seen = Seen {
         processors: crate::options::current().flags.schedulers.cpus.usable(),

@@ -452,7 +452,7 @@ pub fn publish(cx: &mut Cx, sock: Arc<Sock>) -> Term {
         s.register(r);
     }
     drop(s);
-    signal::own::note_socket(cx, r);
+    signal::own_signals::note_socket(cx, r);
     r
 }
 

@@ -373,7 +373,7 @@ items! {
                 });
             }
             if !gone.is_empty() {
-                crate::signal::own::each_of_nothing(cx.process(), |k, kind, object| {
+                crate::signal::own_signals::each_of_nothing(cx.process(), |k, kind, object| {
                     if gone.contains(&k) {
                         let object = copy::copy(object, to);
                         out.push(to.tuple(&[kind, object]));
@@ -396,7 +396,7 @@ items! {
                 v.extend(r.watchers.iter().map(|(_, w)| w.by.term(to)));
             }
             outside().watching(cx.self_pid(), to, &mut v);
-            crate::signal::own::without_noted(cx.process(), &mut v);
+            crate::signal::own_signals::without_noted(cx.process(), &mut v);
             to.list(&v)
         };
     "label" [private] since PROCESS_LABELS "The label that the program gave it." => |cx, to| {
@@ -663,7 +663,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        crate::signal::own::fetch(cx);
+        crate::signal::own_signals::fetch(cx);
         let t = answer(cx, &w);
         return Ok(cx.heap.take_over(t));
     }

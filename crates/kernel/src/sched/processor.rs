@@ -17,7 +17,7 @@ mod here {
 
     /// Returns the processor that this thread runs on, from 0.
     #[inline]
-    pub(in crate::sched) fn processor() -> Option<usize> {
+    pub(in crate::sched) fn current() -> Option<usize> {
         // SAFETY: the call takes nothing and touches no memory of ours.
         usize::try_from(unsafe { libc::sched_getcpu() }).ok()
     }
@@ -66,7 +66,7 @@ mod here {
             if libc::CPU_COUNT(&free) == 0 || !set(&free) {
                 return None;
             }
-            let at = processor();
+            let at = current();
             // A thread that may run on all processors may also run on those that are added later.
             let online = libc::sysconf(libc::_SC_NPROCESSORS_ONLN);
             if i64::from(libc::CPU_COUNT(&may)) == online {
@@ -81,7 +81,7 @@ mod here {
 #[cfg(not(target_os = "linux"))]
 mod here {
     #[inline]
-    pub(in crate::sched) fn processor() -> Option<usize> {
+    pub(in crate::sched) fn current() -> Option<usize> {
         None
     }
     pub(in crate::sched) fn leave(_: impl Iterator<Item = usize>) -> Option<usize> {
@@ -91,7 +91,7 @@ mod here {
 }
 
 pub(crate) use here::request_long_slices;
-pub(super) use here::{leave, processor};
+pub(super) use here::{current, leave};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
