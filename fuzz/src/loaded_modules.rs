@@ -139,7 +139,7 @@ fn trusts(generic: &GenericCode) -> bool {
         args.get(n).map(|a| a.untyped())
     };
     let known = |at: usize, of: Option<Operand>| {
-        // What it tells of the same register, and doesn't change it.
+        // What it says of the same register, and doesn't change it.
         let taken = |k: &usize| {
             matches!(name(*k), "get_tuple_element" | "get_hd" | "get_tl")
                 && arg(*k, 0) == of

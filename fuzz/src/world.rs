@@ -130,7 +130,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // SAFETY: whoever has terms of it borrows the world.
+        // SAFETY: a holder of terms of it borrows the world.
         unsafe { purlin_term::gc::destroy(&mut self.cx.heap) }
     }
 }

@@ -35,8 +35,8 @@ pub const ALIAS: u64 = 1 << 35;
 pub const ALTACT_SIG: u64 = 1 << 37;
 pub const NATIVE_RECORDS: u64 = 1 << 38;
 
-/// The flags that a node needs to be told of monitors. For a node that lacks one of them, only the
-/// connection is monitored.
+/// The flags that a node needs to get signals about monitors. For a node that lacks one of them,
+/// only the connection is monitored.
 pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
 
 const MANDATORY_25: u64 = EXTENDED_REFERENCES

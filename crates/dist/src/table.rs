@@ -1,7 +1,7 @@
 //! The nodes that this one knows, and the state of the connection to each.
 //!
 //! # States
-//! Idle; pending, from the moment when somebody wants a connection until it is up or given up;
+//! Idle; pending, from the first request for a connection until it is up or given up;
 //! connected. Each connection has a number. [`Node::connection`] assigns it when the connection is
 //! begun, and every event names it, so that no event of an older connection is taken for one of the
 //! newer.
@@ -10,8 +10,8 @@
 //! A process that has a link, a monitor or the like on a connection is in the set of its ties until
 //! the connection ends. Then each such process gets a task that looks through its ties
 //! ([`super::signals::lost`]). A process enters the set before the other node hears of the tie,
-//! under the lock under which the connection ends. So either it is told of the end, or it learns at
-//! once that there is no connection.
+//! under the lock under which the connection ends. So either it is notified of the end, or it
+//! learns at once that there is no connection.
 //!
 //! # Locks
 //! A port's, then [`Node::input`], then [`Node::inner`]. Under the last one no code runs that takes

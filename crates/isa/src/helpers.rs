@@ -75,7 +75,7 @@ macro_rules! for_each_helper {
     };
 }
 
-/// What the helper `room` is to make.
+/// The room that the helper `room` makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     pub words: u32,

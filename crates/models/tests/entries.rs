@@ -20,7 +20,7 @@ const ENTERS: u16 = 9;
 const CODE: u32 = 5;
 const NONE: u32 = 3;
 
-/// The compiler: counts how often it is told to forget code.
+/// The compiler: counts how often it must forget code.
 struct Maker(Plain);
 
 impl Invalidated for Maker {

@@ -247,7 +247,7 @@ fn scheduler(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
     thread::spawn(move || w.work(i))
 }
 
-/// Starts the poll thread, which runs until it is told to end.
+/// Starts the poll thread, which runs until it is made to end.
 fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
     let w = w.clone();
     thread::spawn(move || {

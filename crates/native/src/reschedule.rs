@@ -1,11 +1,10 @@
 //! Calls of natives on so much data that they would occupy a scheduler for long. They are made on a
 //! dirty CPU thread.
 //!
-//! The row of such a native says `long`, and the native calls [`dirty_if`] before it starts, with its
-//! row ([`long!`](crate::long)) and its arguments. If the
-//! answer is a trap, `purlin:long/1` calls the same native again with the same arguments, on a
-//! thread where it may take its time and where nothing collects the heap meanwhile. An error that
-//! it raises there shows its own name.
+//! The row of such a native says `long`, and the native calls [`dirty_if`] before it starts, with
+//! its row ([`long!`](crate::long)) and its arguments. If the answer is a trap, `purlin:long/1`
+//! calls the same native again with the same arguments, on a thread where it may take its time and
+//! where nothing collects the heap meanwhile. An error that it raises there shows its own name.
 //!
 //! A native that sees no process ([`Bif::blind`]) leaves the process open to others there
 //! ([`open`]): they may inspect and end the process while the native computes. A long one checks

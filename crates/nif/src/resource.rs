@@ -480,8 +480,8 @@ fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
     WATCHES.lock()
 }
 
-/// Holds a resource if somebody else does. Must be called under the lock of `WATCHES`: the count is
-/// freed when the resource dies, and `dying` is set under that lock before.
+/// Holds a resource if it has another holder. Must be called under the lock of `WATCHES`: the count
+/// is freed when the resource dies, and `dying` is set under that lock before.
 ///
 /// # Safety
 /// The lock of `WATCHES` has been held since before `head` was found in it.

@@ -738,7 +738,7 @@ fn a_replay_of_a_program_that_was_added_to() {
     std::fs::remove_dir_all(&dir).expect("removes");
 }
 
-/// The status of a program is what the system tells of it.
+/// The status of a program is what the system reports.
 #[test]
 fn a_status_is_that_of_the_system() {
     for (status, expected, told) in [(256, 0, "none failed"), (259, 1, "failed with status 3")] {

@@ -9,7 +9,7 @@ use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};
 use std::process::Command;
 
-/// What the loader knows of natives by name (`purlin_isa::known`) agrees with their rows.
+/// The loader's table of natives by name (`purlin_isa::known`) agrees with their rows.
 #[test]
 fn known_functions_agree_with_their_rows() {
     let rows: Vec<&Bif> = tables()

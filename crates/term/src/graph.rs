@@ -105,7 +105,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.any_twice
     }
 
-    /// Whether it refers to something outside the heap whose release somebody may wait for:
+    /// Whether it refers to something outside the heap whose release may be waited for:
     /// binaries or parts of them, and resources of libraries, which have destructors.
     pub fn any_outside(&self) -> bool {
         self.any_outside

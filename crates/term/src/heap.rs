@@ -222,7 +222,7 @@ impl Heap {
     ///
     /// # Safety
     /// The object belongs to this heap, and `t` is not younger. The object was not remembered
-    /// ([`Heap::remember_sent`]). Somebody holds the region of `t` at this moment.
+    /// ([`Heap::remember_sent`]). The region of `t` has a holder at this moment.
     pub unsafe fn write_to(&mut self, at: *mut Term, t: Term) {
         // SAFETY: by the contract, `at` is a word of an object of this heap.
         unsafe { *at = t };

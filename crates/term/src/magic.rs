@@ -27,7 +27,7 @@ pub struct MagicRef {
     pub refc: AtomicU64,
     pub num: [u32; 3],
     /// Whether the end of the value is visible outside the runtime: the destructor of a library's
-    /// resource runs. Code that keeps such a reference for good keeps somebody waiting.
+    /// resource runs. Code that keeps such a reference for good delays that end.
     pub ends_outside: bool,
     pub value: Box<dyn Any + Send + Sync>,
 }

@@ -765,7 +765,7 @@ impl Region {
     pub fn set_literal(&self, on: bool) {
         self.literal.store(on, Ordering::Relaxed);
     }
-    /// Whether processes that do not hold it yet may point into it: somebody holds it for them,
+    /// Whether processes that do not hold it yet may point into it: it has a holder for them,
     /// until all of them have collected.
     pub(crate) fn is_code(&self) -> bool {
         self.code.load(Ordering::Relaxed)

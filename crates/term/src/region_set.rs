@@ -214,7 +214,7 @@ impl RegionSet {
             None => self.one().is_some_and(|one| std::ptr::eq(one, r)),
         }
     }
-    /// Holds `r`, which somebody else holds at this moment.
+    /// Holds `r`, which has another holder at this moment.
     pub fn hold(&mut self, r: &'static Region) {
         if self.add(r) {
             r.retain();

@@ -7,8 +7,8 @@
 //! # Invariants
 //! - No address is given back to the system while something may refer to it: [`release`] and
 //!   [`decommit`] are unsafe for that reason.
-//! - A refused request of memory that the runtime cannot do without ends the program with a message
-//!   ([`refused`]). Functions whose names begin with `try_` return the failure.
+//! - A refused request for memory that the runtime cannot do without ends the program with a
+//!   message ([`refused`]). Functions whose names begin with `try_` return the failure.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 

@@ -266,7 +266,7 @@ fn an_old_tuple_may_be_written_to_at_any_step() {
 }
 
 /// The verifier finds a word of an old object that leads to a region which its generation does not
-/// hold, whoever else does.
+/// hold, whatever other holders there are.
 #[test]
 fn an_old_word_that_nobody_holds_is_found() {
     if gc::stress() {

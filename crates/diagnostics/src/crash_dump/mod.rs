@@ -3,8 +3,8 @@
 //!
 //! `ERL_CRASH_DUMP` names the file. `ERL_CRASH_DUMP_SECONDS` limits the time for writing and
 //! `ERL_CRASH_DUMP_BYTES` the size; 0 for either means no dump. Each process is first taken from
-//! the schedulers (see [`purlin_kernel::process::state`]), so that nothing else runs it; one that is
-//! running at that time is shown without its heap. The emulator exits after the dump.
+//! the schedulers (see [`purlin_kernel::process::state`]), so that nothing else runs it; one that
+//! is running at that time is shown without its heap. The emulator exits after the dump.
 
 mod dumped_terms;
 

@@ -262,7 +262,8 @@ pub(crate) fn start(flags: &PurlinFlags) {
     }
 }
 
-/// Writes the file that `purlin explain run` shows. Errors are ignored, since nobody could be told.
+/// Writes the file that `purlin explain run` shows. Errors are ignored: there is no place to report
+/// them.
 fn at_end() {
     let Some(file) = std::env::var_os(VARIABLE) else {
         return;

@@ -31,8 +31,8 @@ fn is_safe_parent(meta: &fs::Metadata) -> bool {
 }
 
 /// Whether only the user and root can replace any folder on the path. Checks the path both as
-/// written, since whoever can replace a link chooses its target, and with links resolved. Folders
-/// that do not exist yet do not count.
+/// written, since a user who can replace a link chooses its target, and with links resolved.
+/// Folders that do not exist yet do not count.
 pub fn is_safe_way(path: &Path) -> bool {
     let there = path
         .ancestors()

@@ -78,7 +78,7 @@ extern "C" fn on_signal(sig: libc::c_int) {
     to_pipe(&[sig as u8]);
 }
 
-/// Handles the end of a child; writes the child's number too, or 0 if somebody sent the signal.
+/// Handles the end of a child; writes the child's number too, or 0 if a process sent the signal.
 extern "C" fn on_child(sig: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the system's own description of the signal.
     let child = unsafe {

@@ -131,8 +131,8 @@ impl Output {
             piece,
         }
     }
-    /// Makes an output on a non-blocking descriptor of ours. If `own` is None, somebody else closes
-    /// it.
+    /// Makes an output on a non-blocking descriptor of ours. If `own` is None, something else
+    /// closes it.
     fn ours(fd: RawFd, own: Option<OwnedFd>) -> Output {
         Output {
             fd,

@@ -55,7 +55,7 @@ pub fn start() {
 }
 
 /// Waits until a child has ended, and reaps the ended children that nobody else has reaped in time.
-/// Returns false if there is no child, or if somebody else reaps the one that ended.
+/// Returns false if there is no child, or if the one that ended is reaped elsewhere.
 fn wait_for_some() -> bool {
     // The child is not reaped yet, so its parent's code still finds it.
     let first = match child::ended_child() {

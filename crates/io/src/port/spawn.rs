@@ -101,7 +101,7 @@ pub(super) fn wait_for_stranger(pid: libc::pid_t) {
     let _none = STARTING.write();
     let c = CHILDREN.lock();
     if !c.running.contains_key(&pid) {
-        // Somebody else may have reaped it.
+        // It may have been reaped elsewhere.
         let _ = child::wait_for(pid);
     }
 }
@@ -129,7 +129,7 @@ fn wait_for(pid: libc::pid_t) -> bool {
     let status = match child::wait_for(pid) {
         Ok(Some(status)) => status,
         Ok(None) => return false,
-        // Somebody else has reaped it, so its status cannot be known any more.
+        // It was reaped elsewhere, so its status cannot be known any more.
         Err(_) => exited(UNKNOWN),
     };
     if c.ended.len() >= REMEMBERED {

@@ -159,7 +159,7 @@ impl TraceFile {
         r.to_spare = r.to_spare.saturating_sub(1);
         if r.to_spare == 0 {
             let now = std::mem::replace(&mut r.names.at, r.oldest);
-            // Somebody else may have deleted it, which does no harm.
+            // It may have been deleted already, which does no harm.
             let _ = std::fs::remove_file(r.names.path());
             r.names.step();
             r.oldest = std::mem::replace(&mut r.names.at, now);

@@ -92,7 +92,7 @@ fn standard_input() -> &'static Arc<Input> {
     INPUT.get_or_init(Arc::default)
 }
 
-/// Whether somebody else reads from the terminal: the menu of Ctrl-C.
+/// Whether something else reads from the terminal: the menu of Ctrl-C.
 static HELD: AtomicBool = AtomicBool::new(false);
 
 /// Withholds input from programs, or gives it back. A process that waits for input is then

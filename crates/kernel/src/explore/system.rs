@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The variable with the folders in which programs are looked for.
 const PATH: &[u8] = b"PATH";
 
-/// The number of schedules that were tried so far, and whether one failed that was not told yet.
+/// The number of schedules that were tried so far, and whether one failed that was not reported
+/// yet.
 static TRIED: AtomicUsize = AtomicUsize::new(0);
 static FOUND: AtomicBool = AtomicBool::new(false);
 

@@ -63,7 +63,7 @@ pub(crate) struct Names {
     pub(crate) given: BTreeMap<(u64, u64), usize>,
 }
 
-/// Why somebody doesn't get a name.
+/// Why a name is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The process has ended.

@@ -1,5 +1,5 @@
 //! The queue of a pool of dirty threads, which take processes one by one. Processes of higher
-//! priority go first, as they do in run queues. Threads above a number may be told to take none.
+//! priority go first, as they do in run queues. Threads above a number may be made to take none.
 //!
 //! A thread that finds the queue empty looks at it for a moment before it sleeps, since the process
 //! that it has just served often comes back at once. The thread that went to sleep last is woken
@@ -170,7 +170,7 @@ impl Pool {
         self.lock().pop()
     }
     /// Waits for the next process. `look` is called without the lock before the thread sleeps; it
-    /// may ask its argument for a while whether a process has come. `sleeps` is told whether the
+    /// may ask its argument for a while whether a process has come. `sleeps` gets whether the
     /// thread sleeps.
     pub fn take(
         &self,

@@ -958,7 +958,7 @@ impl<H: Hooks> RunQueues<H> {
         None
     }
 
-    /// Puts scheduler `i`, which has found nothing, to sleep until somebody wakes it, unless
+    /// Puts scheduler `i`, which has found nothing, to sleep until it is woken, unless
     /// something has come meanwhile. `glanced` is its last look at the others. `patient`: it does
     /// not sleep while another has a single waiting process.
     pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest<H::Found> {

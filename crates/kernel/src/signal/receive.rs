@@ -467,9 +467,9 @@ pub fn remove_message(cx: &mut Cx) {
     }
 }
 
-/// The current message was received, if nobody is told of that and nothing of its block is kept: it
-/// was copied to the heap, or is an immediate. False: nothing has happened, and [`remove_message`]
-/// does it.
+/// The current message was received, if no tracer or budget must learn of that and nothing of its
+/// block is kept: it was copied to the heap, or is an immediate. False: nothing has happened, and
+/// [`remove_message`] does it.
 pub fn remove_copied(cx: &mut Cx) -> bool {
     if gc::stress() {
         return false;

@@ -78,7 +78,7 @@ fn under(
 }
 
 /// Sets the name of the process in tools that list processes to `purlin`, however it was started
-/// (`erl`, `erlexec`, `purlin`). It is not `beam.smp`, so that the two can be told apart.
+/// (`erl`, `erlexec`, `purlin`). It is not `beam.smp`, so that the two can be distinguished.
 fn be_called_purlin() {
     // SAFETY: a terminated string; the call has no other effect.
     #[cfg(target_os = "linux")]

@@ -505,7 +505,7 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
     if !recorded.is_empty() {
         let _ = writeln!(text, "\nRecorded: {}.", recorded.join(", "));
     }
-    // The file may be somebody else's. It must not send commands to the terminal.
+    // The file may come from another user. It must not send commands to the terminal.
     let plain = |c: char| {
         if c.is_control() && c != '\n' {
             '\u{FFFD}'

@@ -639,11 +639,11 @@ const SAME_NAMES: usize = 9;
 #[test]
 fn words_that_get_rarer() {
     const WORDS: &[(&str, usize)] = &[
-        ("told", 27),
-        ("tells of", 2),
-        ("whoever", 4),
-        ("somebody", 31),
-        ("nobody", 190),
+        ("told", 7),
+        ("tells of", 0),
+        ("whoever", 0),
+        ("somebody", 6),
+        ("nobody", 189),
         ("reckon", 0),
         ("reckoned", 0),
         ("by lot", 0),
@@ -660,6 +660,8 @@ fn words_that_get_rarer() {
     ];
     let mut prose: Vec<(String, String)> = documents();
     prose.retain(|d| !d.0.ends_with("docs/words.md"));
+    // Reasons why cases of other people's suites fail.
+    prose.extend(files(&["tests"], |f| f.contains("/known-failures")));
     for (file, text) in rust() {
         let all: Vec<String> = comments(&text).into_iter().map(|c| c.1).collect();
         prose.push((file, all.join("\n")));

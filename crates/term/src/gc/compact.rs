@@ -622,7 +622,7 @@ pub(crate) unsafe fn collect(
                 true
             })
     };
-    // With a fence nothing slides: memory that somebody may have pointers to is protected as a
+    // With a fence nothing slides: memory to which there may be pointers is protected as a
     // whole.
     let apart = (want != block || fence::on()) && !grown && !may_cut_block(block, want);
     let from = heap.old_heap;

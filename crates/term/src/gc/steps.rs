@@ -259,7 +259,7 @@ pub(super) unsafe fn make_room(
 
 /// Whether `words` words can be promoted; extends the end of the block for them if it may.
 ///
-/// Somebody may wait for what comes next. Unless memory is short or a sweep is under way, room is
+/// A thread may wait for what comes next. Unless memory is short or a sweep is under way, room is
 /// made whatever lives: the sweep in steps that follows finds out.
 ///
 /// # Safety

@@ -67,7 +67,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard::new(self.0.lock().unwrap_or_else(|e| e.into_inner()))
     }
-    /// Returns `None` if somebody holds it.
+    /// Returns `None` if it is held.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -92,7 +92,7 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Returns `None` if somebody writes, or waits to write.
+    /// Returns `None` if a thread writes, or waits to write.
     #[inline]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         match self.0.try_read() {
@@ -101,7 +101,7 @@ impl<T: ?Sized> RwLock<T> {
             Err(sync::TryLockError::WouldBlock) => None,
         }
     }
-    /// Returns `None` if somebody reads or writes.
+    /// Returns `None` if a thread reads or writes.
     #[inline]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         match self.0.try_write() {

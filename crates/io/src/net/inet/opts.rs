@@ -106,7 +106,7 @@ pub enum After {
     Deliver,
     /// Data must be read at once.
     Read,
-    /// An active socket was found closed: the owner must be told.
+    /// An active socket was found closed: the owner must be notified.
     Closed,
 }
 

@@ -12,9 +12,9 @@
 //! they send, because the port is busy.
 //!
 //! # Closing
-//! When the other side closes a connection, the waiting process is told, or else the next one that
-//! asks. The descriptor of a passive socket is then closed already, unless option `exit_on_close`
-//! says otherwise, but the port stays.
+//! When the other side closes a connection, the waiting process gets an error, or else the next one
+//! that asks. The descriptor of a passive socket is then closed already, unless option
+//! `exit_on_close` says otherwise, but the port stays.
 
 use super::addr::{self, Addr};
 use super::opts::{self, After, StreamOpts};
@@ -168,7 +168,7 @@ struct SendFile {
     before: usize,
 }
 
-/// The connection is over, and everybody has been told.
+/// The connection is over, and everybody has been notified.
 struct Over;
 type Flow<T> = Result<T, Over>;
 
@@ -825,8 +825,8 @@ impl Tcp {
             self.s.arm(base);
         }
     }
-    /// Whether somebody takes the next packet: the owner of an active socket, a process that
-    /// receives, or a connection to another node.
+    /// Whether there is a receiver for the next packet: the owner of an active socket, a process
+    /// that receives, or a connection to another node.
     fn is_awaited(&self, base: &Base) -> bool {
         self.s.active != active::PASSIVE
             || !self.ops.is_empty()

@@ -5,9 +5,9 @@
 //! and it calls again when notified. Others queue behind it. A connecting process has no queue.
 //!
 //! # Lifetime
-//! The registry of sockets holds a reference to each socket that it is told of. Such a socket lives
-//! until it is closed, by a program or because its owner ended; `own` keeps the reference for the
-//! message that says so. Any other socket is also closed with its last reference.
+//! The registry of sockets holds a reference to each socket that it is asked to track. Such a
+//! socket lives until it is closed, by a program or because its owner ended; `own` keeps the
+//! reference for the message that says so. Any other socket is also closed with its last reference.
 //!
 //! # Locks
 //! The socket's own lock guards everything. Messages are sent under it, so that a cancelling

@@ -72,7 +72,7 @@ struct Arena {
     off_heap: OffHeap,
 }
 
-// SAFETY: what it points to belongs to whoever holds the arena.
+// SAFETY: what it points to belongs to the holder of the arena.
 unsafe impl Send for Arena {}
 
 /// Words of a region of small terms.
