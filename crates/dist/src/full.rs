@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Milliseconds between two looks at a full mailbox.
 const PAUSE: u64 = 5;
-/// Number of looks after which messages pass though there is no room, and of these messages.
+/// Number of looks after which messages pass though there is no room.
 const LOOKS: u32 = 10;
+/// Number of these messages.
 const PASS: u32 = 10;
 
 /// No pid has this data.

@@ -181,6 +181,7 @@ struct TableRef(Arc<Table>);
 /// not resist chosen keys.
 struct Index<K, V>([RwLock<Shard<K, V>>; SHARDS]);
 type Shard<K, V> = HashMap<K, V, Hashing>;
+/// Number of locks of an index.
 const SHARDS: usize = 16;
 
 impl<K: std::hash::Hash + Eq, V> Index<K, V> {
@@ -375,6 +376,7 @@ impl NotFound {
     }
 }
 
+/// Number of named tables that a thread remembers, each in the place of its name.
 const CACHED: usize = 64;
 
 thread_local! {

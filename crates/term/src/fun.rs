@@ -73,6 +73,7 @@ struct Change {
     by: AtomicUsize,
 }
 
+/// Number of entries whose changes a thread collects, each in the place of its address.
 const CHANGES: usize = 32;
 
 /// By thread, as numbered by [`counts::share`]; an entry has one place only.

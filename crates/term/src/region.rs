@@ -86,6 +86,7 @@ unsafe impl Sync for Region {}
 #[derive(Default)]
 struct Lengths([AtomicU64; LENGTHS]);
 
+/// Number of lists of a region whose lengths are remembered.
 const LENGTHS: usize = 4;
 /// A list of fewer cells is counted each time.
 const LENGTH_WORTH: usize = 1000;

@@ -33,6 +33,7 @@ pub struct Sent {
     taken: u32,
 }
 
+/// Number of hints, each in the place of its term's hash.
 const HINTS: usize = 32;
 /// Marks a hint whose term has too few words for a region.
 const SMALL: u64 = 1 << 63;

@@ -7,10 +7,10 @@ use crate::region::is_shared;
 use crate::word::{Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 
-/// Maximum nesting of the parts that [`replace_parts`] visits, and number of terms that it looks
-/// at. A closure among the arguments of a task is five levels deep, and the bindings of an
-/// evaluated one are three more.
+/// Maximum nesting of the parts that [`replace_parts`] visits. A closure among the arguments of a
+/// task is five levels deep, and the bindings of an evaluated one are three more.
 const PART_LEVELS: usize = 10;
+/// Maximum number of terms that it looks at.
 const PARTS: usize = 96;
 /// Maximum number of elements of a tuple, values of a closure or map, or cells of a list that is
 /// looked into.

@@ -101,6 +101,7 @@ impl Alloc for Arena {
     }
 }
 
+/// Number of slots of an empty table.
 const FIRST_SIZE: usize = 256;
 
 fn table() -> &'static Table {
