@@ -703,7 +703,6 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Runs the suite.
     fn run(&self, runtime: &str) -> Result<SuiteResult, String> {
         let measured = self.step(runtime, runtime, false)?;
         if measured.is_none() {

@@ -39,7 +39,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns its manual.
     pub fn manual(&self) -> String {
         let head = self.source.lines().map_while(|l| l.strip_prefix("//!"));
         let lines: Vec<&str> = head

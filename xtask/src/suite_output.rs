@@ -7,7 +7,6 @@ pub struct Counts {
     pub failed: u64,
 }
 
-/// The words of a text.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
@@ -16,7 +15,6 @@ fn number(word: &str) -> Option<u64> {
     word.trim_end_matches(['.', ',']).parse().ok()
 }
 
-/// The number after a word.
 fn after(words: &[&str], word: &str) -> u64 {
     let at = words.iter().position(|w| *w == word);
     let next = at.and_then(|at| words.get(at + 1));

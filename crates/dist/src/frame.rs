@@ -175,7 +175,6 @@ impl Fragments {
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
-    /// The next packet.
     pub fn next_packet(&mut self) -> Packet {
         let mut head = vec![VERSION, MORE];
         head.extend(self.sequence.to_be_bytes());

@@ -1108,7 +1108,6 @@ impl HashTable {
     pub(crate) fn fix(&self) {
         self.fixed.fetch_add(1, Ordering::SeqCst);
     }
-    /// Number of fixations.
     pub(crate) fn fixations(&self) -> usize {
         self.fixed.load(Ordering::SeqCst)
     }

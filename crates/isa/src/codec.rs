@@ -226,7 +226,6 @@ impl<'a> Instruction<'a> {
     pub fn row(&self) -> &'static SpecOp {
         self.op.row()
     }
-    /// Returns the operand of that name.
     pub fn operand(&self, name: &str) -> Option<Value> {
         self.operands.get(self.row().named(name)?).copied()
     }
@@ -340,7 +339,6 @@ impl Members {
             _ => Vec::new(),
         }
     }
-    /// Returns the labels.
     pub fn labels(&self) -> Vec<i32> {
         let all: Vec<i32> = match self {
             Members::Labels(all) => all.clone(),

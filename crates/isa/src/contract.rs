@@ -124,7 +124,6 @@ impl Contract {
     };
 }
 
-/// Returns the index of the operand of that name.
 pub(crate) const fn index_of(operands: &[Operand], name: &str) -> u8 {
     let mut i = 0;
     while !crate::ops::is_same(operands[i].name, name) {

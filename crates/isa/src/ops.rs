@@ -110,7 +110,6 @@ macro_rules! operand_kinds {
             pub const fn forms(self) -> &'static [Form] {
                 match self { $(Kind::$k => &[$(Form::$f),*]),* }
             }
-            /// Returns its role.
             pub const fn role(self) -> Role {
                 match self { $(Kind::$k => Role::$role),* }
             }
@@ -228,7 +227,6 @@ impl SpecOp {
         let parts = self.contract.parts;
         !self.effects.may_look() && (pops(self) || parts.iter().any(|p| pops(p.op.row())))
     }
-    /// Returns the number of its variants.
     pub const fn variants(&self) -> usize {
         let mut n = 1;
         let mut i = 0;
@@ -628,7 +626,6 @@ impl Op {
     pub(crate) const fn at(row: usize) -> Op {
         ALL[row]
     }
-    /// Returns the row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
     }

@@ -113,7 +113,6 @@ impl LoadError {
         }))
     }
 
-    /// Returns the fault.
     pub fn fault(&self) -> &Fault {
         &self.0.fault
     }

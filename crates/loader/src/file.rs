@@ -257,7 +257,6 @@ impl<'a> BeamFile<'a> {
         self.chunk(b"StrT").unwrap_or_default()
     }
 
-    /// Returns the number of literals.
     pub fn literal_count(&self) -> usize {
         self.literals.len()
     }
@@ -592,7 +591,6 @@ impl<'a> BeamFile<'a> {
 pub(crate) const LIST: Compact = Compact::Small(1);
 pub(crate) const LITERAL: Compact = Compact::Small(4);
 
-/// Returns the value of a compact integer.
 pub(crate) fn integer(value: Compact) -> FieldDefault {
     let (negative, mut magnitude) = match value {
         Compact::Small(n) => (false, n.to_le_bytes().to_vec()),

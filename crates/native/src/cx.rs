@@ -335,7 +335,6 @@ pub const NOT_STARTED: i64 = 1 << 60;
 
 /// A process, as far as code that doesn't know processes needs it.
 pub trait Owner {
-    /// Returns its pid.
     fn pid(&self) -> Term;
 }
 

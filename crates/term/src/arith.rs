@@ -31,7 +31,6 @@ pub enum Effort {
     Product,
     /// Digits of the quotient times digits of the divisor.
     Quotient,
-    /// The result.
     Result,
 }
 

@@ -194,7 +194,6 @@ impl OwnedTerm {
     pub fn words(&self) -> usize {
         self.frag.used_words()
     }
-    /// The term and its fragment.
     pub fn into_parts(mut self) -> (Term, Fragment) {
         (self.term, std::mem::take(&mut self.frag))
     }

@@ -481,7 +481,6 @@ unsafe impl Send for IoSlice {}
 unsafe impl Sync for IoSlice {}
 
 impl IoSlice {
-    /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> IoSlice {
         let bin = RcBin::from_bytes(bytes);
         IoSlice {

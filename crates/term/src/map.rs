@@ -309,7 +309,6 @@ fn walk_tree(map: Term, key: Term, mut hx: u32) -> Option<Term> {
     }
 }
 
-/// Whether `key` is in `map`.
 pub fn contains(map: Term, key: Term) -> bool {
     get(map, key).is_some()
 }

@@ -188,7 +188,6 @@ static MEASURE: OnceLock<fn()> = OnceLock::new();
 pub fn measured_by(f: fn()) {
     let _ = MEASURE.set(f);
 }
-/// Sets the number of bytes left.
 pub fn set_left(bytes: isize) {
     LEFT.store(bytes, Ordering::Relaxed);
 }

@@ -450,7 +450,6 @@ fn map(bytes: usize, prot: i32) -> Option<usize> {
     };
     (p != libc::MAP_FAILED).then_some(p as usize)
 }
-/// Number of bytes of a page.
 pub fn page_bytes() -> usize {
     static PAGE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     // SAFETY: reads a constant of the system.

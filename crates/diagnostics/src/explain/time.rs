@@ -84,7 +84,6 @@ fn worked(c: &Cause) -> Json {
     ])
 }
 
-/// Whether the innermost frame is in one of these modules.
 fn innermost(stack: &[Frame], modules: &[&str]) -> bool {
     stack
         .first()

@@ -188,7 +188,6 @@ impl Exposition {
     }
 }
 
-/// The number of `CUMULATIVE`.
 const CUMULATIVE: u64 = 2;
 
 impl Metric {

@@ -57,7 +57,6 @@ fn fill(e: &mut Exposition, all_names: bool) {
     machine_code(e);
 }
 
-/// Seconds in a number of nanoseconds.
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }

@@ -62,7 +62,6 @@ fn whole(cx: &mut Cx, s: Subject, copy: bool) -> Term {
 struct NoMatch;
 
 impl Runner {
-    /// A runner for `p`.
     pub fn new(p: &Program) -> Runner {
         Runner {
             slots: smallvec![NIL; p.slots],

@@ -111,7 +111,6 @@ pub(crate) unsafe fn write(
     }
 }
 
-/// Returns the parts with the first `n` bytes.
 fn first_bytes(parts: &[libc::iovec], n: usize) -> Vec<libc::iovec> {
     let mut left = n;
     let mut some = parts.to_vec();

@@ -121,7 +121,6 @@ impl super::Base {
 pub(super) enum Pump {
     /// Until the port is busy or the turn is over.
     UntilBusy,
-    /// One turn.
     Turn,
     /// All of it.
     All,

@@ -915,7 +915,6 @@ pub fn unregister(port: Term, name: Term) {
     }
 }
 
-/// Whether the port is open.
 pub fn is_open(port: &Port) -> bool {
     !port.lock().base.closing
 }

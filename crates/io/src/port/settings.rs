@@ -46,14 +46,12 @@ impl Error {
 pub enum Target {
     /// A driver of that name, else a program given as a command line for the shell.
     Spawn,
-    /// A driver.
     Driver,
     /// A program file, with arguments.
     Executable {
         args: Vec<CString>,
     },
     Fd(RawFd, RawFd),
-    /// A file.
     File,
 }
 

@@ -148,7 +148,6 @@ pub fn keep(what: Use, until: i64) -> bool {
     true
 }
 
-/// Ends a use.
 pub fn end(what: Use) {
     over(&mut TICKER.lock(), what as usize);
 }

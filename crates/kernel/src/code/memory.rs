@@ -149,7 +149,6 @@ impl Code {
     pub fn as_ptr(&self) -> *const u64 {
         self.at
     }
-    /// The range of its addresses.
     pub fn addresses(&self) -> Range<usize> {
         self.at as usize..self.at as usize + self.words * 8
     }

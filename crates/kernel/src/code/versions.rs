@@ -160,7 +160,6 @@ impl Module {
             .filter(|(_, s)| !s.get().is_null())
             .map(|(f, _)| f)
     }
-    /// Whether it exports that function.
     pub fn exports_function(&self, f: Term, arity: u32) -> bool {
         self.exports.iter().any(|e| e.0 == f && e.1 == arity)
     }
@@ -184,7 +183,6 @@ impl Module {
     pub fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
         self.functions.get(self.index_at(pc)?)
     }
-    /// Returns its index.
     pub(super) fn index_at(&self, pc: *const u64) -> Option<usize> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self

@@ -92,7 +92,6 @@ fn pid_number(t: Term) -> u64 {
     }
 }
 
-/// Returns a number for a term.
 fn number(t: Term) -> u64 {
     match t.is_immed() {
         true => t.raw(),

@@ -99,7 +99,6 @@ fn log() -> Locked {
     Locked(log)
 }
 
-/// Begins to record in that file.
 pub fn begin_recording(to: File) {
     log().to = Some(to);
     MODE.store(RECORDS, Ordering::Relaxed);

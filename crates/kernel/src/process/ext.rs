@@ -396,7 +396,6 @@ impl Monitor {
         // SAFETY: null or a box that belongs to this monitor.
         unsafe { more.as_ref() }
     }
-    /// Returns its target.
     pub fn target(&self) -> Target {
         let object = match self.what & KIND {
             0 => Term::pid(self.what & DATA),

@@ -52,7 +52,6 @@ use purlin_term::region::Region;
 /// [`Process::id`] of a cell without a process. No pid has this data.
 pub(crate) const NO_ID: u32 = u32::MAX;
 
-/// Traps exits.
 pub const TRAP_EXIT: u16 = 1 << 0;
 /// Waits in a native for a busy port or connection to another node. Only reported; decides nothing.
 pub const BUSY: u16 = 1 << 1;

@@ -70,7 +70,6 @@ pub fn name_of(pid: Term) -> Option<Term> {
     Some(unsafe { Term::from_raw(w) })
 }
 
-/// Returns all names.
 pub fn names() -> Vec<Term> {
     let all = REGISTRY.all().into_iter();
     // SAFETY: words of atoms.

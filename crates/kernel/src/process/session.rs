@@ -61,7 +61,6 @@ pub fn all() -> Vec<Arc<Session>> {
     ALL.read().values().cloned().collect()
 }
 
-/// Returns the session with that name and number.
 pub fn find(name: Term, number: u32) -> Option<Arc<Session>> {
     let all = ALL.read();
     let found = all.get(&number).filter(|s| s.name == name);

@@ -37,7 +37,6 @@ pub trait Cells {
     const NO_ID: u32;
     /// Returns slot `i`, which is 0 at first. Slot 0 exists before [`Cells::make_slots`].
     fn slot(&self, i: usize) -> &AtomicU32;
-    /// Returns the id in a cell.
     fn id(&self, cell: u32) -> &AtomicU32;
     /// Makes memory for `n` slots; false if that is impossible.
     fn make_slots(&self, _n: usize) -> bool {

@@ -90,7 +90,6 @@ pub fn define(topology: Option<Vec<CpuTopologyEntry>>) {
     s.plan();
 }
 
-/// Returns the bind type.
 pub fn bind_type() -> BindType {
     STATE.lock().how
 }

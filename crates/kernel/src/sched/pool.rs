@@ -96,7 +96,6 @@ impl Pool {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }

@@ -355,7 +355,6 @@ pub(crate) struct RunQueues<H> {
     started: AtomicUsize,
     idle: AtomicUsize,
     next: AtomicUsize,
-    /// Number of balances.
     balances: AtomicUsize,
     pub hooks: H,
 }

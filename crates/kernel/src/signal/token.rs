@@ -36,7 +36,6 @@ pub fn sequence(p: &mut Process) -> &mut Sequence {
     p.ext_mut().sequence.get_or_insert_default()
 }
 
-/// Returns the token of a process.
 pub fn token(p: &mut Process) -> Option<&mut Token> {
     if !p.has(SEQUENTIAL) {
         return None;

@@ -63,7 +63,6 @@ impl Due {
     pub fn set(&self, next: Option<u64>) {
         self.0.store(next.unwrap_or(NEVER), Ordering::SeqCst);
     }
-    /// Returns the tick.
     pub(crate) fn tick(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }

@@ -21,7 +21,6 @@ pub struct Callee {
 pub trait Env {
     /// Returns the atom with that number in the file.
     fn atom(&mut self, number: u32) -> u64;
-    /// Returns the literal with that index.
     fn literal(&mut self, index: u32) -> u64;
     /// Returns a bignum literal of that value (any integer).
     fn bigint(&mut self, value: &BigInt) -> u64;
@@ -35,7 +34,6 @@ pub trait Env {
     fn record(&mut self, name: u32) -> Option<u64>;
     /// Returns the words of the two atoms, if a term is a tuple of two.
     fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)>;
-    /// Returns the import with that index.
     fn import(&mut self, index: u32) -> Callee;
     /// Returns the address of the fun entry of that lambda.
     fn lambda(&mut self, index: u32) -> u64;

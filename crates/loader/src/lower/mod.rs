@@ -29,7 +29,6 @@ use lowering::Lower;
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
 
-/// Lowers the code of a file.
 pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<Lowered, LoadError> {
     let lines_can_break = env.lines_can_break();
     let mut l = Lower {

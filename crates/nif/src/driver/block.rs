@@ -49,7 +49,6 @@ pub struct Part {
 unsafe impl Send for Part {}
 
 impl Part {
-    /// A copy of bytes.
     pub fn copy_of(bytes: &[u8]) -> Part {
         let bin = RcBin::from_bytes(bytes);
         // SAFETY: just made.

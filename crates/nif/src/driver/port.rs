@@ -123,7 +123,6 @@ struct Selected {
     used: bool,
 }
 
-/// Ports by number.
 static PORTS: RwLock<Option<HashMap<u32, Arc<CPort>>>> = RwLock::new(None);
 
 /// The port that has selected each descriptor.

@@ -487,7 +487,6 @@ pub fn read(file: &Path) -> Result<Json, Failure> {
     })
 }
 
-/// The JSON in a file.
 fn parsed(file: &Path) -> Result<Json, Failure> {
     let shown = file.display();
     let bad = |why: String| wrong_file(&shown, why);

@@ -229,7 +229,6 @@ pub fn differences(before: &Profile, after: &Profile, top: usize) -> Vec<Differe
     all.filter(|d| d.before != 0.0 || d.after != 0.0).collect()
 }
 
-/// A value with its unit.
 fn value(n: f64, unit: &str) -> String {
     match unit {
         "bytes" => super::text::bytes(n),

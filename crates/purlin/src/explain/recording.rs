@@ -318,7 +318,6 @@ fn raised(site: Option<&Json>) -> String {
     }
 }
 
-/// The record as JSON.
 pub fn json(r: &Recording) -> Json {
     Json::object([
         ("schema", "purlin-record/1".into()),

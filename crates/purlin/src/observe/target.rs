@@ -32,7 +32,6 @@ pub struct Target {
 /// The freshness of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// As of now.
     Now,
     /// A recent answer, if a new one would cost too much.
     Soon,

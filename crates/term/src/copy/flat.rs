@@ -79,7 +79,6 @@ impl Flat {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

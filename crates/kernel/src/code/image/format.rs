@@ -136,7 +136,6 @@ impl<'a> Image<'a> {
             on_load: r.n().map(|n| (n != NONE).then_some(n))?,
         })
     }
-    /// Returns its bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.n(MARK);

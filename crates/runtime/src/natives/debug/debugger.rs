@@ -444,7 +444,6 @@ fn known_value(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
         }
     }
 }
-/// The value of a constant.
 fn constant(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
     match v {
         DebugValue::Constant(c) => {

@@ -38,7 +38,6 @@ pub(crate) fn priority_of(t: Term) -> Option<Priority> {
     .map(|p| p.1)
 }
 
-/// The atom of a priority.
 pub(crate) fn priority_atom(p: Priority) -> Term {
     match p {
         Priority::Low => am::LOW,

@@ -29,7 +29,6 @@ lazy_atoms! {
     a_badtype = "badtype";
 }
 
-/// The options of a monitor.
 pub(crate) struct MonitorOptions {
     /// The message that the monitor sends has priority.
     pub urgent: bool,
