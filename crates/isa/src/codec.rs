@@ -1,5 +1,4 @@
-//! Encoding and decoding of instructions: the only place that knows how operands are packed. See
-//! the head of [`crate::ops`].
+//! Encoding and decoding of instructions. The head of [`crate::ops`] says how operands are packed.
 //!
 //! [`pack`] encodes an instruction and [`Instruction::at`] decodes one. [`Instruction::parts`]
 //! splits a fused one into its parts, and [`Members`] is its list. Everything here is plain data:

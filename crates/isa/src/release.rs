@@ -1,9 +1,10 @@
 //! The differences between releases of OTP, a row for each, which says in which releases it
 //! applies.
 //!
-//! No other file asks for a release by its number. Differences within files (opcodes, chunks)
-//! aren't here: files are recognized by their content, and modules of every release run under every
-//! other.
+//! Numbers of releases stand in two other places, which are tables too: the row of a native that
+//! not all releases have (`since(28)`), and the versions of `erl_nif.h` (`nif/src/load.rs`).
+//! Differences within files (opcodes, chunks) aren't here: files are recognized by their content,
+//! and modules of every release run under every other.
 
 use std::ops::RangeInclusive;
 

@@ -5,8 +5,8 @@
 //! 1. [`erlexec::parse_erl`] merges `ERL_AFLAGS` and its like and `-args_file`s, splits emulator
 //!    flags (`+P 1000`) from the arguments of `init`, and lays out the emulator's argument vector;
 //! 2. [`flags::FLAGS`], one row per emulator flag, checks and stores each flag;
-//! 3. the result is one [`EmulatorOptions`], which is all that the runtime reads. Nothing else in
-//!    the runtime looks at the arguments of the process.
+//! 3. the result is one [`EmulatorOptions`], which is all that the runtime acts on. The recorder
+//!    (`+Frecord`) copies the arguments of the process to its file.
 //!
 //! Invariants: parsing has no side effects (it reads argument files, and nothing else). Actions in
 //! the process (environment, detaching, starting `epmd`) are described by the result, and the
