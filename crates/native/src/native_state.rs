@@ -1,4 +1,4 @@
-//! Native values behind magic references, and atoms that only one file names.
+//! Native values behind magic references, and atoms that few files name.
 //!
 //! Every process that holds a magic reference shares its value, so the value is `Sync`; its mutable
 //! parts have a lock of their own.
