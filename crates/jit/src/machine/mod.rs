@@ -23,13 +23,14 @@ mod a64;
 mod x64;
 
 pub(crate) use a64::r as a64_register;
-pub(crate) use x64::r as x64_register;
 
 /// The implementors.
 pub(crate) mod processors {
     pub(crate) use super::a64::A64;
     pub(crate) use super::x64::X64;
 }
+
+pub(crate) use x64::r as x64_register;
 
 use crate::asm::{Code, Label};
 use purlin_term::word::{TAG_BOXED, TAG_LIST};
