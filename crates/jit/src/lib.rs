@@ -103,7 +103,7 @@ pub const FUN_STUBS: usize = 13;
 /// arguments.
 pub const BIF_STUBS: usize = machine::X_REGS.len() + 1;
 
-pub use purlin_isa::natives::Template as Native;
+pub use purlin_isa::natives::Template;
 
 /// Facts about the runtime that the compiler needs.
 pub struct Env<'a> {
@@ -117,9 +117,9 @@ pub struct Env<'a> {
     /// Whether the native that an export leads to changes code. Machine code exits before such a
     /// call, so that nothing returns to machine code that the native has taken back.
     pub changes_code: &'a dyn Fn(u64) -> bool,
-    /// Returns the native that an export leads to, if it has a template.
-    pub native: &'a dyn Fn(u64) -> Option<Native>,
-    /// Address of the native with the template [`Native::OwnPid`].
+    /// Returns the template of the native that an export leads to, if it has one.
+    pub native: &'a dyn Fn(u64) -> Option<Template>,
+    /// Address of the native with the template [`Template::OwnPid`].
     pub own_pid: u64,
     /// Address of a byte that says whether calls of natives may have to go through breakpoints.
     pub natives_traced: u64,

@@ -20,7 +20,7 @@ use crate::machine::{
 };
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
-use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
+use crate::{BIF_STUBS, Env, FUN_STUBS, Template, chaos};
 use purlin_isa::helpers::{Full, Leaf, Room};
 use purlin_isa::ops::{Kind, MachineCode, Op};
 use purlin_term::fun::LEAD_CODE;

@@ -21,10 +21,10 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn bif1(&mut self, op: Bif1) {
         let Bif1 { a, dst, export, .. } = op;
         match (self.env.native)(export) {
-            Some(Native::Abs) => self.abs(a, dst),
-            Some(Native::Not) => self.not(a, dst),
-            Some(Native::BitSize) => self.bit_size(a, dst),
-            Some(Native::DictionaryValue) => self.dictionary_value(a, dst),
+            Some(Template::Abs) => self.abs(a, dst),
+            Some(Template::Not) => self.not(a, dst),
+            Some(Template::BitSize) => self.bit_size(a, dst),
+            Some(Template::DictionaryValue) => self.dictionary_value(a, dst),
             _ => self.step(),
         }
     }
@@ -34,12 +34,12 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         } = op;
         match (self.env.native)(export) {
             // For a tuple in a register, a shortcut precedes it.
-            Some(Native::Element) if matches!(b, Src::C(w) if !is_immediate(w)) => {
+            Some(Template::Element) if matches!(b, Src::C(w) if !is_immediate(w)) => {
                 self.element_of_constant(a, b, dst);
             }
-            Some(Native::Divide) if !self.env.stressed => self.quotient(a, b, dst),
-            Some(n @ (Native::And | Native::Or | Native::Xor)) => self.logic(n, a, b, dst),
-            Some(n @ (Native::Min | Native::Max)) => self.least(n == Native::Min, a, b, dst),
+            Some(Template::Divide) if !self.env.stressed => self.quotient(a, b, dst),
+            Some(n @ (Template::And | Template::Or | Template::Xor)) => self.logic(n, a, b, dst),
+            Some(n @ (Template::Min | Template::Max)) => self.least(n == Template::Min, a, b, dst),
             _ => self.step(),
         }
     }
@@ -96,21 +96,25 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let direct = !self.handlers.contains(&i.next);
         self.returning_step(i, frame, arity, direct);
     }
-    fn searches(&self, export: u64) -> Option<Native> {
+    fn searches(&self, export: u64) -> Option<Template> {
         let n = (self.env.native)(export);
         n.filter(|n| {
-            !self.env.stressed && matches!(n, Native::KeyFind | Native::KeyMember | Native::Member)
+            !self.env.stressed
+                && matches!(
+                    n,
+                    Template::KeyFind | Template::KeyMember | Template::Member
+                )
         })
     }
     /// X0 becomes the result of a search. Jumps to `other`, before anything has happened, if the
     /// native must be called.
-    fn search_list(&mut self, n: Native, other: Label) {
+    fn search_list(&mut self, n: Template, other: Label) {
         // The call counts as one of the native, which ends no time slice here.
         self.a.if_i(Cond::Le, Q, REDS, 1, other);
         self.a.mov_i(R, self.env.natives_traced);
         self.a.if_byte(Cond::Ne, at(R, 0), 0, other);
         let list = match n {
-            Native::Member => 1,
+            Template::Member => 1,
             _ => {
                 // Small integers from 1 on; eight times the number.
                 let place = self.get(Src::X(1), B);
@@ -127,14 +131,14 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let what = self.get(Src::X(0), A);
         self.a.mov(A, what);
         let stub = match n {
-            Native::Member => self.env.stubs.member,
+            Template::Member => self.env.stubs.member,
             _ => self.env.stubs.find_key,
         };
         self.a.call_stub(stub);
         let none = self.env.no_value;
         self.a.if_word(Cond::E, R, none, other);
         self.a.dec(REDS);
-        if n == Native::KeyMember {
+        if n == Template::KeyMember {
             let (t, f) = (self.env.true_word, self.env.false_word);
             self.a.mov_i(B, t);
             self.a.select(Cond::Ne, Operands::Word(R, f), R, B);
@@ -257,17 +261,17 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.a.if_word(Cond::Ne, r, f, to);
         self.a.bind(is);
     }
-    fn logic(&mut self, n: Native, a: Src, b: Src, dst: Dst) {
+    fn logic(&mut self, n: Template, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
         let (p, q) = (self.get(a, A), self.get(b, K));
         self.if_not_boolean(p, other);
         self.if_not_boolean(q, other);
         let (t, f) = (self.env.true_word, self.env.false_word);
         match n {
-            Native::And | Native::Or => {
+            Template::And | Template::Or => {
                 // One of the two values of the first operand decides alone.
                 self.a.mov(R, q);
-                let decides = if n == Native::And { f } else { t };
+                let decides = if n == Template::And { f } else { t };
                 self.a.select(Cond::E, Operands::Word(p, decides), R, p);
             }
             _ => {

@@ -27,7 +27,7 @@ use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
 use purlin_jit::decode::Instruction;
 use purlin_jit::quick::{Function, Refusal, compile};
-use purlin_jit::{Env, Helpers, Native, Stubs, operands};
+use purlin_jit::{Env, Helpers, Stubs, Template, operands};
 use purlin_kernel::code::compiled::{Compiler, count_invalidation, number, set_compiler};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
@@ -438,25 +438,25 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     }
 }
 
-/// Returns the address of the native with the template [`Native::OwnPid`].
+/// Returns the address of the native with the template [`Template::OwnPid`].
 pub fn own_pid() -> u64 {
     static FOUND: OnceLock<u64> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let all = purlin_native::bif::all();
         let found = all
             .iter()
-            .find(|b| b.traits.template == Some(Native::OwnPid));
+            .find(|b| b.traits.template == Some(Template::OwnPid));
         found.map_or(0, |b| b.entry() as usize as u64)
     })
 }
 
 /// Returns the template of the native behind an export, if it has one.
-pub fn native_with_template(e: &fun::Export) -> Option<Native> {
+pub fn native_with_template(e: &fun::Export) -> Option<Template> {
     let (_, b) = code::native(e.module, e.function, e.arity)?;
     b.traits.template
 }
 
-fn native(export: u64) -> Option<Native> {
+fn native(export: u64) -> Option<Template> {
     // SAFETY: the operand of such a call is an export, which is never freed.
     native_with_template(unsafe { &*(export as *const fun::Export) })
 }
