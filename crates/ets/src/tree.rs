@@ -104,8 +104,8 @@ impl PartialEq for Key {
 }
 impl Eq for Key {}
 
-/// A key of the map: exact, and inside its object. An object that replaces one with an equal key
-/// brings its own.
+/// A key of the tree, which is a part of its object. If an object is replaced by one with an equal
+/// key (`1` and `1.0`), this becomes the key of the new object.
 struct Held(Cell<Key>);
 
 impl Borrow<Key> for Held {

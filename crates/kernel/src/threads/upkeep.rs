@@ -44,7 +44,8 @@ const QUIET_REDUCTIONS: u64 = 5_000_000;
 /// Whether the program (or its user) has set the number of schedulers.
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// Notes that the number of schedulers was requested. It no longer follows the machine.
+/// Records that the program or its user has chosen the number of schedulers. From then on it does
+/// not follow the number of processors.
 pub fn count_chosen() {
     CHOSEN.store(true, Ordering::Relaxed);
 }
