@@ -68,8 +68,8 @@ struct Shared {
     words: usize,
 }
 
-/// Words that an object with elements in regions takes besides its own: [`Shared`], and the entry of
-/// one region.
+/// Words that an object with elements in regions takes besides its own: [`Shared`], and the entry
+/// of one region.
 const SHARED_WORDS_OF_TABLE: isize = (size_of::<Shared>() / 8 + 4) as isize;
 
 /// Words of the header for memory accounting: as many as stock's objects have.
@@ -385,7 +385,7 @@ impl Object {
     pub(crate) fn copied_words(&self) -> usize {
         self.words
     }
-    /// What the object adds to the size of its table, with a header of `head` words.
+    /// Returns what the object adds to the size of its table, with a header of `head` words.
     #[inline(always)]
     pub(crate) fn weight(&self, head: usize) -> Weight {
         let words = self.words();

@@ -8,8 +8,8 @@ use crate::cx::{BifResult, Env, Fail};
 use crate::long;
 use purlin_term::{Alloc, Term, am, map};
 
-/// Bytes of an entry of a large map that is made anew, nodes included, and of the nodes on the way to
-/// an entry that is put into an existing one.
+/// Bytes of an entry of a new large map, nodes included, and of the nodes on the way to an entry
+/// that is put into an existing one.
 const MERGED_BYTES: usize = 20;
 const PATH_BYTES: usize = 360;
 

@@ -21,7 +21,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
         (*cell.as_mut_ptr())
             .id
             .store(0, purlin_term::sync::Ordering::Relaxed);
-        cx.proc = cell.as_mut_ptr();
+        cx.proc.set(cell.as_mut_ptr());
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         let l = cx.list(args);
         start::enter_apply(&mut cx, m, f, l);
