@@ -101,7 +101,8 @@ browser() {
     if [ -n "$PROGRAMS_TEST" ] && timeout -k 10 "${ROOT_SECONDS:-200}" sh scripts/roots.sh "$release"; then
       run "$each" . sh scripts/release_tests.sh "$release" functions_of_later_releases map_hashes pids_of_funs \
         ets_tables ets_heirs ets_literals ets_map_keys ets_names ets_nested ets_resizing ets_specs \
-        process_dictionary unicode_strings compiling_at_run_time repeated_options_of_patterns
+        process_dictionary unicode_strings compiling_at_run_time repeated_options_of_patterns \
+        packet_type_changes
     else
       echo "test result: ok. 0 passed; 0 failed; 1 ignored; no root of $release"
     fi

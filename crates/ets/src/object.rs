@@ -385,6 +385,11 @@ impl Object {
     pub(crate) fn copied_words(&self) -> usize {
         self.words
     }
+    /// Words that its table's owner pays for.
+    pub(crate) fn billed_words(&self) -> usize {
+        let w = self.weight(HEAD_WORDS);
+        (w.words - w.shared).max(0) as usize
+    }
     /// Returns what the object adds to the size of its table, with a header of `head` words.
     #[inline(always)]
     pub(crate) fn weight(&self, head: usize) -> Weight {

@@ -255,7 +255,7 @@ fn a_module_is_loaded_by_the_start_of_a_function() {
         0,
         vec![(g::ON_LOAD, vec![]), (g::MOVE, vec![NIL, x(0)]), ret()],
     );
-    let why = "without arguments";
+    let why = "the on_load function has arguments, or does not begin here";
     refused(1, vec![(g::ON_LOAD, vec![]), ret()], why);
     refused(
         0,
@@ -379,8 +379,12 @@ fn segments_and_matches_name_registers() {
         ]
     };
     sound(1, get(x(1)));
-    refused(1, get(i(7)), "no register");
-    refused(1, get(Float(7)), "no register");
+    refused(1, get(i(7)), "the destination of a match is not a register");
+    refused(
+        1,
+        get(Float(7)),
+        "the destination of a match is not a register",
+    );
     let bin = |kind: O, v: O, size: O| {
         let list = List(vec![kind, u(1), u(8), NIL, v, size]);
         vec![

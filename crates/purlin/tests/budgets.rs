@@ -264,7 +264,7 @@ fn a_table_that_is_updated_ends_at_the_limit() {
     bomb("update_table", "{budget,memory}");
     bomb("counter_table", "{budget,memory}");
     bomb("replaced", "{budget,memory}");
-    bomb("insert_lists", "{budget,memory}");
+    bomb("insert_lists", "system_limit");
     bomb("many_inserts", "system_limit");
 }
 #[test]

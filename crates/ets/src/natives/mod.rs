@@ -394,13 +394,15 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     let limited = budgets::on() && pressure::is_limited();
     if !cx.dirty {
         let (mut owned, mut words) = (Vec::with_capacity(objects.len()), 0);
+        let mut billed_words = 0;
         for o in objects {
             let o = Owned::new_shared(cx, o);
             words += o.copied_words();
+            billed_words += o.billed_words();
             owned.push(o);
             // Objects may have large parts in common, which they do not share in the table.
             if limited {
-                match pressure::judge(words * 8) {
+                match pressure::judge(billed_words * 8) {
                     Judged::Fits => {}
                     Judged::AfterCollection => return Err(Fail::Again),
                     Judged::Refused => return Err(Fail::SystemLimit),
@@ -415,6 +417,7 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     }
     // Others may access the process meanwhile, so nothing of it is shared.
     let (mut told, mut words, mut refused) = (Ok(false), 0, false);
+    let mut billed_words = 0;
     // SAFETY: the context of a native that sees less of it.
     let env = unsafe { &mut *cx.env_ptr() };
     reschedule::open(env, native.mfa(), |_| {
@@ -422,8 +425,9 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
         for o in objects {
             let o = Owned::new(o);
             words += o.copied_words();
+            billed_words += o.billed_words();
             owned.push(o);
-            refused = limited && pressure::refuses(words * 8);
+            refused = limited && pressure::refuses(billed_words * 8);
             if refused {
                 return Ok(am::FALSE);
             }

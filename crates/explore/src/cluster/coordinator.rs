@@ -353,7 +353,7 @@ impl<'a> Cluster<'a> {
         let life = self.world.lives.entry(node).or_default();
         *life += 1;
         let life = *life;
-        let (mut child, word) = self.place.start(self.spec, &self.door, node, life)?;
+        let (mut child, word) = self.place.start(self.spec, self.door, node, life)?;
         let mut gone = || child.try_wait().is_ok_and(|s| s.is_some());
         let joined = self.door.wait(&word, &mut gone);
         let mut m = Member::new(node, life);

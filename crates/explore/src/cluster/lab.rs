@@ -40,17 +40,17 @@ impl<'a> Lab<'a> {
 
     /// Runs the cluster from the start.
     pub fn run(&mut self, plan: &Plan) -> Result<Run, String> {
-        Ok(self.from_start(plan, &[])?.0)
+        Ok(self.start_to_end(plan, &[])?.0)
     }
 
     /// Runs the cluster from the start, and saves it after these turns.
     pub fn run_and_save(&mut self, plan: &Plan, turns: &[u64]) -> Result<Run, String> {
-        let (run, saved) = self.from_start(plan, turns)?;
+        let (run, saved) = self.start_to_end(plan, turns)?;
         self.saved = saved;
         Ok(run)
     }
 
-    fn from_start(&mut self, plan: &Plan, turns: &[u64]) -> Result<(Run, Vec<Saved>), String> {
+    fn start_to_end(&mut self, plan: &Plan, turns: &[u64]) -> Result<(Run, Vec<Saved>), String> {
         self.clean(&BTreeMap::new())?;
         let mut cluster = Cluster::new(self.spec, plan, &self.place, &mut self.door);
         cluster.cuts = turns.iter().copied().collect();

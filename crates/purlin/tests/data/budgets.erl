@@ -467,7 +467,7 @@ grow(replaced) ->
     T = ets:new(x, []),
     ets:insert(T, [{I, a} || I <- lists:seq(1, 2000)]),
     replaced(T, 1);
-grow(insert_lists) -> insert_lists(200, 10);
+grow(insert_lists) -> insert_lists(50, 10);
 grow(many_inserts) -> insert_lists(50, 8000);
 grow(counters) -> counters([]);
 grow(counter_table) -> counter_table(ets:new(x, []), 0);

@@ -1,12 +1,15 @@
 %% The packet type of an active socket changes in the middle of a packet. The rest has the length
-%% that its header gives, or is too short for a packet of the new type.
+%% that its header gives, or is too short for a packet of the new type. Since OTP 27 what is there
+%% is looked at again.
 -module(packet_type_changes).
 -export([main/0]).
 
 main() ->
     [io:format("~p~n", [switched(From, Head, To, Rest)])
      || {From, Head, To, Rest} <- [{1, <<1>>, fcgi, <<7>>}, {1, <<3>>, fcgi, <<1, 2, 3>>}, {1, <<1>>, cdr, <<7>>},
-                                   {2, <<0, 2>>, fcgi, <<1, 2>>}]].
+                                   {2, <<0, 2>>, fcgi, <<1, 2>>}, {1, <<1>>, raw, <<7>>}, {2, <<0, 3>>, 1, <<1, 2, 3>>},
+                                   {4, <<0, 0, 0, 2>>, raw, <<1, 2>>}, {1, <<3>>, 2, <<0, 2, 1, 2>>},
+                                   {1, <<5, 1, 2>>, line, <<"\n">>}, {1, <<255>>, line, <<"x\ny\n">>}]].
 
 switched(From, Head, To, Rest) ->
     {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
@@ -18,6 +21,8 @@ switched(From, Head, To, Rest) ->
     timer:sleep(100),
     ok = inet:setopts(S, [{packet, To}]),
     ok = gen_tcp:send(C, Rest),
-    Got = receive {tcp, S, Data} -> Data after 5000 -> nothing end,
+    Got = received(S),
     [gen_tcp:close(X) || X <- [C, S, L]],
     Got.
+
+received(S) -> receive {tcp, S, Data} -> [Data | received(S)] after 1000 -> [] end.

@@ -6,7 +6,7 @@ use super::{Args, EINVAL, Error};
 use crate::os::kernel_numbers as numbers;
 use crate::os::sock as sys;
 use crate::port::Base;
-use purlin_term::release::{self, READ_AHEAD, REUSE_OF_PORTS};
+use purlin_term::release::{self, PACKETS_BEGIN_AGAIN, READ_AHEAD, REUSE_OF_PORTS};
 use std::mem::size_of;
 
 /// Numbers of options.
@@ -104,6 +104,8 @@ pub enum After {
     Nothing,
     /// Buffered packets must be delivered.
     Deliver,
+    /// The same, from the beginning of the packet: it is of another type now.
+    BeginAgain,
     /// Data must be read at once.
     Read,
     /// An active socket was found closed: the owner must be notified.
@@ -326,13 +328,14 @@ fn follow_up(s: &mut Sock, base: &Base, (old_active, old_packet): (i32, i32)) ->
     if s.active != old_active {
         s.select(base, Some(s.active != active::PASSIVE), None);
     }
-    if s.is_stream()
-        && s.active != active::PASSIVE
-        && (old_active == active::PASSIVE || s.packet != old_packet)
-    {
-        return After::Deliver;
+    if !s.is_stream() || s.active == active::PASSIVE {
+        return After::Nothing;
     }
-    After::Nothing
+    match (s.packet != old_packet, old_active == active::PASSIVE) {
+        (true, _) if release::has(PACKETS_BEGIN_AGAIN) => After::BeginAgain,
+        (false, false) => After::Nothing,
+        _ => After::Deliver,
+    }
 }
 
 fn set_stream(t: &mut StreamOpts, o: u8, v: i32) {

@@ -314,6 +314,10 @@ impl Tcp {
                     After::Deliver => {
                         let _ = self.deliver(base, None);
                     }
+                    After::BeginAgain => {
+                        self.input.missing = 0;
+                        let _ = self.deliver(base, None);
+                    }
                     After::Read => {
                         if self.recv(base, 0).is_ok() && self.s.active != active::PASSIVE {
                             self.s.select(base, Some(true), None);

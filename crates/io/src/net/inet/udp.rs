@@ -96,7 +96,11 @@ impl Udp {
             req::LISTEN => Err(BAD_PORT),
             req::PACKET_RECV => self.recv_request(base, args),
             req::SETOPTS => match opts::set(&mut self.s, None, base, data)? {
-                After::Nothing | After::Deliver | After::Read | After::Closed => Ok(Vec::new()),
+                After::Nothing
+                | After::Deliver
+                | After::BeginAgain
+                | After::Read
+                | After::Closed => Ok(Vec::new()),
             },
             req::GETOPTS => opts::get(&self.s, None, data).map_err(|_| EINVAL),
             _ => ctl::control(&mut self.s, base, op, data, 0),
