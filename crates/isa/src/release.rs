@@ -220,7 +220,7 @@ pub const BAGS_FROM_BEHIND: Feature = between(23, 26);
 /// Module `socket` returns more about itself; options such as `{tcp, keepcnt}`; the number of bytes
 /// to read.
 pub const MORE_OF_SOCKETS: Feature = since(27);
-/// What an active socket has of a packet is looked at again when its packet type changes.
+/// The begun packet of an active socket is looked at again when its packet type changes.
 pub const PACKETS_BEGIN_AGAIN: Feature = since(27);
 /// An accepted socket is reported as connected, and the listening one is not.
 pub const ACCEPTED_CONNECTED: Feature = since(26);
