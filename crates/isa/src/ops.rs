@@ -274,7 +274,8 @@ impl SpecOp {
     }
 }
 
-pub(crate) const fn is_same(a: &str, b: &str) -> bool {
+/// Whether two strings are equal, in constants.
+pub const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;

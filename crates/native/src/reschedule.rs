@@ -21,6 +21,7 @@ use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
 use crate::errors::with_args;
 use crate::exports;
+use purlin_isa::ops::is_same;
 use purlin_term::{Alloc, Term, am, atom, ending, gc, layout};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -109,22 +110,6 @@ impl<const N: usize> Long<N> {
     pub fn call(self, args: &[Term; N]) -> LongCall<'_> {
         LongCall { row: self.0, args }
     }
-}
-
-/// Whether two strings are equal, in constants.
-const fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut i = 0;
-    while i < a.len() {
-        if a[i] != b[i] {
-            return false;
-        }
-        i += 1;
-    }
-    true
 }
 
 /// A call of a native that may be made again on a dirty thread.
