@@ -14,7 +14,7 @@ mod hashing {
 
 use loom::sync::Arc;
 use loom::thread;
-use named::{Names, Refused, Registry, Who};
+use named::{Names, Refused, Registry, Slot, Who};
 use std::collections::BTreeMap;
 use sync::{AtomicBool, AtomicUsize, Ordering, RwLock, fence};
 
@@ -26,7 +26,7 @@ const IT: Who = Who {
 };
 
 struct World {
-    registry: Registry,
+    registry: Registry<1>,
     /// The process has begun to end.
     ending: AtomicBool,
 }
@@ -35,6 +35,7 @@ impl World {
     fn new() -> Arc<World> {
         Arc::new(World {
             registry: Registry {
+                slots: [Slot::new()],
                 names: RwLock::new(Names {
                     maps: None,
                     given: BTreeMap::new(),
@@ -133,5 +134,29 @@ fn what_another_has_got_stays() {
         assert_eq!(w.registry.whereis(NAME), taken.then_some(other.word));
         assert!(!w.registry.noted(NAME, IT.word, true));
         assert_eq!(w.registry.given.load(Ordering::Relaxed), 0);
+    });
+}
+
+/// A name is looked up while its slot goes to another name: it is found with its own process, or
+/// not at all, and an end that was seen stays.
+#[test]
+fn a_look_up_finds_no_other() {
+    explore("a look-up finds no other", Some(3), || {
+        let w = World::new();
+        let other = Who { word: 200, ..IT };
+        assert_eq!(w.registry.register(NAME, IT), Ok(()));
+        let writer = w.clone();
+        let writer = thread::spawn(move || {
+            assert!(writer.registry.unregister(NAME, IT.word));
+            assert_eq!(writer.registry.register(OTHER, other), Ok(()));
+        });
+        let seen = [0; 2].map(|_| w.registry.whereis(NAME));
+        assert!(seen.iter().all(|who| [None, Some(IT.word)].contains(who)));
+        assert!(seen[0].is_some() || seen[1].is_none(), "it is back");
+        let found = w.registry.whereis(OTHER);
+        assert!([None, Some(other.word)].contains(&found));
+        writer.join().expect("runs");
+        assert_eq!(w.registry.whereis(OTHER), Some(other.word));
+        assert_eq!(w.registry.whereis(NAME), None);
     });
 }

@@ -12,11 +12,20 @@
 //! * `given` is lowered under the lock, or if no name was entered. An exit that reads 0 has no name
 //!   to remove.
 //!
+//! * A look-up reads a [`Slot`] without the lock. A slot has the name and who has it while that name
+//!   is taken. It is written under the lock together with the maps. Its version is odd meanwhile;
+//!   the writer's release fence and the reader's acquire fence see to it that a reader that met a
+//!   new word also meets the new version. A name whose slot another name has is looked up under the
+//!   lock.
+//!
 //! The model is `crates/models/tests/registry.rs`.
 
 use crate::hashing::Hashing;
-use crate::sync::{AtomicUsize, Ordering, RwLock};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, RwLock, constant, fence};
 use std::collections::{BTreeMap, HashMap};
+
+/// Bits of an atom's word below its number.
+const ATOM_SHIFT: u32 = 6;
 
 /// The names that are taken.
 #[derive(Default)]
@@ -55,6 +64,48 @@ impl Maps {
     }
 }
 
+/// A name and who has it, for look-ups without the lock; see the module head.
+pub(crate) struct Slot {
+    version: AtomicU64,
+    /// 0 if no name has the slot.
+    name: AtomicU64,
+    who: AtomicU64,
+}
+
+impl Slot {
+    constant! {
+        pub(crate) fn new() -> Slot {
+            Slot {
+                version: AtomicU64::new(0),
+                name: AtomicU64::new(0),
+                who: AtomicU64::new(0),
+            }
+        }
+    }
+    /// Who has the name, if it has the slot.
+    #[inline]
+    fn find(&self, name: u64) -> Option<u64> {
+        let version = self.version.load(Ordering::Acquire);
+        let has = self.name.load(Ordering::Relaxed);
+        let who = self.who.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let same = self.version.load(Ordering::Relaxed) == version;
+        (same && version.is_multiple_of(2) && has == name).then_some(who)
+    }
+    /// Called under the lock.
+    fn set(&self, name: u64, who: u64) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.name.store(name, Ordering::Relaxed);
+        self.who.store(who, Ordering::Relaxed);
+        self.version.store(version + 2, Ordering::Release);
+    }
+    fn has(&self, name: u64) -> bool {
+        self.name.load(Ordering::Relaxed) == name
+    }
+}
+
 /// The state that the lock protects.
 pub(crate) struct Names {
     /// None until there is a name.
@@ -82,17 +133,40 @@ pub(crate) struct Who {
 }
 
 /// See the module head.
-pub(crate) struct Registry {
+pub(crate) struct Registry<const SLOTS: usize> {
+    /// By the number of the name's atom.
+    pub(crate) slots: [Slot; SLOTS],
     pub(crate) names: RwLock<Names>,
     /// Names that are given, or about to be.
     pub(crate) given: AtomicUsize,
 }
 
-impl Registry {
+impl<const SLOTS: usize> Registry<SLOTS> {
+    #[inline]
+    fn slot(&self, name: u64) -> &Slot {
+        &self.slots[(name >> ATOM_SHIFT) as usize % SLOTS]
+    }
+    /// Enters a name, under the lock.
+    fn enter(&self, n: &mut Names, name: u64, who: Who) -> Result<(), Refused> {
+        n.maps.get_or_insert_default().enter(name, who)?;
+        let slot = self.slot(name);
+        if slot.has(0) {
+            slot.set(name, who.word);
+        }
+        Ok(())
+    }
+    /// Takes a name away from `who`, under the lock. False: it has no such name.
+    fn take(&self, n: &mut Names, name: u64, who: u64) -> bool {
+        let taken = n.maps.as_mut().is_some_and(|m| m.take(name, who));
+        let slot = self.slot(name);
+        if taken && slot.has(name) {
+            slot.set(0, 0);
+        }
+        taken
+    }
     /// Gives `who` the name: a port, or the process that runs.
     pub(crate) fn register(&self, name: u64, who: Who) -> Result<(), Refused> {
-        let mut n = self.names.write();
-        n.maps.get_or_insert_default().enter(name, who)
+        self.enter(&mut self.names.write(), name, who)
     }
     /// Gives another process a name, which that is to note ([`Registry::noted`]).
     pub(crate) fn give(
@@ -104,7 +178,7 @@ impl Registry {
         self.given.fetch_add(1, Ordering::SeqCst);
         let mut n = self.names.write();
         let entered = match alive() {
-            true => n.maps.get_or_insert_default().enter(name, who),
+            true => self.enter(&mut n, name, who),
             false => Err(Refused::Ended),
         };
         match entered {
@@ -128,12 +202,9 @@ impl Registry {
             }
             self.given.fetch_sub(1, Ordering::SeqCst);
         }
-        let Some(m) = n.maps.as_mut() else {
-            return false;
-        };
         match ended {
-            true => m.take(name, who),
-            false => m.has(name, who),
+            true => self.take(&mut n, name, who),
+            false => n.maps.as_ref().is_some_and(|m| m.has(name, who)),
         }
     }
     /// A process ends: the name that it was given and has not noted is nobody's any more.
@@ -146,18 +217,16 @@ impl Registry {
     #[cold]
     fn ends_given(&self, who: u64) {
         let mut n = self.names.write();
-        let Names { maps, given } = &mut *n;
-        if let Some(m) = maps {
-            for (&(_, name), _) in given.range((who, 0)..=(who, u64::MAX)) {
-                m.take(name, who);
-            }
+        let given = n.given.range((who, 0)..=(who, u64::MAX));
+        let names: Vec<u64> = given.map(|(&(_, name), _)| name).collect();
+        for name in names {
+            self.take(&mut n, name, who);
         }
     }
     /// Takes a name away from `who`. False: it has no such name; if another has got it meanwhile it
     /// stays theirs.
     pub(crate) fn unregister(&self, name: u64, who: u64) -> bool {
-        let mut n = self.names.write();
-        n.maps.as_mut().is_some_and(|m| m.take(name, who))
+        self.take(&mut self.names.write(), name, who)
     }
     /// Returns the name of a process.
     pub(crate) fn name_of(&self, who: u64) -> Option<u64> {
@@ -167,6 +236,10 @@ impl Registry {
     /// Returns the process or port that has the name.
     #[inline]
     pub(crate) fn whereis(&self, name: u64) -> Option<u64> {
+        let found = self.slot(name).find(name);
+        found.or_else(|| self.whereis_locked(name))
+    }
+    fn whereis_locked(&self, name: u64) -> Option<u64> {
         let n = self.names.read();
         n.maps.as_ref()?.names.get(&name).copied()
     }

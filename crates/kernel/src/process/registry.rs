@@ -9,12 +9,16 @@
 //! Those of [`super::named`], which has a model.
 
 pub use super::named::Refused;
-use super::named::{Names, Registry, Who};
+use super::named::{Names, Registry, Slot, Who};
 use crate::sync::{AtomicUsize, RwLock};
 use purlin_term::Term;
 use std::collections::BTreeMap;
 
-static REGISTRY: Registry = Registry {
+/// Number of names that can be looked up without the lock at most.
+const SLOTS: usize = 2048;
+
+static REGISTRY: Registry<SLOTS> = Registry {
+    slots: [const { Slot::new() }; SLOTS],
     names: RwLock::new(Names {
         maps: None,
         given: BTreeMap::new(),
