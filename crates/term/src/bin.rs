@@ -53,7 +53,7 @@ fn count_made(bytes: usize) {
 /// Counts a freed binary of `bytes` bytes.
 fn count_freed(bytes: usize) {
     counts::add(|c| &c.binaries, usize::MAX);
-    counts::add(|c| &c.binary_bytes, bytes.wrapping_neg());
+    counts::subtract(|c| &c.binary_bytes, bytes);
 }
 
 impl RcBin {

@@ -454,7 +454,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
         return;
     }
     counts::add(|c| &c.heap_blocks, usize::MAX);
-    counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
+    counts::subtract(|c| &c.heap_bytes, words * 8);
     // SAFETY: by the contract: it goes back to where it came from, with its number of words.
     unsafe {
         if fence::owns(p) {
@@ -568,7 +568,7 @@ pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
 /// [`may_cut_block`] holds.
 pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     debug_assert!(may_cut_block(words, to));
-    counts::add(|c| &c.heap_bytes, ((words - to) * 8).wrapping_neg());
+    counts::subtract(|c| &c.heap_bytes, (words - to) * 8);
     MAPPED_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
     note(p, to);
     // The system keeps the page that the cut goes through, and frees it with the rest.

@@ -17,6 +17,13 @@ pub struct Counts {
     /// Counted binaries, and their capacity in bytes.
     pub binaries: AtomicUsize,
     pub binary_bytes: AtomicUsize,
+    /// Live regions, their bytes, and the bytes of the pages that they use.
+    pub regions: AtomicUsize,
+    pub region_bytes: AtomicUsize,
+    pub region_touched: AtomicUsize,
+    /// Those of them that are counted, and their bytes.
+    pub counted_regions: AtomicUsize,
+    pub counted_bytes: AtomicUsize,
     /// Blocks that Rust code has from the allocator ([`crate::small_blocks`]).
     pub blocks: AtomicUsize,
 }
@@ -34,6 +41,11 @@ static ALL: [Counts; SHARES + 1] = [const {
         heap_bytes: AtomicUsize::new(0),
         binaries: AtomicUsize::new(0),
         binary_bytes: AtomicUsize::new(0),
+        regions: AtomicUsize::new(0),
+        region_bytes: AtomicUsize::new(0),
+        region_touched: AtomicUsize::new(0),
+        counted_regions: AtomicUsize::new(0),
+        counted_bytes: AtomicUsize::new(0),
         blocks: AtomicUsize::new(0),
     }
 }; SHARES + 1];
@@ -72,6 +84,12 @@ pub fn add(of: impl Fn(&Counts) -> &AtomicUsize, n: usize) {
             c.store(c.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
         }
     }
+}
+
+/// Subtracts from a count.
+#[inline]
+pub fn subtract(of: impl Fn(&Counts) -> &AtomicUsize, n: usize) {
+    add(of, n.wrapping_neg());
 }
 
 /// The sum of a count. While others count, a release may be seen before the matching allocation: a

@@ -27,6 +27,7 @@
 
 use crate::alloc::Alloc;
 use crate::background_free;
+use crate::counts;
 use crate::fence;
 use crate::off_heap::OffHeap;
 use crate::payer::Payer;
@@ -292,11 +293,6 @@ impl Runs {
 }
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-static TOUCHED: AtomicUsize = AtomicUsize::new(0);
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-static COUNTED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The address of the range if only a part of it was reserved because addresses are limited.
 /// Nothing else comes to lie there: systems give addresses from the top of 128 TiB or more
@@ -446,8 +442,8 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
 /// Bytes in all live regions, and their number.
 pub fn totals() -> (usize, usize) {
     (
-        LIVE_BYTES.load(Ordering::Relaxed),
-        COUNT.load(Ordering::Relaxed),
+        counts::sum(|c| &c.region_bytes),
+        counts::sum(|c| &c.regions),
     )
 }
 
@@ -458,7 +454,7 @@ fn touched(words: usize) -> usize {
 
 /// Bytes of memory behind all live regions: the last chunk of each is only partly filled.
 pub fn touched_bytes() -> usize {
-    TOUCHED.load(Ordering::Relaxed)
+    counts::sum(|c| &c.region_touched)
 }
 
 /// Bytes of freed regions that are kept for others.
@@ -473,8 +469,8 @@ pub fn kept_bytes() -> usize {
 /// Bytes in the live counted regions, and their number.
 pub fn counted_totals() -> (usize, usize) {
     (
-        COUNTED_BYTES.load(Ordering::Relaxed),
-        COUNTED_COUNT.load(Ordering::Relaxed),
+        counts::sum(|c| &c.counted_bytes),
+        counts::sum(|c| &c.counted_regions),
     )
 }
 
@@ -596,12 +592,12 @@ impl Builder {
             self.seal();
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
-        LIVE_BYTES.fetch_add(n, Ordering::Relaxed);
-        TOUCHED.fetch_add(touched(self.used), Ordering::Relaxed);
-        COUNT.fetch_add(1, Ordering::Relaxed);
+        counts::add(|c| &c.region_bytes, n);
+        counts::add(|c| &c.region_touched, touched(self.used));
+        counts::add(|c| &c.regions, 1);
         if is_counted_ptr(self.region.base) {
-            COUNTED_BYTES.fetch_add(n, Ordering::Relaxed);
-            COUNTED_COUNT.fetch_add(1, Ordering::Relaxed);
+            counts::add(|c| &c.counted_bytes, n);
+            counts::add(|c| &c.counted_regions, 1);
             self.region.payer = Payer::of_new(touched(self.used));
         }
         let r: &'static Region = Box::leak(self.region);
@@ -747,12 +743,12 @@ impl Region {
             // SAFETY: nobody uses the objects of the region any more.
             unsafe { crate::off_heap::release_off_heap(&mut b.off_heap) };
             let n = (b.chunks as usize) << CHUNK_SHIFT;
-            LIVE_BYTES.fetch_sub(n, Ordering::Relaxed);
-            TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);
-            COUNT.fetch_sub(1, Ordering::Relaxed);
+            counts::subtract(|c| &c.region_bytes, n);
+            counts::subtract(|c| &c.region_touched, touched(b.words));
+            counts::subtract(|c| &c.regions, 1);
             if is_counted_ptr(b.base) {
-                COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);
-                COUNTED_COUNT.fetch_sub(1, Ordering::Relaxed);
+                counts::subtract(|c| &c.counted_bytes, n);
+                counts::subtract(|c| &c.counted_regions, 1);
                 b.payer.refund(touched(b.words));
             }
             if fence::is_region_fenced(b.first_chunk as usize) {
