@@ -539,7 +539,10 @@ dirty() ->
     catch crypto:hash(sha512, binary:copy(<<1>>, 5000000)),
     dirty().
 power(N) -> M = N * N, put(p, M), power(M).
-digits(L) -> list_to_integer(L), integer_to_list(list_to_integer(L)), digits(L ++ L).
+digits(L) ->
+    _ = list_to_integer(L),
+    _ = integer_to_list(list_to_integer(L)),
+    digits(L ++ L).
 first_heaps(O) -> [catch spawn_opt(fun idle/0, O) || _ <- lists:seq(1, 20)].
 growing(L) -> growing([1 | L]).
 growing_slowly(L) -> receive after 1 -> growing_slowly(lists:seq(1, 200) ++ L) end.

@@ -128,8 +128,8 @@ pub struct Budget {
     /// Bytes that its processes pay for of blocks for which another budget is billed, too.
     shared: AtomicI64,
     weighted: Weighted,
-    /// Time of its last report.
-    reported: AtomicI64,
+    /// The time of its next report if reports were made at regular intervals; see [`may_report`].
+    next_report: AtomicI64,
     /// Word of the pid that is notified before a process ends for a limit; 0 for none.
     notify: AtomicU64,
 }
@@ -228,7 +228,7 @@ impl Budget {
             cpu: Share::new(),
             shared: AtomicI64::new(0),
             weighted: Weighted::default(),
-            reported: AtomicI64::new(0),
+            next_report: AtomicI64::new(0),
             notify: AtomicU64::new(0),
         }
     }
@@ -438,17 +438,20 @@ pub fn is_within(index: u32, of: u32) -> bool {
     }
 }
 
-/// Minimum time in nanoseconds between two reports about a budget: one whose processes end all the
-/// time must not keep the logger busy.
-const BETWEEN_REPORTS: i64 = 20_000_000;
+/// Mean time in nanoseconds between reports about a budget, and how many of them may follow each
+/// other at once: a budget whose processes end all the time must not keep the logger busy.
+const BETWEEN_REPORTS: i64 = 100_000_000;
+const REPORTS_AT_ONCE: i64 = 10;
 
 /// Whether a process that ends for a limit of a budget is reported.
 pub fn may_report(index: u32) -> bool {
     get(index).is_some_and(|b| {
-        let (now, before) = (clock::elapsed(), b.reported.load(Ordering::Relaxed));
-        let may = before == 0 || now - before >= BETWEEN_REPORTS;
+        let now = clock::elapsed();
+        let next = b.next_report.load(Ordering::Relaxed).max(now);
+        let may = next - now <= BETWEEN_REPORTS * (REPORTS_AT_ONCE - 1);
         if may {
-            b.reported.store(now.max(1), Ordering::Relaxed);
+            b.next_report
+                .store(next + BETWEEN_REPORTS, Ordering::Relaxed);
         }
         may
     })
@@ -498,7 +501,7 @@ pub fn make(parent: u32, name: OwnedTerm, limits: &Limits) -> Result<(u32, RefKe
     }
     b.cpu.reset();
     b.weighted.reset();
-    b.reported.store(0, Ordering::Relaxed);
+    b.next_report.store(0, Ordering::Relaxed);
     b.shared.store(0, Ordering::Relaxed);
     b.notify.store(0, Ordering::Relaxed);
     b.set(limits);
