@@ -25,6 +25,8 @@ use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
 use std::ffi::CStr;
 #[cfg(target_os = "linux")]
+use std::hash::{Hash, Hasher};
+#[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -203,15 +205,23 @@ pub(crate) fn read_refused(device: libc::dev_t, errno: i32) {
 /// is followed.
 #[cfg(target_os = "linux")]
 pub(crate) fn learn_device(path: &CStr, device: libc::dev_t, follow: bool) {
+    if SETTLED.has(path) {
+        return;
+    }
     if is_known(device) || enter_if_local(path, device) {
         cached::learn(path, follow, is_local);
     }
+    SETTLED.set(path, true);
 }
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn learn_device(_: &CStr, _: libc::dev_t, _: bool) {}
 
 /// Records that a dirty thread has met what is at that path.
 pub(crate) fn learn_path(path: &CStr) {
+    #[cfg(target_os = "linux")]
+    if SETTLED.has(path) {
+        return;
+    }
     let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
     // if it succeeds.
@@ -243,6 +253,46 @@ fn enter_if_local(path: &CStr, device: libc::dev_t) -> bool {
     is_local_kind(kind as u64) && LOCAL.iter().any(|d| set(d).is_ok())
 }
 
+/// Hashes of paths about which dirty threads have nothing to learn: one has learned all it can, or
+/// a scheduler has found the path itself, and no scheduler has missed it since.
+#[cfg(target_os = "linux")]
+struct Settled([AtomicU64; 64]);
+
+#[cfg(target_os = "linux")]
+static SETTLED: Settled = Settled([const { AtomicU64::new(0) }; 64]);
+
+#[cfg(target_os = "linux")]
+impl Settled {
+    /// The slot of a path, and its hash, which is not 0.
+    fn slot(&self, path: &CStr) -> (&AtomicU64, u64) {
+        let mut h = std::hash::DefaultHasher::new();
+        path.hash(&mut h);
+        let hash = h.finish() | 1;
+        (&self.0[(hash >> 32) as usize % self.0.len()], hash)
+    }
+    fn has(&self, path: &CStr) -> bool {
+        let (slot, hash) = self.slot(path);
+        slot.load(Ordering::Relaxed) == hash
+    }
+    fn set(&self, path: &CStr, is: bool) {
+        let (slot, hash) = self.slot(path);
+        let was = slot.load(Ordering::Relaxed);
+        if is && was != hash {
+            slot.store(hash, Ordering::Relaxed);
+        } else if !is && was == hash {
+            slot.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// As [`walk`], and records whether there is something to learn about the path.
+#[cfg(target_os = "linux")]
+fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
+    let found = walk(path, follow);
+    SETTLED.set(path, found.is_some());
+    found
+}
+
 /// Finds what a path leads to: a descriptor of the name, and the status that the system has in
 /// memory, or the error for nothing. None if finding out may take time.
 ///
@@ -251,7 +301,7 @@ fn enter_if_local(path: &CStr, device: libc::dev_t) -> bool {
 /// that a dirty thread has found to be local. Device numbers are reused, so the kind of the file
 /// system is checked too.
 #[cfg(target_os = "linux")]
-fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
+fn walk(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
     let fd = match open_name(path, follow)? {
         Ok(fd) => fd,
         Err(e) => return says_absent(&e).then_some(Err(e)),
@@ -387,6 +437,7 @@ static LISTS: AtOnce = AtOnce {
 /// time.
 #[cfg(target_os = "linux")]
 pub(crate) fn list(path: &CStr) -> Option<Result<Names, i32>> {
+    let mut call = LISTS.begin()?;
     let sx = match find(path, true)? {
         Ok((_, sx)) => sx,
         Err(e) => return Some(Err(e)),
@@ -394,7 +445,6 @@ pub(crate) fn list(path: &CStr) -> Option<Result<Names, i32>> {
     if u32::from(sx.stx_mode) & libc::S_IFMT != libc::S_IFDIR {
         return None;
     }
-    let mut call = LISTS.begin()?;
     let fd = cached::open(path, libc::O_RDONLY | libc::O_DIRECTORY)?.ok()?;
     if status_of(&fd)?.st_dev != device_of(&sx) {
         return None;
