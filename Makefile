@@ -1,6 +1,6 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test`
 # and `sh bench` need no make. A line with `##` is what `make help` shows of a target.
-.PHONY: all dist install uninstall deb image releases figures help demo book test test-modes test-release test-aarch64 models world check tidy coverage bench conformance generated fuzz soak hunt storms sweep selfbuild setup test-musl instructions release reproducible packaging newcomer \
+.PHONY: all dist install uninstall deb image releases figures help demo book test test-modes test-release test-aarch64 models world check tidy coverage bench conformance generated fuzz soak hunt storms sweep selfbuild setup test-musl instructions shared-writes release reproducible packaging newcomer \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications \
   costs containers bombs
 all: ## builds a release without a profile
@@ -102,6 +102,10 @@ test-musl: setup ## a sample of the programs on a static executable with musl
 # NAMES names some loops. It needs a qemu-user that takes plugins.
 instructions: setup ## instructions that loops execute on aarch64, by qemu-user
 	@sh scripts/instructions.sh $(NAMES)
+
+shared-writes: setup ## writes to cache lines that schedulers share, by qemu-user: bounds hold
+	@cargo build --release
+	@sh scripts/shared_writes.sh $(NAMES)
 
 # Each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
 models: setup ## models of the protocols between threads

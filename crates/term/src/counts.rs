@@ -24,6 +24,11 @@ pub struct Counts {
     /// Those of them that are counted, and their bytes.
     pub counted_regions: AtomicUsize,
     pub counted_bytes: AtomicUsize,
+    /// Words that were copied from process to process, that were shared instead, and that were
+    /// copied to regions.
+    pub words_copied: AtomicUsize,
+    pub words_shared: AtomicUsize,
+    pub words_moved: AtomicUsize,
     /// Blocks that Rust code has from the allocator ([`crate::small_blocks`]).
     pub blocks: AtomicUsize,
 }
@@ -46,6 +51,9 @@ static ALL: [Counts; SHARES + 1] = [const {
         region_touched: AtomicUsize::new(0),
         counted_regions: AtomicUsize::new(0),
         counted_bytes: AtomicUsize::new(0),
+        words_copied: AtomicUsize::new(0),
+        words_shared: AtomicUsize::new(0),
+        words_moved: AtomicUsize::new(0),
         blocks: AtomicUsize::new(0),
     }
 }; SHARES + 1];

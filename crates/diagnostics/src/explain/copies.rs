@@ -3,7 +3,7 @@
 use super::names;
 use crate::json::Json;
 use purlin_kernel::accounts::{self, Captured, Entry, Kind, Sums};
-use purlin_kernel::message::sharing::{COPIED, MOVED, SHARED};
+use purlin_kernel::message::sharing::{COPIED, MOVED, SHARED, Words};
 use purlin_term::atom;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -194,11 +194,11 @@ fn listed(name: &str, all: &[Cause], top: usize) -> Vec<(String, Json)> {
 pub fn copies(top: usize) -> Vec<(String, Json)> {
     let all = causes_of(Kind::is_copy);
     let mut pairs = listed("causes", &all, top);
-    let total = |n: &std::sync::atomic::AtomicU64| Json::from(bytes(n.load(Ordering::Relaxed)));
+    let total = |words: Words| Json::from(bytes(words.sum()));
     let totals = Json::object([
-        ("messages_copied_bytes", total(&COPIED)),
-        ("moved_bytes", total(&MOVED)),
-        ("shared_bytes", total(&SHARED)),
+        ("messages_copied_bytes", total(COPIED)),
+        ("moved_bytes", total(MOVED)),
+        ("shared_bytes", total(SHARED)),
     ]);
     pairs.push(("totals".into(), totals));
     pairs

@@ -393,26 +393,24 @@ fn resident_memory(e: &mut Exposition) {
 
 /// Copies between processes, and what was shared instead.
 fn sharing(e: &mut Exposition) {
-    let bytes =
-        |words: &std::sync::atomic::AtomicU64| words.load(Ordering::Relaxed).saturating_mul(8);
     for (name, help, words) in [
         (
             "purlin_copied_bytes",
             "Bytes of large terms that were copied from process to process.",
-            &COPIED,
+            COPIED,
         ),
         (
             "purlin_moved_bytes",
             "Bytes that were copied to shared regions, which is done once.",
-            &MOVED,
+            MOVED,
         ),
         (
             "purlin_shared_bytes",
             "Bytes that were sent without a copy.",
-            &SHARED,
+            SHARED,
         ),
     ] {
-        e.one(name, Type::Counter, help, bytes(words));
+        e.one(name, Type::Counter, help, words.sum().saturating_mul(8));
     }
     let mut by_kind: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (kind, sums) in accounts::sums() {

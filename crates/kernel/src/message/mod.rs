@@ -288,7 +288,7 @@ impl Signal {
     /// of `held`, regions that the term refers to.
     #[inline]
     pub(crate) fn copy_sized(kind: Kind, t: Term, n: usize, held: RegionSet) -> *mut Signal {
-        sharing::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
+        sharing::COPIED.add(n);
         Self::build_with(kind, n, |b| {
             b.off_heap.regions = held;
             copy::copy(t, b)

@@ -1,7 +1,8 @@
 //! Settings and counters of copying and sharing; see [`crate::signal::share`].
 
+use purlin_term::counts::{self, Counts};
 use purlin_term::gc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Minimum number of words of a shared part. `usize::MAX`: nothing is shared. [`VARIES`]: a
 /// different number each time.
@@ -63,12 +64,26 @@ pub(crate) fn as_if_large() -> bool {
 /// once.
 pub const DEFAULT_THRESHOLD: usize = 32_768;
 
+/// A count of words. Each scheduler counts for itself.
+pub struct Words(fn(&Counts) -> &AtomicUsize);
+
+impl Words {
+    #[inline]
+    pub(crate) fn add(&self, words: usize) {
+        counts::add(self.0, words);
+    }
+    /// All words so far.
+    pub fn sum(&self) -> u64 {
+        counts::sum(self.0) as u64
+    }
+}
+
 /// Words that were copied from process to process, and words that were shared instead.
-pub static COPIED: AtomicU64 = AtomicU64::new(0);
+pub const COPIED: Words = Words(|c| &c.words_copied);
 /// See [`COPIED`].
-pub static SHARED: AtomicU64 = AtomicU64::new(0);
+pub const SHARED: Words = Words(|c| &c.words_shared);
 /// Words that were copied to regions, which is done once.
-pub static MOVED: AtomicU64 = AtomicU64::new(0);
+pub const MOVED: Words = Words(|c| &c.words_moved);
 
 /// Words of one process that were copied to others, copied to regions, and shared without a copy.
 /// Copied words count from its first message of at least `COUNTED_WORDS` on: a process that sends
@@ -91,12 +106,12 @@ impl Tally {
     #[inline]
     pub(crate) fn count_moved(&mut self, words: usize) {
         self.moved += words as u64;
-        MOVED.fetch_add(words as u64, Ordering::Relaxed);
+        MOVED.add(words);
     }
     /// Counts words that were shared without a copy.
     #[inline]
     pub(crate) fn count_shared(&mut self, words: usize) {
         self.shared += words as u64;
-        SHARED.fetch_add(words as u64, Ordering::Relaxed);
+        SHARED.add(words);
     }
 }

@@ -43,7 +43,7 @@ const COUNTED_WORDS: usize = 512;
 #[inline]
 pub(crate) fn count_words(cx: &mut Cx) {
     if cx.words_copied != 0 {
-        COPIED.fetch_add(std::mem::take(&mut cx.words_copied), Ordering::Relaxed);
+        COPIED.add(std::mem::take(&mut cx.words_copied) as usize);
     }
 }
 
@@ -203,9 +203,9 @@ pub fn info(cx: &mut Cx) -> Term {
     count_words(cx);
     let (bytes, regions) = region::counted_totals();
     let pairs = [
-        ("words_copied", COPIED.load(Ordering::Relaxed)),
-        ("words_moved", MOVED.load(Ordering::Relaxed)),
-        ("words_shared", SHARED.load(Ordering::Relaxed)),
+        ("words_copied", COPIED.sum()),
+        ("words_moved", MOVED.sum()),
+        ("words_shared", SHARED.sum()),
         ("regions", regions as u64),
         ("region_bytes", bytes as u64),
     ]
