@@ -212,6 +212,39 @@ fn peers_are_nodes() {
     passes("peers", &["--nodes", "1"], "3");
 }
 
+/// A search writes its file into the folder in which the first node runs. That, and what else lies
+/// there, makes no difference.
+#[test]
+fn files_beside_the_program_make_no_difference() {
+    let folder = Folder::new("beside");
+    let source = programs().join("peers.erl");
+    let run = || {
+        let mut c = Command::new(purlin());
+        c.args([
+            "schedules",
+            "--nodes",
+            "1",
+            "--seed",
+            "1",
+            "--seeds",
+            "1",
+            "--",
+            "run",
+        ]);
+        c.arg(&source)
+            .current_dir(&folder.0)
+            .env("TMPDIR", &folder.0);
+        let o = c.output().expect("runs");
+        assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+        run_of(&text(&o)).to_owned()
+    };
+    let first = run();
+    for n in 0..20 {
+        std::fs::write(folder.0.join(format!("file{n}")), "").expect("a file");
+    }
+    assert_eq!((run(), first.len()), (first, 16));
+}
+
 /// Everything that leaves the model is reported, and refused by `--strict`.
 #[test]
 fn what_leaves_the_model_is_reported() {
