@@ -170,8 +170,10 @@ fn a_write_that_comes_after_its_lease_is_found() {
 /// Orders of the processes within a node are searched, too.
 #[test]
 fn a_race_within_a_node_is_found() {
-    let t = found("lost_add", &["--nodes", "2"], "FAIL: ");
-    assert!(t.contains("run in another order from here on"), "{t}");
+    let one = "1 switch of processes";
+    let t = found_with("lost_add", &["--nodes", "2"], "FAIL: ", one);
+    assert!(t.contains(" before ets:insert(numbers, {number,"), "{t}");
+    assert!(t.contains("has waited for that"), "{t}");
     passes("lost_add_right", &["--nodes", "2"], "24");
 }
 
@@ -210,6 +212,39 @@ fn delays_do_no_harm() {
 #[test]
 fn peers_are_nodes() {
     passes("peers", &["--nodes", "1"], "3");
+}
+
+/// A search writes its file into the folder in which the first node runs. That, and what else lies
+/// there, makes no difference.
+#[test]
+fn files_beside_the_program_make_no_difference() {
+    let folder = Folder::new("beside");
+    let source = programs().join("peers.erl");
+    let run = || {
+        let mut c = Command::new(purlin());
+        c.args([
+            "schedules",
+            "--nodes",
+            "1",
+            "--seed",
+            "1",
+            "--seeds",
+            "1",
+            "--",
+            "run",
+        ]);
+        c.arg(&source)
+            .current_dir(&folder.0)
+            .env("TMPDIR", &folder.0);
+        let o = c.output().expect("runs");
+        assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+        run_of(&text(&o)).to_owned()
+    };
+    let first = run();
+    for n in 0..20 {
+        std::fs::write(folder.0.join(format!("file{n}")), "").expect("a file");
+    }
+    assert_eq!((run(), first.len()), (first, 16));
 }
 
 /// Everything that leaves the model is reported, and refused by `--strict`.
@@ -272,6 +307,48 @@ fn a_clock_that_steps_back_is_found() {
     let options = ["--nodes", "1", "--faults", "clock"];
     found("stepped_lease", &options, "FAIL: a lease of 100 ms took");
     passes("stepped_lease_right", &options, "12");
+}
+
+/// Erlang's clocks are slow or fast as those of a bad quartz are, and while they follow a wall
+/// clock that has stepped.
+#[test]
+fn a_clock_with_another_rate_is_found() {
+    let options = ["--nodes", "3", "--faults", "clock"];
+    found("drifting_lease", &options, "has the lock, and <");
+    passes("drifting_lease_right", &options, "24");
+    // With another fault in the place of the one that was found.
+    let folder = Folder::new("rates");
+    let source = programs().join("drifting_lease.erl");
+    let with = |fault: &str| {
+        let command = format!("argument run\nargument {}\n", source.display());
+        let head = "purlin cluster 2\nnodes 3\nseed 1\nhash 0\nverdict none\n";
+        let text = format!("{head}{command}fault time 0 {fault}\n");
+        std::fs::write(folder.file(), text).expect("a file");
+        text_of_replay(&folder)
+    };
+    let t = with("rate 2 -500");
+    assert!(
+        t.contains("the clocks of n2 are slow by 500 us a second"),
+        "{t}"
+    );
+    assert!(t.contains("has the lock, and <"), "{t}");
+    for passing in [
+        "rate 2 500",
+        "rate 1 -500",
+        "rate 2 -50",
+        "step 2 -10000000000",
+    ] {
+        let t = with(passing);
+        assert!(t.contains("one at a time"), "{passing}: {t}");
+    }
+}
+
+/// Replays a file that was written by hand.
+fn text_of_replay(folder: &Folder) -> String {
+    let o = folder.run(&["replay", &folder.file()]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(4), "{t}");
+    t
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, SocketAddr};
 
 /// The version of the protocol. A node of another build is refused.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Maximum number of bytes in a message.
 const MOST_BYTES: usize = 64 << 20;
@@ -123,9 +123,37 @@ pub enum Call {
         process: u64,
     },
     /// The answer to this and the next is the time at which the node goes on, if it was held
-    /// meanwhile.
+    /// meanwhile, and its wall clock, as [`Turn::started`], if that has changed.
     File(FileCall),
     Note(Note),
+    /// The operations that processes did since the last call of this kind, while a sampler picks
+    /// the process to run.
+    Order {
+        points: Vec<Point>,
+    },
+    Switch(Switch),
+    /// Asks how the node has ended that this node started and whose end that thing is: its status,
+    /// as by wait(2).
+    EndOf {
+        of: Thing,
+    },
+}
+
+/// The path of a process, and the ordinal of an operation in it.
+pub type Point = (u64, u32);
+
+/// A process waits for another one before an operation, as the order of processes demands, or has
+/// done an operation for which one has waited.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Switch {
+    /// The operation before which it waits. `None`: it has done one.
+    pub at: Option<Point>,
+    pub pid: String,
+    /// The registered name of the process.
+    pub name: String,
+    pub text: String,
+    /// File and line.
+    pub place: String,
 }
 
 /// The kind of a [`Note`].
@@ -249,7 +277,9 @@ pub struct Turn {
     /// If this is no turn: the node makes a copy of itself, which begins with that word, and asks
     /// again.
     pub fork: String,
-    /// The order in which processes run from here on, if it changes: a sampler, and its seed.
+    /// The order in which processes run from here on, if it changes: a sampler and its seed, or
+    /// `after`, and for each switch the point before which a process waits, and the one for which
+    /// it does.
     pub order: String,
 }
 
@@ -300,6 +330,13 @@ impl Writer {
         }
         self
     }
+    fn points(&mut self, all: &[Point]) -> &mut Self {
+        self.number(all.len() as u64);
+        for (path, op) in all {
+            self.number(*path).number((*op).into());
+        }
+        self
+    }
     fn option(&mut self, n: Option<u64>) -> &mut Self {
         self.number(n.is_some().into()).number(n.unwrap_or(0))
     }
@@ -334,6 +371,14 @@ impl Reader<'_> {
         Some(SocketAddr::new(ip, u16::try_from(self.number()?).ok()?))
     }
     fn pairs(&mut self) -> Option<Vec<(Thing, u32)>> {
+        let n = self.number()?;
+        let mut all = Vec::new();
+        for _ in 0..n {
+            all.push((self.number()?, u32::try_from(self.number()?).ok()?));
+        }
+        Some(all)
+    }
+    fn points(&mut self) -> Option<Vec<Point>> {
         let n = self.number()?;
         let mut all = Vec::new();
         for _ in 0..n {
@@ -449,6 +494,16 @@ impl Question {
                 }
                 &mut w
             }
+            Call::Order { points } => w.number(27).points(points),
+            Call::Switch(s) => {
+                let at: Vec<Point> = s.at.into_iter().collect();
+                w.number(28).points(&at);
+                for text in [&s.pid, &s.name, &s.text, &s.place] {
+                    w.bytes(text.as_bytes());
+                }
+                &mut w
+            }
+            Call::EndOf { of } => w.number(29).number(*of),
         };
         w.0
     }
@@ -490,6 +545,16 @@ impl Question {
             },
             25 => Call::File(FileCall::read(&mut r)?),
             26 => Call::Note(Note::read(&mut r)?),
+            27 => Call::Order {
+                points: r.points()?,
+            },
+            28 => Call::Switch(Switch {
+                at: r.points()?.first().copied(),
+                pid: r.text()?,
+                name: r.text()?,
+                text: r.text()?,
+                place: r.text()?,
+            }),
             kind => {
                 let of = r.number()?;
                 match kind {
@@ -534,6 +599,7 @@ impl Question {
                     17 => Call::Aborts { of, on: r.flag()? },
                     18 => Call::TakeError { of },
                     19 => Call::Ready { of },
+                    29 => Call::EndOf { of },
                     _ => return None,
                 }
             }
@@ -665,6 +731,29 @@ pub fn receive(from: &mut impl Read) -> Result<Vec<u8>> {
     Ok(message)
 }
 
+/// Receives a message after which its sender waits for an answer: nothing follows it, so a small
+/// one comes with one call.
+pub fn receive_last(from: &mut impl Read) -> Result<Vec<u8>> {
+    let mut first = [0; 4096];
+    let mut got = 0;
+    while got < 4 {
+        got += match from.read(&mut first[got..]) {
+            Ok(0) => return Err(Error::from(ErrorKind::UnexpectedEof)),
+            Err(e) if e.kind() == ErrorKind::Interrupted => 0,
+            n => n?,
+        };
+    }
+    let n = u32::from_be_bytes([first[0], first[1], first[2], first[3]]) as usize;
+    if n > MOST_BYTES || got - 4 > n {
+        return Err(Error::from(ErrorKind::InvalidData));
+    }
+    let mut message = vec![0; n];
+    let (head, rest) = message.split_at_mut(got - 4);
+    head.copy_from_slice(&first[4..got]);
+    from.read_exact(rest)?;
+    Ok(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -746,6 +835,16 @@ mod tests {
                 text: "{ask,1}".into(),
                 place: "a.erl:4".into(),
             }),
+            Call::Order {
+                points: vec![(u64::MAX, 2), (3, u32::MAX)],
+            },
+            Call::Switch(Switch {
+                at: Some((7, 8)),
+                pid: "<0.9.0>".into(),
+                ..Switch::default()
+            }),
+            Call::Switch(Switch::default()),
+            Call::EndOf { of: 3 },
         ]
     }
 
@@ -800,5 +899,23 @@ mod tests {
         }
         let mut long: &[u8] = &[0xff; 8];
         assert!(receive(&mut long).is_err());
+        let mut more: &[u8] = &[0, 0, 0, 1, 7, 7];
+        assert!(receive_last(&mut more).is_err());
+    }
+
+    #[test]
+    fn messages_of_all_sizes_are_received() {
+        for n in [0, 1, 4091, 4092, 4093, 10_000] {
+            let mut sent = Vec::new();
+            send(&mut sent, &vec![7; n]).expect("room");
+            assert_eq!(
+                receive(&mut sent.as_slice()).expect("a message"),
+                vec![7; n]
+            );
+            assert_eq!(receive_last(&mut sent.as_slice()).expect("one"), vec![7; n]);
+            sent.pop();
+            assert!(receive(&mut sent.as_slice()).is_err());
+            assert!(receive_last(&mut sent.as_slice()).is_err());
+        }
     }
 }

@@ -9,8 +9,10 @@ use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When};
 use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
 use super::story::{Kind, Line};
 use super::wires::{Answered, Wires};
+use purlin_world::clock::NodeClock;
 use purlin_world::protocol::{
-    self, Call, FileCall, FileStep, Note, NoteStep, Question, Reply, Thing, Turn, Welcome, numbers,
+    self, Call, FileCall, FileStep, Note, NoteStep, Point, Question, Reply, Switch, Thing, Turn,
+    Welcome, numbers,
 };
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
@@ -82,18 +84,26 @@ pub struct Run {
     pub turns: u64,
     /// The faults that have happened, by their place in the plan.
     pub happened: BTreeSet<usize>,
+    /// The operations of processes, in order, on nodes on which a sampler picked them.
+    pub orders: BTreeMap<Node, Vec<Point>>,
+    /// The points before which processes have waited for others, as the order of processes had it.
+    pub waits: BTreeSet<(Node, Point)>,
 }
 
 /// Something that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
+    /// The link of two nodes is whole again, or one direction of it is.
     Heal(Node, Node),
+    HealWay(Node, Node),
     InTime(Node, Node),
     /// Datagrams arrive again, or once again.
     Arrive(Node, Node),
     Once(Node, Node),
     /// The disk has room again.
     Room(Node),
+    /// Erlang's clock agrees with the wall clock again.
+    Agrees(Node),
     /// Its processes go on.
     Goes(Node),
     Restart(Node),
@@ -133,8 +143,8 @@ pub(super) struct World {
     /// Nodes whose disk is full, and those whose next change to files fails.
     full: BTreeSet<Node>,
     broken: BTreeSet<Node>,
-    /// Nanoseconds by which wall clocks have stepped.
-    steps: BTreeMap<Node, i64>,
+    /// Clocks that are not exact, or have stepped.
+    clocks: BTreeMap<Node, NodeClock>,
     /// Nodes whose processes stop, and until when.
     stalled: BTreeMap<Node, u64>,
     /// Orders that nodes do not know yet.
@@ -165,7 +175,7 @@ impl World {
             disks: Disks::default(),
             full: BTreeSet::new(),
             broken: BTreeSet::new(),
-            steps: BTreeMap::new(),
+            clocks: BTreeMap::new(),
             stalled: BTreeMap::new(),
             orders: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -195,15 +205,25 @@ impl World {
         }
     }
 
+    /// Returns what the clock of a node shows at a time of the world.
+    fn shows(&self, node: Node, at: u64) -> u64 {
+        self.clocks.get(&node).map_or(at, |c| c.monotonic(at))
+    }
+
+    /// Returns the time of the world at which the clock of a node shows `reading`.
+    fn when(&self, node: Node, reading: u64) -> u64 {
+        self.clocks.get(&node).map_or(reading, |c| c.when(reading))
+    }
+
     /// How far the nodes' output was read.
     pub fn outputs(&self) -> &BTreeMap<Node, u64> {
         &self.outputs
     }
 
-    /// Whether each node was started by the world itself, and waits for a turn or has ended.
-    fn can_be_saved(&self, nodes: u32) -> bool {
+    /// Whether each node waits for a turn or has ended.
+    fn can_be_saved(&self) -> bool {
         let waits = |m: &Member| matches!(m.state, State::Idle(..) | State::Over(_) | State::Ended);
-        self.members.iter().all(|m| m.node <= nodes && waits(m))
+        self.members.iter().all(waits)
     }
 }
 
@@ -430,7 +450,7 @@ impl<'a> Cluster<'a> {
             State::Begun | State::Over(_) | State::Held => Some(m.now),
             State::Idle(next, watched) => match self.ready(m, watched).is_empty() {
                 false => Some(m.now),
-                true => next.map(|n| n.max(m.now)),
+                true => next.map(|n| self.world.when(m.node, n).max(m.now)),
             },
         }?;
         let stalled = self.world.stalled.get(&m.node);
@@ -502,8 +522,13 @@ impl<'a> Cluster<'a> {
             }
             let text = match what {
                 Due::Heal(a, b) => {
-                    self.world.wires.cut(a, b, false);
+                    self.heal(a, b, Due::HealWay(a, b));
+                    self.heal(b, a, Due::HealWay(b, a));
                     format!("the link between n{a} and n{b} is whole again")
+                }
+                Due::HealWay(a, b) => {
+                    self.heal(a, b, Due::Heal(a.min(b), a.max(b)));
+                    format!("what n{a} sends reaches n{b} again")
                 }
                 Due::InTime(a, b) => {
                     self.world.wires.set_late(a, b, 0);
@@ -520,6 +545,10 @@ impl<'a> Cluster<'a> {
                 Due::Room(node) => {
                     self.world.full.remove(&node);
                     format!("the disk of n{node} has room again")
+                }
+                Due::Agrees(node) => {
+                    self.correct(node);
+                    continue;
                 }
                 Due::Goes(node) => {
                     self.world.stalled.remove(&node);
@@ -553,7 +582,10 @@ impl<'a> Cluster<'a> {
         if !self.world.run.happened.insert(i) {
             return;
         }
-        self.say_fault(&format!("{}, {}", fault.describe(), fault.place()));
+        // A switch has a line of its own where it happens.
+        if !matches!(fault.what, Harm::Switch(..)) {
+            self.say_fault(&format!("{}, {}", fault.describe(), fault.place()));
+        }
         let now = self.world.now;
         let mut over = 0;
         match fault.what {
@@ -565,6 +597,11 @@ impl<'a> Cluster<'a> {
             Harm::Reset(a, b) => self.world.wires.reset(a, b),
             Harm::Cut(a, b, time) => {
                 self.cut(a, b, now + time);
+                over = time;
+            }
+            Harm::OneWay(a, b, time) => {
+                self.world.wires.cut(a, b, true);
+                self.lasts(Due::HealWay(a, b), now + time);
                 over = time;
             }
             Harm::Alone(a, time) => {
@@ -591,7 +628,14 @@ impl<'a> Cluster<'a> {
             Harm::Broken(node) => {
                 self.world.broken.insert(node);
             }
-            Harm::Step(node, by) => *self.world.steps.entry(node).or_default() += by,
+            Harm::Step(node, by) => {
+                self.clock(node).step(by);
+                self.correct(node);
+            }
+            Harm::Rate(node, ppm) => {
+                self.clock(node).set_rate(now, ppm);
+                self.correct(node);
+            }
             Harm::Lose(a, b, time) => {
                 self.world.wires.lost.insert((a, b));
                 self.lasts(Due::Arrive(a, b), now + time);
@@ -612,14 +656,45 @@ impl<'a> Cluster<'a> {
                 let order = format!("{} {seed}", sampling.name());
                 self.world.orders.insert(node, order);
             }
+            Harm::Switch(node, at, of) => {
+                let order = self.world.orders.entry(node).or_insert("after".into());
+                *order += &format!(" {} {} {} {}", at.0, at.1, of.0, of.1);
+            }
         }
         self.world.ends = self.world.ends.max(now + over + PROGRAM_LIMIT);
+    }
+
+    /// Returns the clocks of a node.
+    fn clock(&mut self, node: Node) -> &mut NodeClock {
+        let (now, wall) = (self.world.now, self.wall_at_start());
+        let wall = i64::try_from(wall + now).unwrap_or(i64::MAX);
+        let clocks = &mut self.world.clocks;
+        clocks
+            .entry(node)
+            .or_insert_with(|| NodeClock::new(now, wall))
+    }
+
+    /// Has the clock of Erlang on a node follow its wall clock.
+    fn correct(&mut self, node: Node) {
+        let now = self.world.now;
+        if let Some(at) = self.clock(node).correct(now) {
+            self.world.due.insert((at, Due::Agrees(node)));
+        }
     }
 
     /// Cuts the link of two nodes until that time at least.
     fn cut(&mut self, a: Node, b: Node, until: u64) {
         self.world.wires.cut(a, b, true);
+        self.world.wires.cut(b, a, true);
         self.lasts(Due::Heal(a.min(b), a.max(b)), until);
+    }
+
+    /// Heals one direction of a link, unless another cut holds it that is over then.
+    fn heal(&mut self, from: Node, to: Node, other: Due) {
+        let now = self.world.now;
+        if self.world.over.get(&other).is_none_or(|over| *over <= now) {
+            self.world.wires.cut(from, to, false);
+        }
     }
 
     /// Whether a node was started by another one and has sent nothing yet. What waits for it to
@@ -692,6 +767,7 @@ impl<'a> Cluster<'a> {
             }
         };
         let until = self.until(i, begun);
+        let until = self.world.shows(self.world.members[i].node, until);
         let bytes = Reply { until, answer }.to_bytes();
         if let Some(stream) = &mut self.links[i].stream {
             // If it has ended, the next question does not come.
@@ -700,8 +776,11 @@ impl<'a> Cluster<'a> {
     }
 
     fn hash(&mut self, i: usize, q: &Question) {
-        // Numbers of real processes are none of the run.
-        if matches!(q.call, Call::Hello { .. } | Call::Started { .. }) {
+        // Numbers of real processes are none of the run, and notes of its order change nothing.
+        if matches!(
+            q.call,
+            Call::Hello { .. } | Call::Started { .. } | Call::Order { .. }
+        ) {
             return;
         }
         let mut h = self.world.run.hash ^ (i as u64 + 1);
@@ -715,25 +794,27 @@ impl<'a> Cluster<'a> {
     fn turn(&mut self, i: usize) -> Result<(), String> {
         self.world.run.turns += 1;
         let begun = self.world.now;
+        let node = self.world.members[i].node;
         let state = std::mem::replace(&mut self.world.members[i].state, State::Begun);
+        if let (State::Begun, Some(clock)) = (&state, self.world.clocks.get_mut(&node)) {
+            clock.begin(begun);
+            self.world.due.retain(|(_, d)| *d != Due::Agrees(node));
+        }
+        let shown = self.world.shows(node, begun);
         let first = match &state {
             State::Begun => self.welcome(i).to_bytes(),
-            State::Idle(_, watched) | State::Over(watched) => {
-                let node = self.world.members[i].node;
-                Turn {
-                    now: begun,
-                    started: self.wall(node),
-                    ready: self.ready(&self.world.members[i], watched),
-                    fork: String::new(),
-                    order: self.world.orders.remove(&node).unwrap_or_default(),
-                }
-                .to_bytes()
+            State::Idle(_, watched) | State::Over(watched) => Turn {
+                now: shown,
+                started: self.wall(node),
+                ready: self.ready(&self.world.members[i], watched),
+                fork: String::new(),
+                order: self.world.orders.remove(&node).unwrap_or_default(),
             }
-            State::Held => numbers(&[begun]),
+            .to_bytes(),
+            State::Held => numbers(&[shown]),
             State::Ended => return Ok(()),
         };
         self.reply(i, begun, Ok(first));
-        let node = self.world.members[i].node;
         loop {
             let Some(q) = self.links[i].question() else {
                 // It has died, or a fault has ended it.
@@ -746,8 +827,9 @@ impl<'a> Cluster<'a> {
                 return Ok(());
             };
             self.hash(i, &q);
-            self.pass(q.now);
-            self.world.members[i].now = q.now;
+            let now = self.world.when(node, q.now);
+            self.pass(now);
+            self.world.members[i].now = now;
             match self.answer(i, begun, q.call) {
                 Then::Another => {}
                 Then::Waits => break,
@@ -786,6 +868,7 @@ impl<'a> Cluster<'a> {
             }
             Call::Start { input, output } => Ok(self.prepare(i, input, output).into_bytes()),
             Call::Started { word, process } => Ok(numbers(&[self.started(i, &word, process)])),
+            Call::EndOf { of } => self.end_of(i, of),
             Call::Ready { of } => {
                 let w = &self.world;
                 let ended = |i: usize| !w.members[i].is_alive();
@@ -798,6 +881,20 @@ impl<'a> Cluster<'a> {
                 if self.holds(i) {
                     return Then::Waits;
                 }
+                Ok(self.stepped(i))
+            }
+            Call::Order { points } => {
+                let node = self.world.members[i].node;
+                self.world
+                    .run
+                    .orders
+                    .entry(node)
+                    .or_default()
+                    .extend(points);
+                Ok(Vec::new())
+            }
+            Call::Switch(s) => {
+                self.switch(i, s);
                 Ok(Vec::new())
             }
             Call::File(f) => {
@@ -959,6 +1056,45 @@ impl<'a> Cluster<'a> {
         self.arrive_at(&At::Message(when, message, nth));
     }
 
+    /// Returns the answer to a note, which has what clocks show if they have stepped.
+    fn stepped(&self, i: usize) -> Vec<u8> {
+        let (node, now) = (self.world.members[i].node, self.world.now);
+        match self.world.clocks.contains_key(&node) {
+            false => Vec::new(),
+            true => numbers(&[self.world.shows(node, now), self.wall(node)]),
+        }
+    }
+
+    /// Says how a node has ended that a member has started.
+    fn end_of(&self, i: usize, of: Thing) -> Result<Vec<u8>, Refusal> {
+        let Some(Open::End(Some(ended))) = self.world.members[i].things.get(&of) else {
+            return Err(Errno::EBADF.into());
+        };
+        let m = &self.world.members[*ended];
+        match (m.status, m.killed) {
+            (Some(status), _) => Ok(numbers(&[(status as u64 & 0xFF) << 8])),
+            // It was ended as by a signal.
+            (None, true) => Ok(numbers(&[9])),
+            (None, false) => Err(Errno::EBADF.into()),
+        }
+    }
+
+    /// A process of a member waits for another one, or has done what one has waited for.
+    fn switch(&mut self, i: usize, s: Switch) {
+        let line = Line {
+            kind: Kind::Switch,
+            node: self.world.members[i].name(),
+            pid: s.pid,
+            name: s.name,
+            text: s.text,
+            place: s.place,
+            ..Line::default()
+        };
+        let node = self.world.members[i].node;
+        self.world.run.waits.extend(s.at.map(|at| (node, at)));
+        self.tell(line);
+    }
+
     /// The run has come to a place: the faults happen that begin there.
     fn arrive_at(&mut self, here: &At) {
         let faults = self.plan.faults.iter().enumerate();
@@ -992,17 +1128,28 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Returns what the wall clock of a node showed when the world began, as it has it now.
-    fn wall(&self, node: Node) -> u64 {
+    /// Returns what wall clocks showed when the world began.
+    fn wall_at_start(&self) -> u64 {
         let mut machine = Stream::new(self.plan.seed, 0, 0, Use::Machine);
-        let started = BEGINNING + machine.below(1_000_000_000);
-        started.saturating_add_signed(self.world.steps.get(&node).copied().unwrap_or(0))
+        BEGINNING + machine.below(1_000_000_000)
+    }
+
+    /// Returns what the wall clock of a node showed at the node's time 0, as it goes now.
+    fn wall(&self, node: Node) -> u64 {
+        match self.world.clocks.get(&node) {
+            None => self.wall_at_start(),
+            Some(clock) => u64::try_from(clock.zero(self.world.now)).unwrap_or(0),
+        }
     }
 
     /// Has all nodes make copies of themselves, from which other runs can go on.
     fn save(&mut self) -> Result<(), String> {
-        let is_clean = || self.place.is_unwritten(self.spec.nodes);
-        if !self.world.can_be_saved(self.spec.nodes) || !is_clean() {
+        // A node alone runs in a folder of the real machine, and says if it writes there.
+        let is_clean = || match self.spec.nodes {
+            1 => self.world.run.left.is_empty(),
+            n => self.place.is_unwritten(n),
+        };
+        if !self.world.can_be_saved() || !is_clean() {
             return Ok(());
         }
         let mut copies = Vec::new();
@@ -1022,7 +1169,7 @@ impl<'a> Cluster<'a> {
         let m = &self.world.members[i];
         let of = |what| Stream::new(self.plan.seed, m.node, m.life, what).draw();
         Welcome {
-            now: self.world.now,
+            now: self.world.shows(m.node, self.world.now),
             started: self.wall(m.node),
             ids: of(Use::Ids),
             random: of(Use::Crypto),

@@ -1,6 +1,8 @@
 //! The faults of a cluster: what happens, where, and for how long.
 
 use crate::deviation::Sampling;
+use crate::operation::Point;
+use purlin_world::clock::RATES;
 use purlin_world::streams::Stream;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -94,6 +96,8 @@ pub enum Harm {
     Reset(Node, Node),
     /// Nothing passes between two nodes for that time.
     Cut(Node, Node, u64),
+    /// Nothing passes from the first node to the second for that time.
+    OneWay(Node, Node, u64),
     /// Nothing passes between a node and all others for that time.
     Alone(Node, u64),
     /// A node ends at once, and is started again after that time, or never.
@@ -107,6 +111,8 @@ pub enum Harm {
     Broken(Node),
     /// The wall clock of a node steps by that time.
     Step(Node, i64),
+    /// From here on the clocks of a node are fast by so many parts per million, or slow.
+    Rate(Node, i32),
     /// For that time, datagrams of the first node to the second are lost.
     Lose(Node, Node, u64),
     /// For that time, datagrams of the first node to the second arrive twice.
@@ -115,6 +121,9 @@ pub enum Harm {
     Stall(Node, u64),
     /// From here on the processes of a node run in an order that a sampler picks, with that seed.
     Order(Node, Sampling, u64),
+    /// From here on a process of a node waits before its operation at the first point until
+    /// another one has done that at the second.
+    Switch(Node, Point, Point),
 }
 
 /// A fault.
@@ -153,6 +162,7 @@ impl Fault {
             Harm::Delay(a, b, t) => format!("delay {a} {b} {t}"),
             Harm::Reset(a, b) => format!("reset {a} {b}"),
             Harm::Cut(a, b, t) => format!("cut {a} {b} {t}"),
+            Harm::OneWay(a, b, t) => format!("oneway {a} {b} {t}"),
             Harm::Alone(a, t) => format!("alone {a} {t}"),
             Harm::Kill(a, Some(t)) => format!("kill {a} {t}"),
             Harm::Kill(a, None) => format!("kill {a}"),
@@ -161,10 +171,14 @@ impl Fault {
             Harm::Full(a, t) => format!("full {a} {t}"),
             Harm::Broken(a) => format!("broken {a}"),
             Harm::Step(a, by) => format!("step {a} {by}"),
+            Harm::Rate(a, ppm) => format!("rate {a} {ppm}"),
             Harm::Lose(a, b, t) => format!("lose {a} {b} {t}"),
             Harm::Twice(a, b, t) => format!("twice {a} {b} {t}"),
             Harm::Stall(a, t) => format!("stall {a} {t}"),
             Harm::Order(a, s, seed) => format!("order {a} {} {seed}", s.name()),
+            Harm::Switch(a, at, of) => {
+                format!("switch {a} {} {} {} {}", at.0, at.1, of.0, of.1)
+            }
         };
         match &self.place {
             At::Message(_, m, _) => format!("{place} {what} of {}", m.name),
@@ -215,6 +229,7 @@ impl Fault {
             "delay" => Harm::Delay(a, number(next())?, number(next())?),
             "reset" => Harm::Reset(a, number(next())?),
             "cut" => Harm::Cut(a, number(next())?, number(next())?),
+            "oneway" => Harm::OneWay(a, number(next())?, number(next())?),
             "alone" => Harm::Alone(a, number(next())?),
             "kill" => match next() {
                 None => Harm::Kill(a, None),
@@ -227,10 +242,16 @@ impl Fault {
             "full" => Harm::Full(a, number(next())?),
             "broken" => Harm::Broken(a),
             "step" => Harm::Step(a, number(next())?),
+            "rate" => Harm::Rate(a, number(next())?),
             "lose" => Harm::Lose(a, number(next())?, number(next())?),
             "twice" => Harm::Twice(a, number(next())?, number(next())?),
             "stall" => Harm::Stall(a, number(next())?),
             "order" => Harm::Order(a, Sampling::named(next()?)?, number(next())?),
+            "switch" => Harm::Switch(
+                a,
+                (number(next())?, number(next())?),
+                (number(next())?, number(next())?),
+            ),
             _ => return None,
         };
         words.next().is_none().then_some(Fault { place, what })
@@ -246,6 +267,9 @@ impl Fault {
             Harm::Cut(a, b, t) => {
                 format!("the link between n{a} and n{b} is cut for {}", Time(t))
             }
+            Harm::OneWay(a, b, t) => {
+                format!("what n{a} sends to n{b} is cut off for {}", Time(t))
+            }
             Harm::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
             Harm::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
             Harm::Kill(a, None) => format!("n{a} is killed for good"),
@@ -260,6 +284,11 @@ impl Fault {
                 let by = Time(by.unsigned_abs());
                 format!("the wall clock of n{a} steps {sign} by {by}")
             }
+            Harm::Rate(a, ppm) => {
+                let sign = if ppm < 0 { "slow" } else { "fast" };
+                let ppm = ppm.unsigned_abs();
+                format!("the clocks of n{a} are {sign} by {ppm} us a second from here on")
+            }
             Harm::Lose(a, b, t) => {
                 format!("datagrams of n{a} to n{b} are lost for {}", Time(t))
             }
@@ -271,6 +300,7 @@ impl Fault {
                 let name = s.name();
                 format!("the processes of n{a} run in another order from here on ({name})")
             }
+            Harm::Switch(a, ..) => format!("a process of n{a} waits for another one"),
         }
     }
 
@@ -324,6 +354,7 @@ impl Fault {
                 v.extend(shorter(t).map(|s| with(Harm::Cut(a, b, s))));
                 v
             }
+            Harm::OneWay(a, b, t) => shorter(t).map(|s| with(Harm::OneWay(a, b, s))).collect(),
             Harm::Delay(a, b, t) => later(t).map(|s| with(Harm::Delay(a, b, s))).collect(),
             Harm::Stall(a, t) => later(t).map(|s| with(Harm::Stall(a, s))).collect(),
             Harm::Power(a, t) => vec![with(Harm::Kill(a, t))],
@@ -334,8 +365,14 @@ impl Fault {
             }
             Harm::Lose(a, b, t) => shorter(t).map(|s| with(Harm::Lose(a, b, s))).collect(),
             Harm::Twice(a, b, t) => shorter(t).map(|s| with(Harm::Twice(a, b, s))).collect(),
-            Harm::Reset(..) | Harm::Kill(..) | Harm::Broken(_) | Harm::Step(..) => Vec::new(),
-            Harm::Order(..) => Vec::new(),
+            Harm::Step(a, by) => {
+                let shorter = among(&[50, 200, 500, 1000, 2000], by.unsigned_abs());
+                shorter
+                    .map(|s| with(Harm::Step(a, by.signum() * s as i64)))
+                    .collect()
+            }
+            Harm::Reset(..) | Harm::Kill(..) | Harm::Broken(_) | Harm::Rate(..) => Vec::new(),
+            Harm::Order(..) | Harm::Switch(..) => Vec::new(),
         }
     }
 
@@ -515,8 +552,14 @@ impl Profile {
                 }
             }
             Class::Reset => Harm::Reset(a, b),
-            Class::Cut if numbers.below(4) == 0 => Harm::Alone(a, time(numbers, &CUTS)),
-            Class::Cut => Harm::Cut(a, b, time(numbers, &CUTS)),
+            Class::Cut => {
+                let t = time(numbers, &CUTS);
+                match numbers.below(8) {
+                    0 | 1 => Harm::Alone(a, t),
+                    2 => Harm::OneWay(a, b, t),
+                    _ => Harm::Cut(a, b, t),
+                }
+            }
             Class::Kill | Class::Power => {
                 let node = pick(numbers, &self.mortal)?;
                 let back = time(numbers, &BACK);
@@ -538,8 +581,12 @@ impl Profile {
             }
             Class::Clock => {
                 let node = pick(numbers, &self.nodes)?;
+                let is_ahead = numbers.below(2) == 0;
                 let by = time(numbers, &[50, 500, 2000, 5000]) as i64;
-                Harm::Step(node, if numbers.below(2) == 0 { by } else { -by })
+                match numbers.below(4) {
+                    0 => Harm::Rate(node, if is_ahead { RATES } else { -RATES }),
+                    _ => Harm::Step(node, if is_ahead { by } else { -by }),
+                }
             }
             Class::Udp => {
                 let all: Vec<(Node, Node)> = self.datagrams.iter().copied().collect();

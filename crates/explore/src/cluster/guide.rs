@@ -11,6 +11,7 @@
 //! why places are messages first, and moments last.
 
 use super::fault::{At, Class, Fault, Harm, LATE_AT_MOST, MS, Message, Node, Profile, Seen, When};
+use purlin_world::clock::RATES;
 use purlin_world::streams::Stream;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -36,6 +37,8 @@ const CUT: u64 = 5000 * MS;
 const LONG_CUT: u64 = 20_000 * MS;
 const BACK: u64 = 100 * MS;
 const LATER: u64 = 2000 * MS;
+/// The difference of a wall clock from the others.
+const SKEW: i64 = 10_000 * MS as i64;
 
 /// How long aimed faults last.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,6 +89,9 @@ fn aimed(
                     add(When::Before, Harm::Alone(a, time));
                     add(When::Before, Harm::Alone(b, time));
                 }
+                if !usual {
+                    add(When::Before, Harm::OneWay(a, b, time));
+                }
             }
             Class::Kill | Class::Power => {
                 let back = Some(if usual { BACK } else { LATER });
@@ -109,18 +115,36 @@ fn aimed(
     all
 }
 
+/// Returns faults of one node's clocks each: its wall clock differs from the start, or its clocks
+/// run at another rate.
+fn other_clocks(base: &Profile) -> Vec<Vec<Fault>> {
+    let early = At::Time(base.begins.unwrap_or(0));
+    let of = |place: At, what: fn(Node) -> Harm| {
+        let one = move |n: &Node| Fault {
+            place: place.clone(),
+            what: what(*n),
+        };
+        base.nodes.iter().map(one).map(|f| vec![f])
+    };
+    let mut all: Vec<Vec<Fault>> = of(early.clone(), |n| Harm::Rate(n, -RATES)).collect();
+    all.extend(of(At::Time(0), |n| Harm::Step(n, SKEW)));
+    all.extend(of(At::Time(0), |n| Harm::Step(n, -SKEW)));
+    all.extend(of(early, |n| Harm::Rate(n, RATES)));
+    all
+}
+
 /// Returns the class of a fault that is aimed.
 fn kind(f: &Fault) -> Option<Class> {
     Some(match f.what {
         Harm::Delay(..) | Harm::Stall(..) => Class::Delay,
         Harm::Reset(..) => Class::Reset,
-        Harm::Cut(..) | Harm::Alone(..) => Class::Cut,
+        Harm::Cut(..) | Harm::OneWay(..) | Harm::Alone(..) => Class::Cut,
         Harm::Kill(..) => Class::Kill,
         Harm::Power(..) => Class::Power,
         Harm::Full(..) | Harm::Broken(_) => Class::Disk,
-        Harm::Step(..) => Class::Clock,
+        Harm::Step(..) | Harm::Rate(..) => Class::Clock,
         Harm::Lose(..) | Harm::Twice(..) => Class::Udp,
-        Harm::Order(..) => return None,
+        Harm::Order(..) | Harm::Switch(..) => return None,
     })
 }
 
@@ -142,6 +166,9 @@ impl Guide {
             given: BTreeSet::new(),
         };
         guide.learn_messages(base);
+        if classes.contains(&Class::Clock) {
+            guide.of_libraries.extend(other_clocks(base));
+        }
         let first = |_: &Seen| 1_u64;
         let last = |s: &Seen| s.turns.len() as u64;
         let middle = |s: &Seen| s.turns.len() as u64 / 2 + 1;

@@ -125,7 +125,7 @@ impl Link {
     /// Returns the next question.
     pub fn question(&mut self) -> Option<Question> {
         let stream = self.stream.as_mut()?;
-        let bytes = protocol::receive(stream).ok()?;
+        let bytes = protocol::receive_last(stream).ok()?;
         Question::from_bytes(&bytes)
     }
 
@@ -361,7 +361,7 @@ impl RunFolder {
             let all = std::fs::read_dir(self.folder.join(format!("n{n}")));
             all.is_ok_and(|mut all| all.next().is_none())
         };
-        nodes > 1 && (1..=nodes).all(is_empty)
+        (1..=nodes).all(is_empty)
     }
 
     /// Removes what the last run has left. Folders and files of output stay, since copies of nodes

@@ -27,4 +27,4 @@ pub use coordinator::{Plan, Run, Verdict};
 pub use lab::run;
 pub use members::Spec;
 pub use run_file::{Recorded, is_one, read};
-pub use search::{Request, replay, search};
+pub use search::{Request, listed, replay, search};

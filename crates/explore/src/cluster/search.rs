@@ -1,12 +1,13 @@
 //! The search for faults of a cluster under which its program fails, and the replay of one.
 
 use super::coordinator::{Plan, Run, Verdict};
-use super::fault::{Class, Fault, Profile};
+use super::fault::{Class, Fault, Harm, Profile};
 use super::guide::Guide;
 use super::lab::{Lab, run};
 use super::members::Spec;
 use super::run_file::Recorded;
-use super::story;
+use super::story::{self, Kind, Line};
+use crate::operation::Point;
 use crate::report::write_private;
 use purlin_world::streams::{Stream, Use};
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Maximum number of runs that reduce a failing one, and their time.
-const SHRINKS: usize = 60;
+const SHRINKS: usize = 400;
 const SHRINK_TIME: Duration = Duration::from_secs(60);
 
 /// A search.
@@ -93,6 +94,114 @@ impl Request {
     }
 }
 
+/// Tells a failure from others: how the run has ended, and the first words of what a node has
+/// written last that ended with a status of its own. Which node that is makes no difference: what
+/// is wrong may be seen by any.
+fn failure(r: &Run) -> (Verdict, String) {
+    let Verdict::Status(who, status) = &r.verdict else {
+        return (r.verdict.clone(), String::new());
+    };
+    let node = who.split('.').next().unwrap_or_default();
+    let mut lines = r.story.iter().rev();
+    let last = lines.find(|l| l.kind == Kind::Output && l.node == node && !l.text.is_empty());
+    let text = last.map_or("", |l| l.text.as_str());
+    let words = text.split(|c: char| !c.is_alphabetic());
+    let words: Vec<&str> = words.filter(|w| !w.is_empty()).take(3).collect();
+    (Verdict::Status(String::new(), *status), words.join(" "))
+}
+
+/// Returns the switches of processes that repeat an order: each operation that followed one of
+/// another process waits for that.
+fn switches(order: &Fault, run: &Run) -> Vec<Fault> {
+    let Harm::Order(node, ..) = order.what else {
+        return Vec::new();
+    };
+    let all = run.orders.get(&node).map_or(&[][..], Vec::as_slice);
+    let turns = all.windows(2).filter(|w| w[0].0 != w[1].0);
+    let switch = |w: &[Point]| Fault {
+        place: order.place.clone(),
+        what: Harm::Switch(node, w[1], w[0]),
+    };
+    turns.map(switch).collect()
+}
+
+fn is_switch(f: &Fault) -> bool {
+    matches!(f.what, Harm::Switch(..))
+}
+
+/// Reduces orders of processes that were drawn to the switches of processes that matter, if the
+/// switches of the run repeat its failure. `fails` makes a run, and returns it if it fails so.
+fn to_switches(
+    faults: Vec<Fault>,
+    failing: Run,
+    fails: &mut dyn FnMut(&[Fault]) -> Result<Option<Run>, String>,
+) -> Result<(Vec<Fault>, Run), String> {
+    let is_order = |f: &Fault| matches!(f.what, Harm::Order(..));
+    let (orders, others): (Vec<Fault>, Vec<Fault>) = faults.iter().cloned().partition(is_order);
+    let mut kept: Vec<Fault> = orders.iter().flat_map(|f| switches(f, &failing)).collect();
+    if kept.is_empty() {
+        return Ok((faults, failing));
+    }
+    let with = |kept: &[Fault]| [kept, &others].concat();
+    let Some(mut best) = fails(&with(&kept))? else {
+        return Ok((faults, failing));
+    };
+    // Most processes did not have to wait.
+    let is_taken =
+        |f: &Fault| matches!(f.what, Harm::Switch(n, at, _) if best.waits.contains(&(n, at)));
+    let taken: Vec<Fault> = kept.iter().filter(|f| is_taken(f)).cloned().collect();
+    if taken.len() < kept.len()
+        && let Some(r) = fails(&with(&taken))?
+    {
+        (kept, best) = (taken, r);
+    }
+    let mut chunk = kept.len().div_ceil(2);
+    while chunk > 0 && !kept.is_empty() {
+        let mut at = 0;
+        while at < kept.len() {
+            let mut fewer = kept.clone();
+            fewer.drain(at..(at + chunk).min(kept.len()));
+            match fails(&with(&fewer))? {
+                Some(r) => (kept, best) = (fewer, r),
+                None => at += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    Ok((with(&kept), best))
+}
+
+/// Lists faults, and the switches of processes that a story has.
+pub fn listed(faults: &[Fault], story: &[Line]) -> String {
+    let mut text = String::new();
+    for f in faults.iter().filter(|f| !is_switch(f)) {
+        text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
+    }
+    let is_wait = |l: &&Line| l.kind == Kind::Switch && l.text.starts_with("waits ");
+    for l in story.iter().filter(is_wait) {
+        text.push_str(&format!(
+            "  on {} {} {}, {}\n",
+            l.node, l.pid, l.text, l.place
+        ));
+    }
+    text
+}
+
+/// Says how many there are of both.
+fn counted(faults: &[Fault]) -> String {
+    let switches = faults.iter().filter(|f| is_switch(f)).count();
+    let others = faults.len() - switches;
+    let switched = match switches {
+        1 => "1 switch of processes".to_owned(),
+        n => format!("{n} switches of processes"),
+    };
+    match (others, switches) {
+        (_, 0) => plural(others, "fault"),
+        (0, _) => switched,
+        _ => format!("{} and {switched}", plural(others, "fault")),
+    }
+}
+
 /// Reduces the faults of a failing run: fewer, then smaller ones, as long as it ends in the same
 /// way. `run` makes a run with given faults. Returns faults, and the run that was made with them.
 fn shrink(
@@ -102,14 +211,14 @@ fn shrink(
 ) -> Result<(Vec<Fault>, Run), String> {
     let until = Instant::now() + SHRINK_TIME;
     let mut tries = 0;
-    let verdict = failing.verdict.clone();
+    let of = failure(&failing);
     let mut fails = |all: &[Fault]| -> Result<Option<Run>, String> {
         tries += 1;
         if tries > SHRINKS || Instant::now() > until {
             return Ok(None);
         }
         let r = run(all)?;
-        Ok((r.verdict == verdict).then_some(r))
+        Ok((failure(&r) == of).then_some(r))
     };
     let (mut faults, mut failing) = (faults, failing);
     // Faults whose place did not come are none, but may have had an effect after all: the time that
@@ -132,6 +241,7 @@ fn shrink(
             None => i += 1,
         }
     }
+    (faults, failing) = to_switches(faults, failing, &mut fails)?;
     for i in 0..faults.len() {
         let all = faults[i].smaller();
         for smaller in all {
@@ -150,13 +260,19 @@ fn shrink(
 const MOST_SAVED: usize = 6;
 
 /// Returns the turns after which a run is saved: each before the program comes to a message of a
-/// kind that it has not come to before.
+/// kind that it has not come to before, and before some such messages of libraries.
 fn cuts(base: &Profile) -> Vec<u64> {
-    let own = base.sent.values().filter(|s| s.is_program);
-    let firsts = own.filter_map(|s| s.turns.first()).map(|t| t - 1);
-    let all: BTreeSet<u64> = firsts.filter(|t| *t > 0).collect();
-    let step = all.len().div_ceil(MOST_SAVED).max(1);
-    all.into_iter().step_by(step).collect()
+    let of = |is_program: bool, most: usize| {
+        let all = base.sent.values().filter(|s| s.is_program == is_program);
+        let firsts = all.filter_map(|s| s.turns.first()).map(|t| t - 1);
+        let all: BTreeSet<u64> = firsts.filter(|t| *t > 0).collect();
+        let step = all.len().div_ceil(most).max(1);
+        all.into_iter().step_by(step)
+    };
+    let all: BTreeSet<u64> = of(true, MOST_SAVED)
+        .chain(of(false, MOST_SAVED / 2))
+        .collect();
+    all.into_iter().collect()
 }
 
 /// Searches.
@@ -227,11 +343,9 @@ pub fn search(q: &Request) -> Result<Found, String> {
         text.push_str(&left(&differs));
         text.push_str(&format!(
             "\nschedule {n} fails with {}:\n",
-            plural(faults.len(), "fault")
+            counted(&faults)
         ));
-        for f in &faults {
-            text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
-        }
+        text.push_str(&listed(&faults, &whole.story));
         text.push('\n');
         text.push_str(&story::rendered(&whole.story));
         text.push_str(&format!("\n{}\n", whole.verdict.describe(true)));
@@ -266,8 +380,9 @@ pub fn replay(r: &Recorded, spec: &Spec) -> Result<Found, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::{At, Harm, MS};
+    use super::super::fault::{At, MS};
     use super::*;
+    use crate::deviation::Sampling;
 
     fn fault(n: u64) -> Fault {
         Fault {
@@ -283,7 +398,9 @@ mod tests {
                 true => Verdict::Deadlock,
                 false => Verdict::Passes,
             },
-            hash: all.iter().fold(7, |n, f| n * 31 + f.text().len() as u64),
+            hash: all
+                .iter()
+                .fold(7, |n, f| n.wrapping_mul(31) + f.text().len() as u64),
             happened: happened.iter().copied().collect(),
             ..Run::default()
         }
@@ -320,6 +437,60 @@ mod tests {
         .expect("runs");
         assert_eq!(faults.len(), 2);
         assert_eq!(run, made(&faults, &[0], true));
+    }
+
+    /// The one switch of an order is kept that matters.
+    #[test]
+    fn an_order_is_reduced_to_switches() {
+        let of = |what| Fault {
+            place: At::Time(5 * MS),
+            what,
+        };
+        let all = vec![fault(1), of(Harm::Order(2, Sampling::Walk, 7))];
+        let mut first = made(&all, &[0, 1], true);
+        let points: Vec<Point> = (1..40).map(|i| (u64::from(i % 3), i)).collect();
+        first.orders.insert(2, points.clone());
+        let needed = of(Harm::Switch(2, points[20], points[19]));
+        let needed_at = points[20].1;
+        let mut runs = 0;
+        let (faults, run) = shrink(all, first, &mut |some| {
+            runs += 1;
+            let order = some.iter().any(|f| matches!(f.what, Harm::Order(..)));
+            let mut r = made(some, &[0, 1], order || some.contains(&needed));
+            r.orders.insert(2, points.clone());
+            let waits = some.iter().filter_map(|f| match f.what {
+                Harm::Switch(n, at, _) if at.1 % 2 == needed_at % 2 => Some((n, at)),
+                _ => None,
+            });
+            r.waits.extend(waits);
+            Ok(r)
+        })
+        .expect("runs");
+        assert_eq!(faults, [needed]);
+        assert!(run.verdict == Verdict::Deadlock && runs < 40, "{runs}");
+        assert_eq!(counted(&faults), "1 switch of processes");
+    }
+
+    #[test]
+    fn a_failure_is_the_same_on_every_node() {
+        let of = |node: &str, status, text: &str| Run {
+            verdict: Verdict::Status(format!("{node}.2"), status),
+            story: vec![
+                Line {
+                    kind: Kind::Output,
+                    node: node.into(),
+                    text: text.into(),
+                    ..Line::default()
+                },
+                Line::default(),
+            ],
+            ..Run::default()
+        };
+        let first = failure(&of("n1", 1, "FAIL: lost [7,8] of n2"));
+        assert_eq!(failure(&of("n3", 1, "FAIL: lost [] of n1")), first);
+        assert_ne!(failure(&of("n1", 2, "FAIL: lost [7,8] of n2")), first);
+        assert_ne!(failure(&of("n1", 1, "escript: exception error")), first);
+        assert_eq!(failure(&made(&[], &[], true)).0, Verdict::Deadlock);
     }
 
     #[test]

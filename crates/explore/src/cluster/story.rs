@@ -20,6 +20,9 @@ pub enum Kind {
     Sends(u64),
     /// It arrives. 0: when it was sent is unknown.
     Gets(u64),
+    /// A process waits for another one, as the order of processes has it, or does what one has
+    /// waited for.
+    Switch,
 }
 
 /// A line.
@@ -56,6 +59,7 @@ impl Line {
             Kind::Output => ("output", 0),
             Kind::Sends(n) => ("sends", n),
             Kind::Gets(n) => ("gets", n),
+            Kind::Switch => ("switch", 0),
         };
         let clean = |t: &str| t.replace(['\t', '\n', '\r'], " ");
         format!(
@@ -82,6 +86,7 @@ impl Line {
             "output" => Kind::Output,
             "sends" => Kind::Sends(number),
             "gets" => Kind::Gets(number),
+            "switch" => Kind::Switch,
             _ => return None,
         };
         let mut next = || f.next().map(str::to_owned);
@@ -114,6 +119,10 @@ impl Line {
             Kind::Event => self.text.clone(),
             Kind::Fault => format!("==== {}", self.text),
             Kind::Output => format!("{node} | {}", self.text),
+            Kind::Switch => {
+                let who = format!("{}{name}", self.pid);
+                format!("{node:<4} {who:<20} {:<56} {}", self.text, self.place)
+            }
             Kind::Sends(n) => {
                 let text = format!("{} ->{n}", self.text);
                 let who = format!("{}{name}", self.pid);
@@ -214,6 +223,7 @@ mod tests {
             Kind::Output,
             Kind::Sends(4),
             Kind::Gets(0),
+            Kind::Switch,
         ] {
             let l = line(kind, true);
             assert_eq!(Line::parse(&l.text()), Some(l));

@@ -114,13 +114,11 @@ impl Wires {
         self.net.set_speed(MachineId(from), MachineId(to), speed);
     }
 
-    /// Cuts the link of two nodes in both directions, or heals it.
-    pub fn cut(&mut self, a: Node, b: Node, cut: bool) {
-        for (x, y) in [(a, b), (b, a)] {
-            match cut {
-                true => self.net.cut(MachineId(x), MachineId(y)),
-                false => self.net.heal(MachineId(x), MachineId(y)),
-            }
+    /// Cuts one direction of the link of two nodes, or heals it.
+    pub fn cut(&mut self, from: Node, to: Node, cut: bool) {
+        match cut {
+            true => self.net.cut(MachineId(from), MachineId(to)),
+            false => self.net.heal(MachineId(from), MachineId(to)),
         }
     }
 

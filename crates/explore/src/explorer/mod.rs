@@ -82,8 +82,20 @@ struct Course {
     /// Upper bound on the number of processes that wait for an operation of another one.
     awaits: usize,
     sampling: Option<ActiveSampler>,
+    /// Whether this run looks at whose operations are, as a sampled one does that it repeats.
+    looks: bool,
+    /// The switch that was taken last, until it is reported: see [`Switched`].
+    switched: Option<Switched>,
     /// The base, as samplers know it.
     shown: Shown,
+}
+
+/// A process waits for another one as the schedule has it, or has done that for which one waited.
+pub enum Switched {
+    /// Before its operation at that point it waits for the process with that pid, if that lives.
+    Waits(Point, Option<String>),
+    /// The process with that pid has waited for it.
+    Came(String),
 }
 
 /// Operations that change nothing.
@@ -410,7 +422,8 @@ impl Explorer {
         // whatever becomes of it later.
         let account = self.notes.counts() || replays || self.course.sweeps;
         // The run that this one is compared with was narrated, so it looked at operations too.
-        let looks = self.course.sampling.is_some() || account || self.notes.steps.are_expected();
+        let samples = self.course.sampling.is_some() || self.course.looks;
+        let looks = samples || account || self.notes.steps.are_expected();
         let (mut own, mut code) = (false, false);
         if looks || self.turns.programs.contains(&path) {
             (own, code) = o.owner(owner.program);
@@ -677,6 +690,10 @@ impl Explorer {
             Kind::After(path, op) if self.has_done((path, op)) => None,
             Kind::After(path, op) => {
                 self.course.awaits += 1;
+                let mut known = self.turns.known.values();
+                let of = known.find(|k| k.path == path).map(|k| k.id);
+                let pid = of.map(|id| self.kernel.pid(id));
+                self.course.switched = Some(Switched::Waits(point, pid));
                 Some(Hold::After(stop, until, (path, op)))
             }
             Kind::Sample(name, seed) => {
@@ -695,6 +712,30 @@ impl Explorer {
             k.owner.operation = false;
         }
         self.course.sampling = Some(sampling);
+    }
+
+    /// From here on processes wait before operations until others have done theirs: each pair is
+    /// the point before which one waits, and the one for which it does.
+    pub fn begin_switches(&mut self, all: impl Iterator<Item = (Point, Point)>) {
+        self.course.looks = true;
+        let after = |(at, (path, op))| (at, Kind::After(path, op));
+        self.course.deviations.extend(all.map(after));
+    }
+
+    /// Whether a process belongs to the program, as far as it is known.
+    pub fn is_program(&mut self, cell: u32) -> bool {
+        self.process(cell).owner.program
+    }
+
+    /// Returns what a sampler has had processes do since the last call.
+    pub fn take_order(&mut self) -> Vec<Point> {
+        let sampling = self.course.sampling.as_mut();
+        sampling.map_or(Vec::new(), |s| std::mem::take(&mut s.order))
+    }
+
+    /// Returns the switch that was taken last, once.
+    pub fn take_switch(&mut self) -> Option<Switched> {
+        self.course.switched.take()
     }
 
     /// Whether a process that lives has done an operation.
@@ -765,6 +806,7 @@ impl Explorer {
             k.stop.hold = Hold::No;
             self.turns.handed = Some(*c);
             self.course.awaits -= 1;
+            self.course.switched = Some(Switched::Came(self.kernel.pid(k.id)));
         }
     }
 

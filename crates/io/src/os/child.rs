@@ -5,6 +5,7 @@ use super::door;
 use purlin_kernel::os::failing::{self, Call};
 use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use purlin_kernel::os::world;
+use purlin_kernel::os::world::messages::{Call::EndOf, Thing, number};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -218,6 +219,14 @@ pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
         let of = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
         Ok((of == pid).then_some(status))
     })
+}
+
+/// Returns the status, as by wait(2), of a node that this node has started, and that has ended. The
+/// world knows it: this may be a copy of the node, and the other one is a copy, too, and none of
+/// its children. `None`: the world does not know.
+pub(crate) fn end_in_world(end: Thing) -> Option<i32> {
+    let answer = world::ask(EndOf { of: end }).ok()?;
+    Some(number(&answer, 0)? as i32)
 }
 
 /// Whether orphaned processes become children of this process.

@@ -110,23 +110,25 @@ pub(super) fn wait_for_stranger(pid: libc::pid_t) {
 struct Watched {
     pid: libc::pid_t,
     /// Readable when the child has ended.
-    _end: OwnedFd,
+    end: OwnedFd,
 }
 
 impl Ready for Watched {
     fn ready(&self, id: Id, _: bool, _: bool) {
-        match wait_for(self.pid) {
+        let status = world::thing(self.end.as_raw_fd()).and_then(child::end_in_world);
+        match wait_for(self.pid, status) {
             true => poll::forget(id),
             false => poll::want(id, true, false),
         }
     }
 }
 
-/// Reaps a child if it has ended, and returns whether it has.
-fn wait_for(pid: libc::pid_t) -> bool {
+/// Reaps a child if it has ended, and returns whether it has. `known`: its status, if it has ended
+/// and need not be reaped.
+fn wait_for(pid: libc::pid_t, known: Option<i32>) -> bool {
     // Locked first: once the child is reaped, its number may be reused.
     let mut c = CHILDREN.lock();
-    let status = match child::wait_for(pid) {
+    let status = match known.map_or_else(|| child::wait_for(pid), |s| Ok(Some(s))) {
         Ok(Some(status)) => status,
         Ok(None) => return false,
         // It was reaped elsewhere, so its status cannot be known any more.
@@ -150,7 +152,7 @@ fn watch(pid: libc::pid_t) {
     let by_kernel = || {
         let end = child::end_of_child(pid)?;
         let fd = end.as_raw_fd();
-        let id = poll::register(fd, Arc::new(Watched { pid, _end: end })).ok()?;
+        let id = poll::register(fd, Arc::new(Watched { pid, end })).ok()?;
         poll::want(id, true, false);
         Some(())
     };
@@ -174,7 +176,10 @@ fn look_at_times() {
                 }
                 let now = std::mem::take(&mut *all);
                 drop(all);
-                let left: Vec<_> = now.into_iter().filter(|&pid| !wait_for(pid)).collect();
+                let left: Vec<_> = now
+                    .into_iter()
+                    .filter(|&pid| !wait_for(pid, None))
+                    .collect();
                 UNWATCHED.0.lock().extend(left);
                 std::thread::sleep(LOOK_EVERY);
             }
@@ -346,7 +351,7 @@ fn start_in_world(o: &Options, mut c: child::Command, port: Weak<Port>) -> io::R
             let end = world::ask(Call::Started { word, process }).map_err(failed)?;
             let end = world::placeholder(thing(&end, 0)?).map_err(failed)?;
             let fd = end.as_raw_fd();
-            let id = poll::register(fd, Arc::new(Watched { pid, _end: end }))?;
+            let id = poll::register(fd, Arc::new(Watched { pid, end }))?;
             poll::want(id, true, false);
         }
         Err(e) => child.failed = Some(exited(crate::posix::errno_of(&e))),

@@ -9,8 +9,10 @@ use super::lines;
 use super::operations::What;
 use super::stack::own_place;
 use crate::cx::Cx;
-use crate::os::world::{self, messages::Note, messages::NoteStep};
+use crate::os::world;
+use crate::os::world::messages::{Note, NoteStep, Switch};
 use crate::{code, os::exploring};
+use purlin_explore::explorer::Switched;
 use purlin_explore::operation::Touch;
 use purlin_isa::natives::Touches;
 use purlin_term::layout::RefView;
@@ -94,7 +96,9 @@ pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) {
         _ => return,
     };
     let Some(other) = node_of(to) else { return };
-    let (by, is_program) = function(cx, pc);
+    let (by, is_own) = function(cx, pc);
+    // What a server of the program answers is sent by its library.
+    let is_program = is_own || super::is_program(cx);
     let shape = match native {
         Some(b) if !what.sends() => b.name.to_owned(),
         _ => shape(cx.x[1], DEPTH),
@@ -115,6 +119,26 @@ pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) {
         name: line.name.unwrap_or_default(),
         text: line.call,
         place: file_and_line(&place),
+    });
+}
+
+/// Tells the coordinator that a process stops before an operation, or does one for which another
+/// has waited.
+pub(super) fn switches(cx: &mut Cx, pc: *const u64, what: What, switched: Switched) {
+    let line = lines::line(cx, pc, what, (0, 0), Touch::end(0));
+    let (at, text) = match switched {
+        Switched::Waits(at, pid) => {
+            let pid = pid.unwrap_or("a process that is not there".into());
+            (Some(at), format!("waits for {pid} before {}", line.call))
+        }
+        Switched::Came(pid) => (None, format!("{}; {pid} has waited for that", line.call)),
+    };
+    world::tell_switch(Switch {
+        at,
+        pid: line.pid,
+        name: line.name.unwrap_or_default(),
+        text,
+        place: file_and_line(&line.place.unwrap_or_default()),
     });
 }
 
@@ -150,6 +174,7 @@ fn file_and_line(place: &str) -> String {
 }
 
 fn tell(note: Note) {
+    super::tell_order();
     if let Some(now) = world::note(note) {
         exploring::jump(now);
     }

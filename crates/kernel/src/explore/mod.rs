@@ -37,7 +37,7 @@ use purlin_explore::run::Stuck;
 use purlin_explore::story::Line;
 use purlin_explore::{Explorer, Search};
 use purlin_term::{Term, atom};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 static EXPLORER: Mutex<Option<Explorer>> = Mutex::new(None);
@@ -102,6 +102,7 @@ fn fails(call: Call) -> Option<Reason> {
 
 /// The run ends.
 fn ended(status: i32, stuck: Stuck) {
+    tell_order();
     let mut explorer = explorer();
     world::ended(status, explorer.hash());
     explorer.ended(status, stuck);
@@ -209,15 +210,58 @@ pub fn before(cx: &mut Cx, pc: *const u64, what: What) -> bool {
     collect();
     let cell = cell_of(cx);
     let stops = explorer().before(cell, &mut Next { cx, pc, what });
-    if !stops && world::is_on() {
-        far::sends(cx, pc, what);
+    if world::is_on() {
+        if HAS_ORDER.load(Ordering::Relaxed) {
+            let switched = explorer().take_switch();
+            if let Some(switched) = switched {
+                far::switches(cx, pc, what, switched);
+            }
+        }
+        if !stops {
+            far::sends(cx, pc, what);
+        }
     }
     stops
 }
 
-/// Has the processes of this node run in an order that a sampler picks, from here on: its name and
-/// its seed.
+/// Whether the process in `cx` belongs to the program, whatever it is doing.
+fn is_program(cx: &mut Cx) -> bool {
+    let cell = cell_of(cx);
+    explorer().is_program(cell)
+}
+
+/// Whether this node, which is in a world, has an order of its processes.
+static HAS_ORDER: AtomicBool = AtomicBool::new(false);
+
+/// Tells the coordinator what processes have done, if a sampler picks them.
+pub(crate) fn tell_order() {
+    if HAS_ORDER.load(Ordering::Relaxed) {
+        let order = explorer().take_order();
+        if !order.is_empty() {
+            world::tell_order(order);
+        }
+    }
+}
+
+/// Returns the switches of an order that names these.
+fn switches(order: &str) -> Option<Vec<(Point, Point)>> {
+    let mut words = order.strip_prefix("after ")?.split(' ');
+    let mut all = Vec::new();
+    while let Some(path) = words.next() {
+        let at = (path.parse().ok()?, words.next()?.parse().ok()?);
+        let awaited = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        all.push((at, awaited));
+    }
+    Some(all)
+}
+
+/// Has the processes of this node run in an order from here on: see
+/// [`purlin_world::protocol::Turn`].
 pub(crate) fn set_order(order: &str) {
+    HAS_ORDER.store(true, Ordering::Relaxed);
+    if let Some(all) = switches(order) {
+        return explorer().begin_switches(all.into_iter());
+    }
     let read = || {
         let (name, seed) = order.split_once(' ')?;
         Some((Sampling::named(name)?, seed.parse().ok()?))

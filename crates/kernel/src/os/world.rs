@@ -15,7 +15,7 @@
 
 use super::reopen;
 use purlin_world::protocol::{
-    self, Call, FileCall, Note, Question, Reply, Thing, Turn, VERSION, Welcome,
+    self, Call, FileCall, Note, Point, Question, Reply, Switch, Thing, Turn, VERSION, Welcome,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -63,8 +63,13 @@ pub fn file(step: FileCall) -> Result<(), i32> {
 }
 
 /// Returns the time at which this node goes on, if it was held while it waited for that answer.
+/// The wall clock may have stepped meanwhile.
 fn resumed(answer: &[u8]) -> Option<i64> {
-    i64::try_from(protocol::number(answer, 0)?).ok()
+    let number = |at| i64::try_from(protocol::number(answer, at)?).ok();
+    if let Some(started) = number(1) {
+        super::exploring::set_started(started);
+    }
+    number(0)
 }
 
 /// Tells the coordinator what passes between two nodes. Returns the time at which this node goes
@@ -72,6 +77,18 @@ fn resumed(answer: &[u8]) -> Option<i64> {
 #[cold]
 pub(crate) fn note(note: Note) -> Option<i64> {
     resumed(&ask(Call::Note(note)).ok()?)
+}
+
+/// Tells the coordinator in which order processes have done their operations.
+#[cold]
+pub(crate) fn tell_order(points: Vec<Point>) {
+    let _ = ask(Call::Order { points });
+}
+
+/// Tells the coordinator of a switch of processes.
+#[cold]
+pub(crate) fn tell_switch(switch: Switch) {
+    let _ = ask(Call::Switch(switch));
 }
 
 /// Whether the turn is over.
@@ -117,7 +134,7 @@ impl Node {
     fn ask(&mut self, now: u64, call: Call) -> Result<Vec<u8>, i32> {
         let question = Question { now, call }.to_bytes();
         let sent = protocol::send(&mut self.coordinator, &question);
-        let reply = sent.and_then(|()| protocol::receive(&mut self.coordinator));
+        let reply = sent.and_then(|()| protocol::receive_last(&mut self.coordinator));
         let Some(reply) = reply.ok().and_then(|r| Reply::from_bytes(&r)) else {
             left_alone()
         };

@@ -82,6 +82,7 @@ pub fn run<E: Engine>() -> ! {
 
 /// Gives the turn of a node in a world back: see [`poll::give_turn`].
 fn give_turn(next: Option<i64>, over: bool) {
+    explore::tell_order();
     let order = poll::give_turn(next, over);
     if !order.is_empty() {
         explore::set_order(&order);

@@ -148,9 +148,7 @@ pub(super) fn search(
 /// Returns what a file of a cluster says.
 pub(super) fn shown(r: &Recorded) -> String {
     let mut text = format!("{}\n{}\n", r.command.join(" "), r.verdict);
-    for f in &r.plan.faults {
-        text.push_str(&format!("  {}, {}\n", f.describe(), f.place()));
-    }
+    text.push_str(&cluster::listed(&r.plan.faults, &r.story));
     text.push('\n');
     text.push_str(&story::rendered(&r.story));
     text

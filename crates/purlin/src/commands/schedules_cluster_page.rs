@@ -6,8 +6,8 @@
 //! Everything from a file goes through [`escaped`], and the page has no script.
 
 use super::schedules_page::escaped;
-use purlin_runtime::schedules::cluster::Recorded;
 use purlin_runtime::schedules::cluster::story::{Kind, Line, relevant};
+use purlin_runtime::schedules::cluster::{self, Recorded};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -76,9 +76,8 @@ pub fn page(r: &Recorded) -> String {
         r.plan.seed,
         r.nodes
     );
-    for f in &r.plan.faults {
-        let text = format!("{}, {}", f.describe(), f.place());
-        let _ = write!(t, "<li>{}</li>", escaped(&text));
+    for text in cluster::listed(&r.plan.faults, &r.story).lines() {
+        let _ = write!(t, "<li>{}</li>", escaped(text.trim_start()));
     }
     let _ = writeln!(
         t,
@@ -128,6 +127,7 @@ pub fn page(r: &Recorded) -> String {
             }
             Kind::Event => t.push_str(&wide("e", &l.text)),
             Kind::Output => t.push_str(&wide("o", &format!("{} | {}", l.node, l.text))),
+            Kind::Switch => t.push_str(&label(l, x.unwrap_or(TIMES), y, &l.text)),
             Kind::Sends(n) => {
                 let x = x.unwrap_or(TIMES);
                 sent.insert(n, (x, y));

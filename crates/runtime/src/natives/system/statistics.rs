@@ -121,6 +121,16 @@ fn microstates(cx: &mut Cx) -> Term {
     l
 }
 
+/// Returns a number, or in a world one that its seed decides: how much the processes do that find
+/// code depends on the files in the folders of the code path. `net_kernel` makes the numbers of its
+/// handshakes from such numbers.
+fn decided(number: impl FnOnce() -> u64) -> u64 {
+    match world::is_on() {
+        true => clock::elapsed().max(0) as u64 / 100,
+        false => number(),
+    }
+}
+
 fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     static REDUCTIONS: AtomicU64 = AtomicU64::new(0);
     static EXACT_REDUCTIONS: AtomicU64 = AtomicU64::new(0);
@@ -146,7 +156,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         "run_queues" => cx.tuple(&numbers(&queues(false, true))),
         "run_queue" => Term::small(sched::queue_lengths().iter().sum::<usize>() as i64),
         "context_switches" => {
-            let n = cx.uint(sched::context_switches());
+            let n = cx.uint(decided(sched::context_switches));
             cx.tuple(&[n, Term::small(0)])
         }
         "garbage_collection" => {
@@ -159,11 +169,12 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
             let v = [cx.uint(n as u64), cx.uint(words as u64), Term::small(0)];
             cx.tuple(&v)
         }
-        "reductions" => with_change(cx, sched::reductions(), &REDUCTIONS),
+        "reductions" => with_change(cx, decided(sched::reductions), &REDUCTIONS),
         "exact_reductions" => {
             // Reductions of this process since its scheduler last counted them.
             let since = (cx.charged - cx.reds).max(0) as u64;
-            with_change(cx, sched::reductions() + since, &EXACT_REDUCTIONS)
+            let all = decided(|| sched::reductions() + since);
+            with_change(cx, all, &EXACT_REDUCTIONS)
         }
         "runtime" => with_change(cx, clock::cpu_time() as u64 / 1_000_000, &RUNTIME),
         "wall_clock" => with_change(cx, clock::elapsed() as u64 / 1_000_000, &WALL_CLOCK),
