@@ -122,7 +122,7 @@ pub enum Call {
         word: String,
         process: u64,
     },
-    /// The answer to this and the next is the time at which the node goes on, if it was held
+    /// The answer to this and the next is the time at which the node continues, if it was held
     /// meanwhile.
     File(FileCall),
     Note(Note),

@@ -107,7 +107,7 @@ fn ended(status: i32, stuck: Stuck) {
     explorer.ended(status, stuck);
 }
 
-/// Has the program's random bytes follow from that number.
+/// Seeds the random bytes that the program gets.
 pub fn set_random(seed: u64) {
     explorer().set_random(seed);
 }
@@ -152,14 +152,14 @@ pub fn next() -> Option<Ready> {
     explorer().next_process()
 }
 
-/// Lets a stopped process go on, or delivers messages that are held back, since no process can run.
-/// False: there are none.
+/// Lets a stopped process continue, or delivers messages that are held back, since no process can
+/// run. False: there are none.
 pub fn release() -> bool {
     let released = explorer().release_last();
     released || held::deliver_all()
 }
 
-/// Returns the virtual time at which the first stalled process goes on.
+/// Returns the virtual time at which the first stalled process continues.
 pub fn next_release() -> Option<i64> {
     explorer().next_release()
 }
@@ -215,7 +215,7 @@ pub fn before(cx: &mut Cx, pc: *const u64, what: What) -> bool {
     stops
 }
 
-/// Has the processes of this node run in an order that a sampler picks, from here on: its name and
+/// From here on, a sampler picks the order in which the processes of this node run: its name and
 /// its seed.
 pub(crate) fn set_order(order: &str) {
     let read = || {

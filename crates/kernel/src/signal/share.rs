@@ -323,8 +323,8 @@ pub fn is_on() -> bool {
 /// `held` gets a count of it.
 pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
     let mut b = Builder::counted(words);
-    // Whole: a part in a region may lie in one that has no count, and readers assume that the
-    // regions of an object have counts.
+    // The whole object: a part of it may lie in a region without a count, and readers assume that
+    // all regions of an object are counted.
     let v = terms.iter().map(|&t| copy::copy_whole(t, &mut b)).collect();
     held.adopt(b.finish());
     let mut tally = Tally::default();
