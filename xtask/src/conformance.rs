@@ -449,7 +449,7 @@ impl Runner<'_> {
             let Some(case) = fallen(&text) else { break };
             let text = format!("{text}end {case} failed the runtime ended\n");
             fs::write(lines, &text).map_err(io(lines))?;
-            // What has ended need not run again.
+            // Cases that have ended are not run again.
             let ended = of_lines(&text).into_iter();
             left.extend(ended.map(|v| atom(&v.case).to_string()));
         }

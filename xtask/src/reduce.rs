@@ -1,4 +1,4 @@
-//! Making what has found a fault smaller, so that less has to be read.
+//! Reduces a program or a schedule that has found a fault, so that there is less to read.
 //!
 //! A candidate is kept if it still fails. Candidates run for real, so their number and their time
 //! are limited ([`Tries`]); what has been reached then is the result.

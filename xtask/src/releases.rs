@@ -380,7 +380,7 @@ fn mix_release(site: &Site, checks: &mut Checks, otp: &Otp) -> Result<(), String
     let script = release.join("bin/demo").display().to_string();
     mix_daemon(site, checks, &variables, &script);
     mix_foreground(site, checks, &variables, &release)?;
-    // The port mapper that the node has started goes on.
+    // The port mapper that the node has started continues.
     site.shell(&site.dir, &format!("umount -l '{}'", release.display()))
 }
 

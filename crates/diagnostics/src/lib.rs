@@ -8,6 +8,7 @@
 mod break_handler;
 mod crash_dump;
 pub mod explain;
+mod fnv;
 pub mod http;
 pub mod json;
 mod metrics;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   process ── signals.rs ──> Node (table.rs) ── send_queue.rs ──> port, or controlling process
-//!   process <── ties ── input.rs <── frame.rs <────────────── port, or controlling process
+//!   process <── ties ── input <── frame.rs <───────────────── port, or controlling process
 //! ```
 //! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`,
 //! `dist_util`, `inet_tcp_dist`). The code here begins where that code calls `erlang:setnode/3`.

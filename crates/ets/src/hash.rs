@@ -199,7 +199,7 @@ pub enum Change {
 pub(crate) trait Visitor {
     /// Receives one live object, under its lock.
     fn object(&mut self, o: &Object) -> Verdict;
-    /// Whether to go on; asked between buckets.
+    /// Whether to continue; asked between buckets.
     fn go_on(&mut self) -> bool;
     /// The kind of objects that [`HashTable::scan`] shows it.
     fn which(&self) -> Which {

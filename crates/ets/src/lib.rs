@@ -674,7 +674,7 @@ pub fn all() -> Vec<Arc<Table>> {
     v
 }
 
-/// Has the budgets of their owners pay for the tables that processes of budget `index`, which has
+/// Charges the budgets of their owners for the tables that processes of budget `index`, which has
 /// ended, have given to others.
 pub fn end_of_budget(index: u32) {
     for t in all() {

@@ -79,7 +79,7 @@ const HEAD_BYTES: usize = size_of::<Object>();
 /// Smaller elements stay in the object's own memory.
 const GROUPED_WORDS: usize = 64;
 
-/// An object of so many words is put in a region at its second lookup, and one of
+/// An object of this many words is put in a region at its second lookup, and one of
 /// [`FEW_SHARED_WORDS`] at its eighth: a region takes whole pages.
 const SHARED_WORDS: usize = 384;
 const FEW_SHARED_WORDS: usize = 128;

@@ -1,8 +1,8 @@
 //! Many schedules in one run of the base.
 //!
 //! A *trunk* is a run of the base that forks each schedule where it leaves the base: a *branch*,
-//! which goes on to the end by itself. So what a schedule has in common with the base runs once for
-//! many. A *waiting* run of the base stands at the first point at which schedules leave it, and
+//! which continues to the end by itself. So what a schedule has in common with the base runs once
+//! for many. A *waiting* run of the base stands at the first point at which schedules leave it, and
 //! forks a trunk there whenever it is asked for one, so that not each trunk runs the program from
 //! its start.
 //!
@@ -119,7 +119,7 @@ pub(crate) struct Trunk {
     done: Vec<(usize, Outcome)>,
     jobs: usize,
     seconds: u32,
-    /// Whether it waits for each branch before it goes on.
+    /// Whether it waits for each branch before it continues.
     waits: bool,
 }
 
@@ -299,7 +299,7 @@ impl Branches {
         }
     }
 
-    /// Has a run of the base go on to that point and wait. None: this process is that run.
+    /// Lets a run of the base continue to that point and wait. None: this process is that run.
     fn begin_waiting(&mut self, at: Point) -> Option<Waiting> {
         let (orders, to) = self.pipe();
         let (from, answers) = self.pipe();

@@ -19,7 +19,7 @@ pub enum Call {
     Read,
     /// Writes to a file, or changes its length.
     Write,
-    /// Has what was written reach the disk.
+    /// Writes what was written through to the disk.
     Sync,
     /// Closes a file.
     Close,

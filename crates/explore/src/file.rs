@@ -153,8 +153,8 @@ pub fn read(text: &str) -> Result<Recorded, Unreadable> {
     read_lines(text).ok_or(Unreadable::NoReplayFile)
 }
 
-/// Reads the name of a build, which is printed: a file of somebody else gives the terminal no
-/// commands.
+/// Reads the name of a build, without control characters: the name is printed, and the file may
+/// come from another user.
 fn build(text: &str) -> Option<String> {
     let name = json::parse(text)?;
     Some(name.chars().filter(|c| !c.is_control()).collect())

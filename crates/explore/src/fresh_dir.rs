@@ -67,7 +67,7 @@ fn make(at: &Path, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// Has all runs that are forked from now on begin in `at`, with a copy of `from`. `user`: the
+/// Makes all runs that are forked from now on begin in `at`, with a copy of `from`. `user`: the
 /// effective user of this process.
 pub fn begin(from: PathBuf, at: PathBuf, user: u32) -> Result<()> {
     make(&at, user)?;

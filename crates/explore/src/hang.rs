@@ -1,5 +1,5 @@
-//! Detection of hangs: some processes go on by their timers for ever while all others wait. Such a
-//! run is no deadlock, and it has no end.
+//! Detection of hangs: some processes continue by their timers for ever while all others wait. Such
+//! a run is no deadlock, and it has no end.
 //!
 //! A run makes *progress* when an operation stands at a place in the code where no process has done
 //! one before. It hangs if it has made none for an hour of virtual time, and for four times as long

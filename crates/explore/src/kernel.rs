@@ -59,7 +59,7 @@ pub trait Operation {
     fn name(&self) -> Arc<str>;
 
     /// Whether the process waits for a message for a limited time. If it stops there it looks for
-    /// messages again when it goes on.
+    /// messages again when it continues.
     fn is_receive(&self) -> bool;
 
     /// Returns its place in the code, which is only compared with other places.
@@ -176,7 +176,7 @@ pub trait System: Sync {
     /// Sets environment variables as a recorded run had them.
     fn set_variables(&self, all: &[Variable]);
 
-    /// Has the program's system calls counted from here on: see [`crate::Explorer::call`].
+    /// Counts the program's system calls from here on: see [`crate::Explorer::call`].
     fn count_calls(&self);
 
     /// Whether this run records or replays.

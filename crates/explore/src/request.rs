@@ -26,7 +26,7 @@ pub struct Search {
     pub json: bool,
     /// Whether the search fails if the seed does not decide everything.
     pub strict: bool,
-    /// Whether the search goes on after a failure, for failures of other kinds.
+    /// Whether the search continues after a failure, for failures of other kinds.
     pub keep_going: bool,
     /// Whether messages may be held back.
     pub any_delivery: bool,

@@ -46,7 +46,7 @@ impl ActiveSampler {
         self.sampler.begin(path, &mut self.numbers)
     }
 
-    /// Returns the priority of a process at an operation. None: it goes on in any case.
+    /// Returns the priority of a process at an operation. None: it continues in any case.
     pub fn priority(&mut self, path: u64, touch: &Touch) -> Option<u64> {
         if touch.object == 0 || self.private.contains(&touch.object) {
             return None;

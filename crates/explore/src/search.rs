@@ -8,7 +8,7 @@
 //! # Invariants
 //! * A reported schedule has failed in a run by itself: a failure that depends on runs beside it is
 //!   only counted.
-//! * A function that returns None does so in a forked run, which then goes on to run the program.
+//! * A function that returns None does so in a forked run, which then continues to run the program.
 
 use crate::base::Base;
 use crate::branch::{Ground, Role};

@@ -48,6 +48,14 @@ struct OfKind {
     whole: bool,
 }
 
+/// The search that a sweep belongs to, the sweep, and the base that its runs differ from.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    search: &'a Search,
+    sweep: &'a Sweep,
+    context: &'a Context,
+}
+
 /// The results of a sweep.
 #[derive(Default)]
 struct Swept {
@@ -81,6 +89,11 @@ impl Explorer {
         began: Instant,
         tried: &mut Tried,
     ) -> Option<u8> {
+        let task = Task {
+            search: s,
+            sweep: w,
+            context: c,
+        };
         let mut swept = Swept::default();
         let mut kinds: Vec<_> = w
             .calls
@@ -96,7 +109,7 @@ impl Explorer {
         let count = kinds.len();
         for (i, (call, places, ways)) in kinds.into_iter().enumerate() {
             let most = s.schedules.saturating_sub(swept.runs) / (count - i);
-            let of = self.sweep_kind(s, w, (call, &ways), &places, most, c, &mut swept)?;
+            let of = self.sweep_kind(task, (call, &ways), &places, most, &mut swept)?;
             swept.kinds.push(of);
         }
         swept.kinds.sort_by_key(|k| k.call);
@@ -106,15 +119,12 @@ impl Explorer {
     }
 
     /// Sweeps calls of one kind, with about `most` runs. None: this process is one of the runs.
-    #[allow(clippy::too_many_arguments)]
     fn sweep_kind(
         &mut self,
-        s: &Search,
-        w: &Sweep,
+        task: Task,
         (call, ways): (Call, &[Failing]),
         places: &[&str],
         most: usize,
-        c: &Context,
         swept: &mut Swept,
     ) -> Option<OfKind> {
         let mut next = sweep::ordinals(places, (most / ways.len()).max(1));
@@ -135,7 +145,7 @@ impl Explorer {
                 .iter()
                 .map(|(n, f)| vec![Deviation::at(call.point(*n), Kind::Fail(*f))])
                 .collect();
-            let outcomes = self.try_all(&schedules, &c.ground)?;
+            let outcomes = self.try_all(&schedules, &task.context.ground)?;
             for (((n, f), schedule), o) in batch.into_iter().zip(schedules).zip(outcomes) {
                 let Some(o) = o else {
                     return Some(of);
@@ -146,7 +156,7 @@ impl Explorer {
                     .runs
                     .system
                     .progress(swept.runs, !swept.failures.is_empty());
-                if !matches!(&o, Outcome::Ended(r) if w.passes(r)) {
+                if !matches!(&o, Outcome::Ended(r) if task.sweep.passes(r)) {
                     let place = places.get(n as usize - 1).copied().unwrap_or_default();
                     let found = Found {
                         failing: f,
@@ -154,14 +164,14 @@ impl Explorer {
                         place: place.to_owned(),
                         ended: ended(&o),
                     };
-                    self.confirm_failing(found, schedule, o, s, w, c, swept)?;
+                    self.confirm_failing(task, found, schedule, o, swept)?;
                 }
                 if comes && last != n {
                     of.failed += 1;
                     last = n;
                 }
                 of.whole |= !comes && n > of.made;
-                if swept.runs >= s.schedules || self.branches.runs.is_over() {
+                if swept.runs >= task.search.schedules || self.branches.runs.is_over() {
                     return Some(of);
                 }
             }
@@ -175,18 +185,20 @@ impl Explorer {
 
     /// Runs a schedule that failed again by itself, if it failed in a new way. None: this process
     /// is that run.
-    #[allow(clippy::too_many_arguments)]
     fn confirm_failing(
         &mut self,
+        task: Task,
         found: Found,
         schedule: Schedule,
         o: Outcome,
-        s: &Search,
-        w: &Sweep,
-        c: &Context,
         swept: &mut Swept,
     ) -> Option<()> {
-        let most = if s.keep_going { MOST_FAILURES } else { 1 };
+        let c = task.context;
+        let most = if task.search.keep_going {
+            MOST_FAILURES
+        } else {
+            1
+        };
         if swept.found.iter().any(|f| f.is_like(&found)) || swept.failures.len() >= most {
             swept.found.push(found);
             return Some(());
@@ -207,7 +219,7 @@ impl Explorer {
             seconds: c.ground.seconds,
         };
         let f = self.run_narrated(failed, c.base_takes)?;
-        match w.passes(&f.run) {
+        match task.sweep.passes(&f.run) {
             true => swept.unrepeated += 1,
             false => {
                 swept.failures.push(f);
@@ -231,7 +243,7 @@ impl Explorer {
         }
     }
 
-    /// Has runs count system calls if one of them fails in that schedule.
+    /// Makes runs count system calls if one of them fails in that schedule.
     pub(crate) fn set_sweeps_of(&mut self, s: &Schedule) {
         let fails = |d: &Deviation| matches!(d.kind, Kind::Fail(_));
         if s.iter().any(fails) {

@@ -277,8 +277,8 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *c
             }
             return bad_apply(cx, pc, m, f, args);
         };
-        // If the function is `erlang:apply/3`, this instruction goes on to the function which that
-        // would call.
+        // If the function is `erlang:apply/3`, this instruction continues to the function which
+        // that would call.
         if m != am::ERLANG || f != am::APPLY || n != 3 {
             break (m, f, n, args);
         }

@@ -314,7 +314,7 @@ unsafe fn long_way(cx: *mut Cx, pc: *const u64, live: usize, n: usize, a: Term, 
     Where::Failed
 }
 
-/// Sends the process back to a scheduler, to go on with the instruction at `pc`; `dst` has been
+/// Sends the process back to a scheduler, to continue with the instruction at `pc`; `dst` has been
 /// written, besides the `live` registers.
 ///
 /// # Safety

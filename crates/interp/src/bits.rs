@@ -112,7 +112,7 @@ op! {
         }
         let c = Ctx::of(t);
         let pos = c.pos();
-        // Before the test: if it fails, the other clauses go on from that position too.
+        // Before the test: if it fails, the other clauses continue from that position too.
         op.position().set(cx, e, Term::small(pos as i64));
         if c.end() - pos < 8 {
             go!(cx, op.fail().to(), e, hp, reds)
@@ -252,7 +252,7 @@ pub(crate) trait Opens<C1> {
     unsafe fn of(pc: *const u64) -> Self;
     fn register(&self) -> Reg<C1>;
     fn kept(&self) -> usize;
-    /// Returns where to go on if it is no bitstring; `None` if that is an error.
+    /// Returns where to continue if it is no bitstring; `None` if that is an error.
     fn otherwise(&self) -> Option<*const u64>;
 }
 macro_rules! opens {

@@ -38,7 +38,7 @@ pub(super) fn address(export: &Export) -> *const u64 {
 
 op!(
 /// Ends the time slice before the instruction at `pc`. `live` X registers hold terms there: the
-/// process may be collected before it goes on.
+/// process may be collected before it continues.
 #[cold]
 #[inline(never)]
 fn yield_at(cx, pc, e, hp, reds, live: usize) {

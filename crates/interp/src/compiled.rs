@@ -108,7 +108,7 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     enter::<F>(cx, u64::from(code + INNER), e, hp, reds)
 });
 
-/// Runs the machine code at `at`, and goes on where that leaves.
+/// Runs the machine code at `at`, and continues where that leaves.
 ///
 /// # Safety
 /// It continues with the instruction that the process is about to run. `cx`, `e`, `hp` and `reds`

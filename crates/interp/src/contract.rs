@@ -22,7 +22,7 @@ pub(crate) struct Before {
     hp: *mut Term,
 }
 
-/// Decodes the instruction at `pc` as one of that number.
+/// Decodes the instruction at `pc`, taking it for the variant `number`.
 ///
 /// # Safety
 /// There must be a whole instruction.

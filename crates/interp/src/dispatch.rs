@@ -126,7 +126,7 @@ pub use tables::STEP;
 #[cfg(not(debug_assertions))]
 use tables::tail::HANDLERS;
 
-/// Whether processes run step by step.
+/// Whether processes run step by step. Read once in a time slice.
 #[cfg(not(debug_assertions))]
 static STEPS: LazyLock<bool> =
     LazyLock::new(|| std::env::var("PURLIN_STEPS").is_ok_and(|v| v == "1"));

@@ -1,5 +1,5 @@
 //! The interpreter of the race finder: before each visible operation it asks whether the process
-//! goes on ([`explore::before`]).
+//! continues ([`explore::before`]).
 //!
 //! # Invariant
 //! Processes run step by step here, so nothing of this is in the code of the usual mode.
@@ -56,7 +56,7 @@ static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
 /// See the module's head.
 pub struct Exploring;
 
-/// Returns the operation of the instruction at `pc`, the place at which a process goes on that
+/// Returns the operation of the instruction at `pc`, the place at which a process continues that
 /// stops there, and the number of registers that are live then.
 ///
 /// # Safety
@@ -122,7 +122,7 @@ unsafe fn draw_bytes(cx: &mut Cx, pc: *const u64) -> bool {
     true
 }
 
-/// Stops the process, which goes on at `pc`.
+/// Stops the process, which continues at `pc`.
 fn stop(cx: &mut Cx, pc: *const u64, live: usize) -> Exit {
     cx.interp.pc = pc;
     cx.interp.live = live;

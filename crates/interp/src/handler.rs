@@ -10,7 +10,7 @@ use crate::cx::{Cx, Exit};
 use purlin_term::Term;
 
 /// Runs one instruction. Stack, heap top and reductions are those of the context, before and after.
-/// The result is where to go on, or null if the process stops with `interp.exit`.
+/// The result is where to continue, or null if the process stops with `interp.exit`.
 pub type Step = unsafe extern "C" fn(cx: *mut Cx, pc: *const u64) -> *const u64;
 
 /// How a handler continues.
@@ -52,7 +52,7 @@ pub(crate) use go;
 ///   general case that such a handler leaves to it; `op` is the instruction.
 /// - `fn x(cx, pc, e, hp, reds) { .. }` has no decoded instruction, and may take more parameters.
 /// - `op_x => f;` stores the registers, runs `f(&mut Cx, pc) -> next pc` (null: stop with
-///   `interp.exit`), and goes on.
+///   `interp.exit`), and continues.
 macro_rules! op {
     ($($(#[$a:meta])* fn $name:ident $(<$($g:ident: $b:path),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident $(, $more:ident: $t:ty)*) $body:block)+) => {$(
         $(#[$a])*

@@ -173,7 +173,7 @@ op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     loop_rec_end_first::<F>(cx, pc, e, hp, reds)
 });
 
-/// As many as in stock: about what it takes of time, measured by that of a call.
+/// Reductions of a send, as in stock: it takes about as long as this many calls.
 pub(super) const SEND_REDUCTIONS: i64 = 4;
 
 /// Sends x1 to the receiver x0; the value is in x0. May collect with x0 live; with x0 and x1 if it
@@ -278,7 +278,7 @@ unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
-/// As [`wait`], but if the time passes first the process goes on after this op. An infinite time
+/// As [`wait`], but if the time passes first the process continues after this op. An infinite time
 /// sets no timer.
 unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::WaitTimeout::at(pc);

@@ -28,7 +28,7 @@ fn op_breakpoint(cx, pc, e, hp, reds) {
     }
 });
 
-/// Where a call goes on after a breakpoint.
+/// Where a call continues after a breakpoint.
 enum Onward {
     /// At that instruction of the code, past the breakpoint there.
     Past(*const u64),

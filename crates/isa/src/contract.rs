@@ -105,7 +105,7 @@ pub struct Contract {
     pub keeps: Option<u8>,
     pub makes: Makes,
     pub stack: Stack,
-    /// The op of the next instruction, which this op may skip. Control then goes on after that
+    /// The op of the next instruction, which this op may skip. Control then continues after that
     /// instruction.
     pub skips: Option<Op>,
     /// The parts in order; empty if the op is not fused.

@@ -32,8 +32,8 @@
 //!
 //! # Machine code
 //! The word after the effects says how the compiler treats the op ([`MachineCode`]). An op of the
-//! kind `template` needs a function of its name in `crates/jit/src/templates`, or the Rust compiler
-//! reports an error.
+//! kind `template` needs a function of its name in `crates/jit/src/compiler/templates`, or the Rust
+//! compiler reports an error.
 //!
 //! | | |
 //! | --- | --- |

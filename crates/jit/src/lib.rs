@@ -1,8 +1,8 @@
 //! The compiler: from specific code of functions to machine code as bytes.
 //!
-//! It makes one pass over a function's instructions ([`quick`]), without an intermediate form, and
-//! writes a template for each, with X0 to X5 in machine registers. An op without a template calls
-//! the interpreter's own handler as a function (a *step*).
+//! It makes one pass over a function's instructions ([`compiler`]), without an intermediate form,
+//! and writes a template for each, with X0 to X5 in machine registers. An op without a template
+//! calls the interpreter's own handler as a function (a *step*).
 //!
 //! This crate knows the instruction set and the layout of terms, but neither processes nor
 //! executable memory. It is given the addresses of everything that compiled code calls and the
@@ -22,13 +22,13 @@
 pub mod asm;
 pub mod chaos;
 mod commands;
+pub mod compiler;
 mod contexts;
 pub mod decode;
 pub mod machine;
 mod numbers;
 pub mod operands;
 mod parts;
-pub mod quick;
 mod ranges;
 mod searches;
 pub mod stubs;
@@ -127,7 +127,7 @@ pub struct Env<'a> {
     pub counted: (u64, u64),
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
-    /// Whether machine code gets remarks ([`quick::Note`]).
+    /// Whether machine code gets remarks ([`compiler::Note`]).
     pub annotated: bool,
     /// Whether code exits and drops the machine's stack at random.
     pub chaos: bool,

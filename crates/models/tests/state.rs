@@ -218,7 +218,7 @@ fn it_has_one_owner_at_a_time() {
         let slice = thread::spawn(move || {
             let signals = b.dequeue();
             let got = b.work(signals);
-            // Its time slice is over, or it has nothing to do.
+            // Its time slice is over, or it waits for a message.
             if b.state.try_wait(false) == Wait::Awake {
                 let _ = b.state.requeue();
                 b.enqueue();

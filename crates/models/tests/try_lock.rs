@@ -1,4 +1,5 @@
-//! Models the lock for resizing a table of ETS: one thread holds it, and the others go on without.
+//! Models the lock for resizing a table of ETS: one thread holds it, and the others continue
+//! without.
 
 #[path = "../../ets/src/try_lock.rs"]
 mod try_lock;

@@ -140,7 +140,7 @@ pub struct State {
     pub live: usize,
     /// Milliseconds to wait, for [`Exit::WaitTimeout`].
     pub timeout: u64,
-    /// Where to go on after the timeout.
+    /// Where to continue after the timeout.
     pub timeout_pc: *const u64,
     /// Exit reason of a process that ended normally or by an exception.
     pub reason: Term,
@@ -468,10 +468,10 @@ impl<P> Context<P> {
         self.trap.args[..args.len()].copy_from_slice(args);
         Fail::Trap
     }
-    /// Returns an immediate as the native's value, and yields before the process goes on.
+    /// Returns an immediate as the native's value, and yields before the process continues.
     pub fn yield_with(&mut self, value: Term) -> Fail {
         self.trap.args[0] = value;
-        // If reductions are handed out in parts, the slice would otherwise go on with the next
+        // If reductions are handed out in parts, the slice would otherwise continue with the next
         // part.
         self.sampling.held_back = 0;
         Fail::Yield

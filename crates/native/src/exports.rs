@@ -43,7 +43,7 @@ pub struct Stubs {
     pub reapply_fun: &'static [u64],
     /// `erlang:hibernate/3`.
     pub hibernate: &'static [u64],
-    /// Where a hibernating process goes on.
+    /// Where a hibernating process continues.
     pub hibernated: &'static [u64],
     /// The return address of a traced call.
     pub return_trace: &'static [u64],

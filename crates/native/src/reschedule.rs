@@ -178,7 +178,7 @@ fn leave<P>(cx: &mut Context<P>, LongCall { row, args }: LongCall<'_>) -> Fail {
 /// Whether no clock may decide where a native runs.
 static UNTIMED: AtomicBool = AtomicBool::new(false);
 
-/// Has no clock decide where natives run from now on, so that they take the same reductions each
+/// From now on, no clock decides where natives run, so that they take the same reductions each
 /// time.
 pub fn stop_timing() {
     UNTIMED.store(true, Ordering::Relaxed);
@@ -398,7 +398,7 @@ fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
 }
 
 /// `purlin:long({Module, Function, Argument, …}, State)`: the target of the traps of long calls
-/// that go on.
+/// that continue.
 fn long_2(cx: &mut Env, [call, state]: [Term; 2]) -> BifResult {
     long(cx, call, Some(state))
 }

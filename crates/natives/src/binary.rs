@@ -138,7 +138,7 @@ enum Place {
     None,
     /// At a match: its start and length.
     Match(usize, usize),
-    /// Before this place, from which it should go on later.
+    /// Before this place, from which it should continue later.
     Later(usize),
 }
 
@@ -366,7 +366,7 @@ fn pair(cx: &mut Env, (at, n): (usize, usize)) -> Term {
     cx.tuple(&[a, b])
 }
 
-/// How far a search has come: the matches found, and where it goes on.
+/// How far a search has come: the matches found, and where it continues.
 #[derive(Default)]
 struct Search {
     found: Vec<(usize, usize)>,

@@ -19,7 +19,7 @@ const LONG_BYTES: usize = 1 << 20;
 const MOST_MD5: usize = MANY / 8;
 
 /// Calls `f` with the bytes of an I/O list, piece by piece, including empty binaries, and counts
-/// the work. Returns the rest if the native should go on with it later.
+/// the work. Returns the rest if the native should continue with it later.
 fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<Option<Term>, Fail> {
     let mut w = IoWalk::new(data);
     let mut buf = Vec::with_capacity(1024);
@@ -109,7 +109,7 @@ fn sum(cx: &mut Env, start: u32, data: Term, f: fn(u32, &[u8]) -> u32) -> BifRes
     }
 }
 
-/// Leaves a native that is to go on with the sum so far and the rest of the data.
+/// Leaves a native that is to continue with the sum so far and the rest of the data.
 fn pause(cx: &mut Env, sum: Term, rest: Term) -> Fail {
     let state = cx.tuple(&[sum, rest]);
     reschedule::pause(cx, state)
@@ -273,7 +273,7 @@ fn md5_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
     let m = md5_of(cx, Md5::new(), data)?;
     Ok(cx.binary(&m.finish()))
 }
-/// Returns the state after `data`. Fails if the native is to go on later.
+/// Returns the state after `data`. Fails if the native is to continue later.
 fn md5_of(cx: &mut Env, from: Md5, data: Term) -> Result<Md5, Fail> {
     let (mut m, mut data) = (from, data);
     if let Some((state, rest)) = resumed()? {

@@ -1,4 +1,8 @@
 //! Natives of module `erlang` for the external term format.
+//!
+//! Terms of many parts are encoded on a dirty thread, long binaries are decoded there. With option
+//! `used`, the end of the term is looked for near its beginning first ([`NEAR`]), since a small
+//! term may stand before much else.
 
 use super::errors::with_args;
 use super::iolist::admit;

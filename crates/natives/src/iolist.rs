@@ -1,4 +1,11 @@
 //! Natives that convert I/O lists to binaries and back.
+//!
+//! A large result is made on a dirty thread, in parts ([`build_in_parts`]): between two parts the
+//! process may give others their turn.
+//!
+//! # Invariant
+//! A block whose size depends on an argument is admitted before it is made ([`admit`]): it may be
+//! beyond a limit of memory.
 
 use super::native_state;
 use super::reschedule::{self, BITS_PER_PART, Long, MANY, dirty_if};
@@ -64,7 +71,7 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
 }
 
 /// Makes a binary of `n` bytes on a dirty thread. Each call of `more` adds some of them to those
-/// that are there. If it is asked to go on later, `more` returns what it needs for that, and is
+/// that are there. If it is asked to continue later, `more` returns what it needs for that, and is
 /// made again by `begin`, which gets it. The number of bytes is that of the first time.
 pub(crate) fn build_in_parts<M: FnMut(&mut Env, &mut Gathered) -> Option<Term>>(
     cx: &mut Env,
@@ -119,7 +126,7 @@ fn list_in_parts(cx: &mut Env, bytes: &[u8], tail: Term) -> BifResult {
     }
     Ok(cx.byte_list(&bytes[..left], tail))
 }
-/// Cells of a list that are made between two looks whether to go on later.
+/// Cells of a list that are made between two looks whether to continue later.
 const LIST_PART: usize = 1 << 18;
 
 /// Writes the bits of `b` at bit `at` of `out`, whose bits from there on are zero.

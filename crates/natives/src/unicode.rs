@@ -119,7 +119,7 @@ enum End {
     Error(Term),
     /// Bytes of a character whose end is missing.
     Incomplete(Vec<u8>),
-    /// It should go on later with the rest of the innermost list.
+    /// It should continue later with the rest of the innermost list.
     Later(Term),
 }
 
@@ -128,11 +128,11 @@ enum Taken {
     All,
     /// As far as this rest, in which a character is broken.
     Broken(Term),
-    /// As far as this rest, with which it should go on later.
+    /// As far as this rest, with which it should continue later.
     Later(Term),
 }
 
-/// Bytes of a binary that are converted between two looks whether to go on later.
+/// Bytes of a binary that are converted between two looks whether to continue later.
 const PART_BYTES: usize = 1 << 20;
 
 /// Returns the length of the next part of a text to convert.

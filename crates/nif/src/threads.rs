@@ -1,4 +1,9 @@
 //! Threads of libraries, their locks, and thread-specific data: those of the system, with names.
+//!
+//! # Invariants
+//! * Misuse of a lock, which is undefined in C, ends the emulator with the name of the call
+//!   ([`check`]).
+//! * The key of destroyed thread-specific data is not reused, so no data appears under another key.
 
 use purlin_term::sync::Mutex as Lock;
 use std::cell::{Cell, RefCell};

@@ -166,7 +166,7 @@ pub fn bad_otp_root(source: impl fmt::Display, why: impl fmt::Display) -> Failur
     Failure::new(messages::BAD_OTP_ROOT, NO_INSTALLATION, text)
 }
 
-/// Prints a message of that code, after which the command goes on.
+/// Prints a message of that code, after which the command continues.
 pub fn warn(kind: Code, text: impl fmt::Display) {
     say(kind.line(text));
 }

@@ -175,7 +175,7 @@ enum Waited {
     Long,
 }
 
-/// Starts a process that searches, while this one goes on to become the command. Without such a
+/// Starts a process that searches, while this one continues to become the command. Without such a
 /// process, nothing is searched.
 pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
     if !Path::new("/proc/self/stat").exists() {

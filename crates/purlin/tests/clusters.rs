@@ -64,7 +64,7 @@ fn run_of(text: &str) -> &str {
     rest.lines().next().unwrap_or_default()
 }
 
-/// Each search runs the program twice and refuses to go on if these runs differ.
+/// Each search runs the program twice and refuses to continue if these runs differ.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let folder = Folder::new("same");
@@ -84,7 +84,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run_of(&run("2")), run_of(&first));
 }
 
-/// A failure is found, cut down to so many faults, and repeated call by call. Returns what the
+/// A failure is found, shrunk to this many faults, and repeated call by call. Returns what the
 /// search said.
 fn found_with(program: &str, options: &[&str], line: &str, faults: &str) -> String {
     let folder = Folder::new(program);

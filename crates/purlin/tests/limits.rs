@@ -281,7 +281,7 @@ fn system_calls_that_are_refused() {
 }
 
 /// Creates atoms and keeps them until there are as many as `+t` allows. Every way to a new atom
-/// then fails by an exception or an error value, and the node goes on. (Stock ends.)
+/// then fails by an exception or an error value, and the node continues. (Stock ends.)
 const ATOMS: &str = r#"
 {ok, m, Code} = compile:forms([{attribute,1,module,m}, {attribute,1,export,[{f,0}]},
     {function,1,f,0,[{clause,1,[],[],[{atom,1,zz_known}]}]}], []),
@@ -348,7 +348,7 @@ fn too_many_atoms_are_an_exception() {
 
 /// Fills the table of atoms of a node, to which another sends terms with new atoms: in the header
 /// of a message, as a reason, and in a large message, which the receiver decodes. Each time the
-/// connection ends, and the receiving node goes on. What has no new atoms arrives.
+/// connection ends, and the receiving node continues. What has no new atoms arrives.
 const ATOMS_OF_NODES: &str = r#"
 os:cmd("epmd -daemon"),
 logger:set_primary_config(level, none),

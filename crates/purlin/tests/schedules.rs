@@ -780,7 +780,7 @@ fn the_time_of_a_search_ends_it() {
     assert!(t.contains("takes longer than that"), "{t}");
 }
 
-/// Nobody is later than `--stall` allows, in what is told neither.
+/// No process is delayed for longer than `--stall` allows, and no story says so.
 #[test]
 fn a_stall_is_no_longer_than_allowed() {
     none("margin_right");

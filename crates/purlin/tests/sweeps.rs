@@ -187,7 +187,7 @@ fn wrong_words_are_refused() {
     }
 }
 
-/// A program of `tests/programs`: some of its calls fail, and the runtime goes on.
+/// A program of `tests/programs`: some of its calls fail, and the runtime continues.
 #[test]
 fn the_runtime_survives() {
     let d = Dir::new();

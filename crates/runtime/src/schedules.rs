@@ -145,7 +145,7 @@ fn default_search(o: &EmulatorOptions, now: i64) -> Search {
     }
 }
 
-/// Has this emulator run as a node of a world.
+/// Makes this emulator a node of a world.
 fn join(o: &EmulatorOptions, joined: Result<Welcome, String>) -> Request {
     let w = joined.unwrap_or_else(|why| {
         purlin_term::say!("{}", messages::WORLD_REFUSES.line(why));

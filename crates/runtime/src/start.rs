@@ -1,4 +1,8 @@
 //! Start of the emulator: tables, threads, preloaded modules, the first processes.
+//!
+//! The order matters: the release and the flags come first, then tables and natives, the preloaded
+//! modules, and the processes that boot the system. Threads start last, so until then this thread
+//! may use everything without locks.
 
 use crate::diagnostics::{self, Diagnostics};
 use crate::interp::{Exploring, Interpreter};
@@ -187,7 +191,8 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
 }
 
-/// Has dead atoms collected, unless that was forbidden. By default all stay where it is impossible.
+/// Turns the collection of dead atoms on, unless that was forbidden. By default all stay where it
+/// is impossible.
 fn collect_atoms(o: &EmulatorOptions) {
     let start = purlin_term::atom_collection::start;
     let started = match o.flags.purlin.atoms {

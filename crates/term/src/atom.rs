@@ -361,7 +361,7 @@ impl Table {
     }
 }
 
-/// Has pages of atoms taken from `chunks` from now on, so that they can be returned. The atoms that
+/// Takes pages of atoms from `chunks` from now on, so that they can be returned. The atoms that
 /// exist stay.
 pub(crate) fn use_chunks(chunks: Chunks) {
     let t = table();
@@ -505,9 +505,9 @@ pub fn try_intern_static(s: &'static str) -> Result<Term, AtomError> {
 
 /// The atom with this name, made if it is new. It stays.
 ///
-/// For the runtime's own names, of which there are only so many. The limit does not hold for them:
-/// code of the runtime that first runs when the table is full gets its atoms nevertheless. Names
-/// that come from a program go to [`try_intern`].
+/// For the runtime's own names, of which there is a bounded number. The limit does not hold for
+/// them: code of the runtime that first runs when the table is full gets its atoms nevertheless.
+/// Names that come from a program go to [`try_intern`].
 pub fn intern(s: &str) -> Term {
     match table().intern(s, None, CAPACITY, true) {
         Ok(t) => t,
@@ -522,8 +522,8 @@ pub fn intern(s: &str) -> Term {
 /// The function that says whether a program may make another atom.
 static CHARGE: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Has `charge` called before a program makes an atom; where it returns false, there is no room for
-/// it. Only the first call counts.
+/// Registers `charge`, which is called before a program makes an atom; where it returns false,
+/// there is no room for it. Only the first call counts.
 pub fn charged_by(charge: fn() -> bool) {
     let _ = CHARGE.set(charge);
 }

@@ -10,7 +10,7 @@
 //! 1. The number of the cycle is increased. An atom that is made, or found by its name, notes the
 //!    current cycle from then on ([`crate::atom`]).
 //! 2. All threads are stopped by a signal, which saves their registers in memory. A copy of the
-//!    process is made that never runs, and the threads go on (`crates/term/src/snapshot.rs`).
+//!    process is made that never runs, and the threads continue (`crates/term/src/snapshot.rs`).
 //! 3. Each aligned word of the copy that is the term of an atom marks the atom. Words that lead
 //!    into the memory of names and entries mark the chunk that they lead to.
 //! 4. Atoms without a mark that have not been found by their names since 1. are removed: first from
@@ -99,9 +99,9 @@ use {
     std::time::{Duration, Instant},
 };
 
-/// Has the atoms that are made from now on collected, by a thread of its own. With `every`, a cycle
-/// begins after that number of new atoms. Returns the reason if that is impossible here. If cycles
-/// fail again and again, that is printed if `report` says so. Only the first call counts.
+/// Starts the collection of atoms that are made from now on, by a thread of its own. With `every`,
+/// a cycle begins after that number of new atoms. Returns the reason if that is impossible here. If
+/// cycles fail again and again, that is printed if `report` says so. Only the first call counts.
 #[cfg(target_os = "linux")]
 pub fn start(every: Option<u32>, report: bool) -> Result<(), String> {
     let pages = (atom::limit() as usize).div_ceil(atom::PAGE);

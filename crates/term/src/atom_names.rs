@@ -107,7 +107,7 @@ impl Names {
 mod tests {
     use super::*;
 
-    /// Hashes that meet at the end of the array and go on at its beginning, and others.
+    /// Hashes that meet at the end of the array and continue at its beginning, and others.
     fn hashes() -> impl Iterator<Item = u32> {
         let meeting = (0..30).map(|n| u32::MAX - (n % 3));
         meeting.chain((0..1000u32).map(|n| n.wrapping_mul(0x9e37_79b9)))

@@ -4,7 +4,7 @@
 //!
 //! # Orderings
 //! The number of the cycle is increased with `SeqCst`, before the threads are stopped. They see it
-//! when they go on, since the stop is a pair of `SeqCst` accesses of each thread
+//! when they continue, since the stop is a pair of `SeqCst` accesses of each thread
 //! (`crates/term/src/snapshot.rs`). All other accesses are relaxed: they publish nothing.
 
 use crate::sync::{Condvar, Mutex};
@@ -42,7 +42,7 @@ pub(crate) fn on() -> bool {
 }
 
 /// The number of the current cycle. The collector increases it before it stops the threads, which
-/// see it when they go on.
+/// see it when they continue.
 #[inline]
 pub(crate) fn now() -> u32 {
     CYCLE.load(Ordering::Relaxed)
@@ -55,7 +55,7 @@ pub(crate) fn is_half_full() -> bool {
     HALF_FULL.load(Ordering::Relaxed)
 }
 
-/// Notes how full the table is after a cycle: so many atoms are `alive`, of at most `limit`.
+/// Notes how full the table is after a cycle: `alive` of at most `limit` atoms are alive.
 pub(crate) fn note_room(alive: u32, limit: u32) {
     HALF_FULL.store(on() && alive > limit / 2, Ordering::Relaxed);
 }
@@ -141,7 +141,7 @@ pub(crate) fn made_one() {
     }
 }
 
-/// Has the collector look at the number of new atoms.
+/// Asks the collector to look at the number of new atoms.
 fn ask() {
     let state = STATE.lock();
     WANTED.notify_one();
@@ -232,8 +232,8 @@ pub(crate) fn end_cycle(failed: bool, change: impl FnOnce(&mut Figures)) {
 }
 
 /// Returns the number of new atoms after which a cycle begins, and that after which it does not
-/// rest before, in a table with so many atoms `alive`, of at most `limit`. The last cycle has
-/// looked through so many `bytes`.
+/// rest before, in a table in which `alive` of at most `limit` atoms are alive. The last cycle has
+/// looked through `bytes` bytes.
 pub(crate) fn thresholds(alive: u32, limit: u32, bytes: u64) -> (u32, u32) {
     let half = (limit.saturating_sub(alive) / 2).max(LEAST_IF_FULL);
     let usual = MIN_NEW_ATOMS.max(alive / 2);
@@ -260,14 +260,14 @@ impl Chunks {
     pub(crate) const BYTES: usize = 1 << 16;
     /// Maximum number of chunks.
     const MOST: usize = 1 << 18;
-    /// Number of chunks for each that is needed if all pages are full: some keep few atoms.
+    /// Number of chunks that are reserved for each full page: a chunk may keep few atoms for long.
     const SPARE: usize = 16;
-    /// The part of limited addresses that chunks may take.
+    /// Divisor of a limited address space: chunks take at most this part of it.
     const PART: usize = 16;
     /// Number of chunks that become usable at a time.
     const STEP: usize = 16;
 
-    /// Reserves addresses for at most so many full pages. None if there are too few.
+    /// Reserves addresses for at most this many full pages. None if there are too few.
     #[cfg(target_os = "linux")]
     pub(crate) fn reserve(pages: usize) -> Option<Chunks> {
         let full = pages + Chunks::STEP;

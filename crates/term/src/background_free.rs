@@ -21,12 +21,13 @@ pub fn begin_with(f: fn()) {
 
 static AT_ONCE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Has all work of the thread done at once by the caller of [`run`]: no other thread may exist.
+/// From now on, the caller of [`run`] does all work of the thread at once: no other thread may
+/// exist.
 pub fn at_once() {
     AT_ONCE.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Has the thread run `work` after earlier work; if there can be no thread, runs it here.
+/// Queues `work` for the thread; if there can be no thread, runs it here.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
     if AT_ONCE.load(std::sync::atomic::Ordering::Relaxed) {
         return work();

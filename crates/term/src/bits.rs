@@ -170,9 +170,9 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
     arith::from_le_bytes(a, &buf, signed)
 }
 
-/// Reverses the bytes of an `n`-bit field. A little-endian field with odd bits has its whole bytes
-/// first, and then its most significant bits: converts from the field to its value if `read`,
-/// otherwise back.
+/// Reverses the bytes of a little-endian field of `n` bits, whose last byte may be partial: the
+/// field has its whole bytes first, and then its most significant bits. Converts the field to its
+/// value if `read`, otherwise the value to the field.
 fn swap_partial(v: u64, n: usize, read: bool) -> u64 {
     let (whole, rest) = (n & !7, n & 7);
     let swap = |x: u64| {

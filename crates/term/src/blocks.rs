@@ -230,8 +230,8 @@ fn fresh(bytes: usize) -> usize {
     at
 }
 
-/// Has a mapping use large pages, if it has room for any. Touching a part of one takes all of it,
-/// so not in a crowd, and not for a process with a small limit.
+/// Advises the system to back a mapping with large pages, if it has room for any. Touching a part
+/// of one takes all of it, so not in a crowd, and not for a process with a small limit.
 ///
 /// # Safety
 /// The range belongs to the caller.
@@ -517,7 +517,7 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
     note_allocation(bytes.saturating_sub(from));
     // It may move, and its addresses may be reused at once.
     MAPPED.lock().remove(&(p as usize));
-    // SAFETY: by the contract, the block is a mapping of so many pages. Only the result is used.
+    // SAFETY: by the contract, the block is a mapping of this many pages. Only the result is used.
     let Some(q) = (unsafe { sys::resize(p as usize, from, bytes) }) else {
         note(p, words);
         return None;
@@ -544,7 +544,7 @@ pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
-    // SAFETY: by the contract, the block is a mapping of so many pages. It only grows.
+    // SAFETY: by the contract, the block is a mapping of this many pages. It only grows.
     if from != bytes && !unsafe { sys::extend(p as usize, from, bytes) } {
         return false;
     }

@@ -7,7 +7,7 @@
 //! microseconds, and then stops early.
 //!
 //! Others may also note that the process is to be collected, which is impossible while the native
-//! reads its heap. A native that can go on later (`purlin_native::reschedule::pause`) looks for
+//! reads its heap. A native that can continue later (`purlin_native::reschedule::pause`) looks for
 //! that as well ([`is_asked`]).
 //!
 //! # Invariants
@@ -49,11 +49,11 @@ impl Wishes {
         self.over.store(false, Ordering::Relaxed);
         self.pause.store(false, Ordering::Relaxed);
     }
-    /// Has the native stop: its process has ended.
+    /// Makes the native stop: its process has ended.
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
-    /// Asks the native to go on later.
+    /// Asks the native to continue later.
     pub fn ask(&self) {
         self.pause.store(true, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ pub fn is_over() -> bool {
     WISHES.get().is_some_and(|w| w.over.load(Ordering::Relaxed))
 }
 
-/// Whether the native on this thread should go on later.
+/// Whether the native on this thread should continue later.
 #[inline]
 pub fn is_asked() -> bool {
     WISHES

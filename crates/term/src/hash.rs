@@ -545,7 +545,7 @@ impl Wide {
             self.second(ks.len() as u64);
             return self.parts(ks.iter().zip(vs).flat_map(|(&k, &v)| [v, k]), todo);
         }
-        // SAFETY: layout of maps; inner nodes come by here as well.
+        // SAFETY: layout of maps; inner nodes have the same layout.
         let (kind, words) = unsafe {
             let p = t.ptr();
             let words = std::slice::from_raw_parts(p.cast_const(), layout::map_words(p));
@@ -776,7 +776,7 @@ fn map_head(t: Term, mut hash: u32, todo: &mut SmallVec<[Todo; 16]>) -> u32 {
         }
         return mix1(hash, ks.len() as u32, k(16));
     }
-    // SAFETY: layout of maps; inner nodes come by here as well.
+    // SAFETY: layout of maps; inner nodes have the same layout.
     unsafe {
         let p = t.ptr();
         let mut first = 1;
@@ -884,7 +884,7 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
 /// Hashes the size of a tree map for [`apart`], and pushes its keys and values, or the children of
 /// an inner node.
 fn hash_tree(t: Term, h: &mut impl std::hash::Hasher, todo: &mut SmallVec<[Term; 16]>) {
-    // SAFETY: layout of maps; inner nodes come by here as well.
+    // SAFETY: layout of maps; inner nodes have the same layout.
     unsafe {
         let p = t.ptr();
         let mut first = 1;

@@ -280,7 +280,7 @@ impl Heap {
             .as_ref()
             .is_some_and(|s| s.terms().next().is_some())
     }
-    /// Has a collection free the private copy of `t`, which also lies in a region.
+    /// Asks for a collection, which frees the private copy of `t`, since `t` also lies in a region.
     pub fn forget_copy(&mut self, t: Term) {
         self.gc_wanted = true;
         let a = t.ptr() as usize;

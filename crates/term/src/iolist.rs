@@ -694,7 +694,7 @@ impl Gathered {
             self.resize(self.len);
         }
         let mut s = std::mem::ManuallyDrop::new(self);
-        // SAFETY: the count goes on to the result; nobody else sees the block yet.
+        // SAFETY: the count passes to the result; nobody else sees the block yet.
         unsafe {
             *(*s.bin).used.get_mut() = s.len;
             IoSlice {

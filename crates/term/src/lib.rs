@@ -65,7 +65,7 @@ pub(crate) mod snapshot;
 mod stress;
 pub mod sync;
 pub mod sys;
-mod test_modes;
+pub mod test_modes;
 pub mod unassigned_ids;
 pub mod verify;
 pub mod word;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The functions that bill.
 pub struct Ledger {
-    /// Bills a new block of so many bytes to a budget, which stays until the block is refunded.
+    /// Bills a new block of this many bytes to a budget, which stays until the block is refunded.
     /// Returns false if nothing was billed, because the budget is gone.
     pub charge: fn(u32, usize) -> bool,
     /// Takes the bill of a block back.

@@ -106,7 +106,7 @@ impl Code {
         exact
     }
     /// The code of a list behind its type: a [symbol](symbol) per element, which says too that the
-    /// list goes on, and one for its end.
+    /// list continues, and one for its end.
     fn list(&mut self, mut head: Term, mut tail: Term) -> bool {
         loop {
             if self.left == 0 || !self.element(head) {
@@ -173,7 +173,7 @@ fn floor_of(t: Term) -> (i64, bool) {
     }
 }
 
-/// Symbols of lists, in the order of what they stand for: how a list goes on behind an element.
+/// Symbols for what follows an element of a list, in the order of the terms that they stand for.
 mod symbol {
     /// Bits of a symbol.
     pub const BITS: u32 = 7;

@@ -195,7 +195,7 @@ impl Region {
         self.large.load(Ordering::Relaxed) == p as usize
     }
 
-    /// Has [`Self::is_large`] return true for the term from now on. One term is remembered: the
+    /// Makes [`Self::is_large`] return true for the term from now on. One term is remembered: the
     /// last.
     pub(crate) fn set_large(&self, p: *const Term) {
         self.large.store(p as usize, Ordering::Relaxed);

@@ -18,7 +18,7 @@ macro_rules! say {
 /// Called before the runtime ends by [`refused`].
 static BEFORE: OnceLock<fn()> = OnceLock::new();
 
-/// Has `f` called before the runtime ends by [`refused`]. Only the first call counts.
+/// Registers `f` to be called before the runtime ends by [`refused`]. Only the first call counts.
 pub fn before_refusal(f: fn()) {
     let _ = BEFORE.set(f);
 }

@@ -2,8 +2,8 @@
 //! moment.
 //!
 //! All other threads are stopped by a signal. The frame of its handler holds their registers, so
-//! they are in memory. Then the process is copied (`clone(2)`, copy on write) and the threads go
-//! on. The copy never runs; this process reads its memory through `/proc`, and ends it.
+//! they are in memory. Then the process is copied (`clone(2)`, copy on write) and the threads
+//! continue. The copy never runs; this process reads its memory through `/proc`, and ends it.
 //!
 //! # Invariants
 //! - Between the first signal and the end of the stop, the stopping thread calls only the kernel: a

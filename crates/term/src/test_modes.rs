@@ -80,8 +80,8 @@ impl Switch {
     }
 }
 
-/// A hash of `x`.
-pub(crate) fn mixed(x: u64) -> u64 {
+/// A hash of `x`: the output function of SplitMix64.
+pub fn mixed(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ x >> 31

@@ -84,7 +84,7 @@ fn in_region(t: Term) -> (Term, &'static Region) {
     (s, b.finish())
 }
 
-/// Runs of the previous sweep are filled while the next one goes on, at any point of it.
+/// Runs of the previous sweep are filled while the next one continues, at any point of it.
 #[test]
 fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
     if gc::stress() {

@@ -99,7 +99,7 @@ impl NameServer {
         self.nodes.iter().map(|n| (&n.name[..], n.port))
     }
 
-    /// Has a connection begin. Only those from the server's own machine may register.
+    /// Begins a connection. Only those from the server's own machine may register.
     pub fn accept(&mut self, connection: u64, is_local: bool) {
         let new = Connection {
             received: Vec::new(),
@@ -109,7 +109,7 @@ impl NameServer {
         self.connections.insert(connection, new);
     }
 
-    /// Has a connection end; its name is free then.
+    /// Ends a connection; its name is free then.
     pub fn close(&mut self, connection: u64) {
         self.connections.remove(&connection);
         if let Some(at) = self.nodes.iter().position(|n| n.connection == connection) {
@@ -118,7 +118,7 @@ impl NameServer {
         }
     }
 
-    /// Has bytes arrive on a connection.
+    /// Takes bytes that arrive on a connection.
     pub fn receive(&mut self, connection: u64, bytes: &[u8]) -> Answer<Reply> {
         let reply = self.answer(connection, bytes)?;
         if reply.closes {

@@ -122,8 +122,8 @@ pub enum Call {
         word: String,
         process: u64,
     },
-    /// The answer to this and the next is the time at which the node goes on, if it was held
-    /// meanwhile, and its wall clock, as [`Turn::started`], if that has changed.
+    /// The answer to this and the next is the time at which the node continues, if it was
+    /// held meanwhile, and its wall clock, as [`Turn::started`], if that has changed.
     File(FileCall),
     Note(Note),
     /// The operations that processes did since the last call of this kind, while a sampler picks

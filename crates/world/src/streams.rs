@@ -26,6 +26,7 @@ pub enum Use {
 #[derive(Clone, Debug)]
 pub struct Stream(u64);
 
+/// The increment of the state of SplitMix64.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The output function of SplitMix64: a bijection.
@@ -33,6 +34,12 @@ fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// Advances the state of SplitMix64, and returns its next number.
+pub fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(STEP);
+    mix(*state)
 }
 
 impl Stream {
@@ -54,8 +61,7 @@ impl Stream {
 
     /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mix(self.0)
+        split_mix(&mut self.0)
     }
 
     /// Returns a number below `n`, each equally likely; 0 if `n` is 0.

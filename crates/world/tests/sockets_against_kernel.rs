@@ -643,7 +643,7 @@ fn once(program: &[Call], count: &mut Count) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a call on both sides. The answer is whether the program can go on.
+/// Runs a call on both sides. The answer is whether the program can continue.
 fn compare_call(
     model: &mut Model,
     real: &mut Real,

@@ -6,7 +6,6 @@ use purlin_kernel::accounts::{self, Captured, Entry, Kind, Sums};
 use purlin_kernel::message::sharing::{COPIED, MOVED, SHARED, Words};
 use purlin_term::atom;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
 /// Maximum number of stack frames in an answer.
 const MOST_FRAMES: usize = 8;

@@ -23,6 +23,7 @@
 use super::roots::{self, Root};
 use super::shapes::{Kind, Shapes};
 use super::{names, survey};
+use crate::fnv;
 use crate::json::Json;
 use purlin_ets as ets;
 use purlin_kernel::accounts;
@@ -638,10 +639,7 @@ fn identifiers(nodes: &[Node], texts: &[String]) -> Vec<u64> {
     let mut ids = Vec::with_capacity(nodes.len());
     for n in nodes {
         let above = hashes.get(n.parent as usize).copied().unwrap_or(0);
-        let mut h = above ^ 0xCBF2_9CE4_8422_2325;
-        for b in texts[n.name as usize].bytes() {
-            h = (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);
-        }
+        let h = fnv::add(above ^ fnv::EMPTY, texts[n.name as usize].as_bytes());
         hashes.push(h);
         // Odd, as V8's are. DevTools keep all numbers in 32 bits.
         let mut id = (h >> 33) | 1;

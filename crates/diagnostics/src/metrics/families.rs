@@ -21,7 +21,6 @@ use purlin_runtime::natives::system::memory::{Usage, usage};
 use purlin_runtime::natives::system::system_info::cpus;
 use purlin_term::{atom, gc, region};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// All metrics. `all_names`: also those of two names whose unit is not a base unit, which checkers

@@ -21,6 +21,7 @@ mod second;
 
 use crate::explain::private::Private;
 use crate::explain::{self, names, set_recorder};
+use crate::fnv;
 use crate::json::Json;
 use format::{BLOCK, Writer};
 use purlin_kernel::accounts::Frame;
@@ -177,12 +178,8 @@ fn key() -> String {
     let named = args
         .windows(2)
         .find(|w| w[0] == "-sname" || w[0] == "-name");
-    let mut sum = 0xcbf2_9ce4_8422_2325u64;
-    let mut add = |bytes: &[u8]| {
-        for b in bytes.iter().chain(&[0]) {
-            sum = (sum ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
+    let mut sum = fnv::EMPTY;
+    let mut add = |bytes: &[u8]| sum = fnv::add(fnv::add(sum, bytes), &[0]);
     match named {
         Some(w) => w.iter().for_each(|w| add(w.as_bytes())),
         None => {

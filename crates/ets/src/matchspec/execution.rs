@@ -1,4 +1,11 @@
-//! Runs a [`Program`].
+//! Runs a [`Program`] against a term: an object of a table, a term, or the arguments of a call.
+//!
+//! Clauses are tried in turn. The first one whose pattern and guards match computes the result. An
+//! operation that fails in a guard means that the clause does not match; in a body it has the value
+//! [`FAILED`].
+//!
+//! # Invariant
+//! A result shares nothing with an object of a table, since it outlives the table's lock.
 
 use super::super::object::Object;
 use super::{Action, Code, Op, Place, Program, Test, WHOLE};

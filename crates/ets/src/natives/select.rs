@@ -1,7 +1,7 @@
 //! Module `ets`: walks over tables with a match specification, and specifications by themselves.
 //!
 //! A walk sees at most [`BATCH`] objects at a time, then yields: it traps with a continuation term
-//! that says how to go on. The continuations that programs get (of `select/3` and its like) have
+//! that says how to continue. The continuations that programs get (of `select/3` and its like) have
 //! the shape that `ets:repair_continuation/2` knows:
 //!
 //! ```text
@@ -421,7 +421,7 @@ impl<'a> Walk<'a> {
         } else {
             Ordering::Less
         };
-        // Walks with enough results check when they go on.
+        // Walks with enough results check when they continue.
         let full = b.chunk > 0 && b.got >= b.chunk;
         let last =
             last.filter(|k| !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond));
@@ -439,7 +439,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The term that says how to go on, for a continuation or a trap.
+    /// The term that says how to continue, for a continuation or a trap.
     fn continuation(
         &self,
         cx: &mut Cx,
@@ -513,7 +513,7 @@ impl<'a> Walk<'a> {
         Ok(cx.tuple(&[list, c]))
     }
 
-    /// Traps, to go on at `at`.
+    /// Traps, to continue at `at`.
     fn interrupt(
         mut self,
         cx: &mut Cx,

@@ -10,6 +10,7 @@ use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
 use super::story::{Kind, Line};
 use super::wires::{Answered, Wires};
 use purlin_world::clock::NodeClock;
+use purlin_world::net::FAILED;
 use purlin_world::protocol::{
     self, Call, FileCall, FileStep, Note, NoteStep, Point, Question, Reply, Switch, Thing, Turn,
     Welcome, numbers,
@@ -458,12 +459,10 @@ impl<'a> Cluster<'a> {
     }
 
     fn ready(&self, m: &Member, watched: &[(Thing, u32)]) -> Vec<(Thing, u32)> {
-        // An error or the end of the other side counts in any case.
-        const FAILS: u32 = 8 | 16;
         let ended = |i: usize| !self.world.members[i].is_alive();
         let of = |(thing, events): &(Thing, u32)| {
             let what = *m.things.get(thing)?;
-            let ready = self.world.wires.ready(what, ended) & (events | FAILS);
+            let ready = self.world.wires.ready(what, ended) & (events | FAILED);
             (ready != 0).then_some((*thing, ready))
         };
         watched.iter().filter_map(of).collect()

@@ -6,7 +6,9 @@
 use super::fault::Node;
 use super::members::{Member, Open, Pipe};
 use purlin_world::name_server::NameServer;
-use purlin_world::net::{Direction, ERR, Family, HUP, IN, MachineId, Net, OUT, SocketId, Speed};
+use purlin_world::net::{
+    Direction, ERR, FIRST_PORT, Family, HUP, IN, MachineId, Net, OUT, SocketId, Speed,
+};
 use purlin_world::protocol::{Call, Thing, address, numbers};
 use purlin_world::streams::{Stream, Use};
 use purlin_world::{Errno, Refusal};
@@ -17,8 +19,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 const EPMD: u16 = 4369;
 /// The machine of the name server.
 const NAMES: MachineId = MachineId(0);
-/// The first port that is given out.
-const FIRST_PORT: u16 = 49152;
 /// Bytes in a pipe.
 const PIPE: usize = 65_536;
 

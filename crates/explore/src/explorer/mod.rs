@@ -1,10 +1,10 @@
 //! The explorer: picks the process that runs, and stops processes where the schedule deviates from
 //! the base.
 //!
-//! Before each visible operation the kernel asks [`Explorer::before`] whether the process goes on.
-//! In the base it always does, and processes run in the order of becoming ready. At a deviation it
-//! stops until no other process can run, for some virtual time, or until another process did some
-//! operation; or a sampler takes over.
+//! Before each visible operation the kernel asks [`Explorer::before`] whether the process
+//! continues. In the base it always does, and processes run in the order of becoming ready. At a
+//! deviation it stops until no other process can run, for some virtual time, or until another
+//! process did some operation; or a sampler takes over.
 //!
 //! # Invariants
 //! * Everything here is called by one thread.
@@ -42,8 +42,8 @@ use std::sync::Arc;
 /// Upper bound on how long a process stops until no other can run, in nanoseconds of virtual time.
 const LAST_AT_MOST: i64 = 50_000_000;
 
-/// Number of operations in a row that change nothing, after which stopped processes go on: another
-/// process polls for what they are to do.
+/// Number of operations in a row that change nothing, after which stopped processes continue:
+/// another process polls for what they are to do.
 const IN_VAIN: u32 = 500;
 
 /// Virtual time after which a run is stuck in which only OTP's own servers do something at times.
@@ -274,7 +274,7 @@ impl Explorer {
         let point = (path, WAKE | k.counts.wakes);
         let touch = Touch::wake(self.kernel.object(id));
         if self.notes.profile.is_some() {
-            // The process that has woken it may go on first.
+            // The process that has woken it may continue first.
             let by = self.turns.known.get(&self.turns.running);
             let others = self.turns.others(cell) + u32::from(by.is_some_and(|k| k.owner.program));
             let op = self.profiled(point, touch, (true, false), others);
@@ -810,8 +810,8 @@ impl Explorer {
         }
     }
 
-    /// Counts operations in a row that change nothing, and lets a stopped process go on after too
-    /// many.
+    /// Counts operations in a row that change nothing, and lets a stopped process continue after
+    /// too many.
     fn count_vain(&mut self, path: u64, touch: Touch) {
         let mut first = || self.vain.seen.insert((path, touch));
         let changes = touch.changes && (!touch.effects.may_do_nothing || first());
@@ -839,7 +839,7 @@ impl Explorer {
         let at = match handed.and_then(|h| ready.iter().position(|(c, _)| *c == h)) {
             Some(at) => at,
             None if sampled => {
-                // Among equals the first. A process that is at no operation goes on to one.
+                // Among equals the first. A process that is at no operation continues to one.
                 let priority = |c: &u32| match known.get(c) {
                     Some(k) if k.stop.pending.is_some() => k.stop.priority,
                     _ => u64::MAX,
@@ -859,7 +859,7 @@ impl Explorer {
     }
 
     /// A process has run, and may have ended. `waits`: whether it waits. `in_one_go`: whether it is
-    /// to go on at once.
+    /// to continue at once.
     pub fn ran(&mut self, cell: u32, waits: bool, in_one_go: bool) {
         self.turns.running = NO_CELL;
         let (id, is_free) = (self.kernel.process(cell).0, self.kernel.is_free(cell));
@@ -915,12 +915,12 @@ impl Explorer {
         }
     }
 
-    /// Lets the process go on that stopped first until no other could run. False: there is none.
+    /// Lets the process continue that stopped first until no other could run. False: there is none.
     pub fn release_last(&mut self) -> bool {
         self.turns.release_last()
     }
 
-    /// Returns the time at which the first stalled process goes on.
+    /// Returns the time at which the first stalled process continues.
     pub fn next_release(&self) -> Option<i64> {
         self.turns.next_release()
     }
@@ -963,7 +963,7 @@ impl Explorer {
         v
     }
 
-    /// Has random bytes for the program follow from that number.
+    /// Seeds the random bytes that the program gets.
     pub fn set_random(&mut self, seed: u64) {
         self.random = Some(Numbers(seed));
     }
@@ -1010,7 +1010,7 @@ impl Explorer {
         self.course.shown = p.shown.clone();
     }
 
-    /// Has all runs from here on count the system calls of the program.
+    /// Makes all further runs count the system calls of the program.
     pub(crate) fn set_sweeps(&mut self) {
         self.course.sweeps = true;
         self.branches.runs.system.count_calls();

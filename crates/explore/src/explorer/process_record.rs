@@ -63,7 +63,7 @@ pub struct Stop {
     pub priority: u64,
 }
 
-/// How a process goes on that has stopped before an operation.
+/// How a process continues that has stopped before an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resumes {
     /// It has not stopped.
@@ -81,7 +81,7 @@ pub enum Hold {
     /// It may run.
     No,
     /// Until no other process can run, or until that time, since others may poll for what it is to
-    /// do. The ordinal of the stop: earlier ones go on first.
+    /// do. The ordinal of the stop: earlier ones continue first.
     Last(u64, i64),
     /// Until that time.
     Until(i64),

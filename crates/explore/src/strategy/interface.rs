@@ -45,7 +45,7 @@ pub trait Sampler: Send {
     }
 
     /// Returns the priority of a process at an operation. `count`: the ordinal of the operation.
-    /// None: the process goes on in any case.
+    /// None: the process continues in any case.
     fn priority(
         &mut self,
         path: u64,

@@ -1,8 +1,8 @@
 //! Stalls: one process is late by some milliseconds of virtual time.
 //!
-//! That is what a loaded machine does to a process, and what makes timeouts fail. A process stalls
-//! as long as allowed first, then for 30, 10 and 3 ms: long starvation and short delays find
-//! different bugs (O'Callahan: rr chaos mode, 2016 and 2018).
+//! A loaded machine delays processes in this way, and timeouts then fail. A process stalls as long
+//! as allowed first, then for 30, 10 and 3 ms: long starvation and short delays find different bugs
+//! (O'Callahan: rr chaos mode, 2016 and 2018).
 //!
 //! # Invariants
 //! * Each listed schedule has one deviation, and no stall is longer than allowed.

@@ -297,9 +297,9 @@ fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>
 /// memory, or the error for nothing. None if finding out may take time.
 ///
 /// Asking another machine, or a program that serves files, may take any time. So the device is
-/// requested first, which the system has in memory ([`libc::AT_STATX_DONT_SYNC`]). It must be one
-/// that a dirty thread has found to be local. Device numbers are reused, so the kind of the file
-/// system is checked too.
+/// requested first, which the system has in memory ([`libc::AT_STATX_DONT_SYNC`]). A dirty thread
+/// must have found it to be local. Device numbers are reused, so the kind of the file system is
+/// checked too.
 #[cfg(target_os = "linux")]
 fn walk(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
     let fd = match open_name(path, follow)? {

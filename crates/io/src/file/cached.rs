@@ -33,7 +33,7 @@ const MOST_LINKS: usize = 16;
 enum Entry {
     /// The path is a link.
     Link(Identity, Box<[u8]>),
-    /// The path leads over a link that may not be entered. Nobody looks for it again.
+    /// The path leads over a link that may not be entered. It is not looked for again.
     Hopeless,
 }
 

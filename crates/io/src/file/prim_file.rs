@@ -188,7 +188,7 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
-/// Has a file closed by the thread that does nothing else.
+/// Leaves the closing of a file to the thread that does nothing else.
 fn close_later(f: Arc<File>) {
     if purlin_kernel::os::exploring::on() {
         let _ = f.close();

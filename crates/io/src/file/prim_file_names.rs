@@ -1,4 +1,8 @@
 //! Natives of module `prim_file` that work on names, and those that convert names.
+//!
+//! Operations run on dirty threads. Two of them, whose rows say `here`, are tried on the scheduler
+//! first: `read_info_nif` and `list_dir_nif` of what is in memory take less time than the way to
+//! another thread.
 
 use super::at_once;
 use super::prim_file::{done, int_arg, name_here, path_arg, posix_error};

@@ -1,4 +1,7 @@
 //! Natives of module `prim_net`: names and addresses of hosts, services and interfaces.
+//!
+//! Lookups by the resolver block, so they run on dirty threads. All answers come from outside the
+//! program: a replay gets the recorded ones.
 
 use super::socket::addr::{SockAddr, encode};
 use super::socket::{domain_term, type_term};

@@ -1,4 +1,9 @@
 //! Child processes: starts programs and learns of their end.
+//!
+//! A call asks the replay log first ([`door`]): a replayed run starts no program.
+//!
+//! # Invariant
+//! A child inherits the descriptors that its port gives it, and no others.
 
 use super::descriptor::{check, lift};
 use super::door;

@@ -160,7 +160,7 @@ pub(crate) fn seek(fd: RawFd, offset: i64, whence: i32) -> Result<i64, i32> {
     }
 }
 
-/// Has what was written reach the disk, or the data alone.
+/// Writes what was written through to the disk, or the data alone.
 pub(crate) fn sync(fd: RawFd, data_only: bool) -> Result<(), i32> {
     world_files::begins(false)?;
     failing::file(Call::Sync, || system::sync(fd, data_only))?;

@@ -1,4 +1,7 @@
 //! System calls on sockets. Each returns the kernel's result or an error number.
+//!
+//! A call on a socket of a simulated world goes to [`world_sock`] instead. `sock_linux.rs` and
+//! `sock_macos.rs` have what the systems name differently.
 
 use super::descriptor::slices;
 use super::sockaddr::SockAddr;

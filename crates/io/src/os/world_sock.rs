@@ -1,7 +1,13 @@
-//! The calls of `sock.rs` and `descriptor.rs` on things of a world ([`world`]).
+//! The calls of `sock.rs` and `descriptor.rs` on sockets and pipes of a simulated world
+//! ([`purlin_kernel::os::world`]).
+//!
+//! # Invariant
+//! No call reaches the system. One that the world does not model fails with `EOPNOTSUPP`, and the
+//! coordinator learns its name.
 
 use super::sockaddr::SockAddr;
 use purlin_kernel::os::world::messages::{Call, Thing, number, read_address};
+use purlin_kernel::os::world::{FAILED, HUP, IN, OUT};
 use purlin_kernel::os::world::{ask, keep_option, kept_option, left, placeholder, refused};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -251,18 +257,13 @@ pub(super) fn get_option(of: Thing, level: i32, name: i32, to: &mut [u8]) -> Res
 
 /// Whether a thing can be read (or written) without waiting.
 pub(super) fn is_ready(of: Thing, write: bool) -> bool {
-    /// The bits of `poll`.
-    const IN: u64 = 1;
-    const OUT: u64 = 4;
-    const FAILS: u64 = 8 | 16;
-    let wanted = if write { OUT } else { IN } | FAILS;
+    let wanted = if write { OUT } else { IN } | FAILED;
     let ready = ask(Call::Ready { of }).and_then(|a| first(&a));
-    ready.map_or(true, |r| r & wanted != 0)
+    ready.map_or(true, |r| r & u64::from(wanted) != 0)
 }
 
 /// Whether the other end of a pipe is closed.
 pub(super) fn hung_up(of: Thing) -> bool {
-    const HUP: u64 = 16;
     let ready = ask(Call::Ready { of }).and_then(|a| first(&a));
-    ready.is_ok_and(|r| r & HUP != 0)
+    ready.is_ok_and(|r| r & u64::from(HUP) != 0)
 }

@@ -37,7 +37,7 @@ pub trait Driver: Send {
     fn begin(&mut self, _base: &mut Base, _bytes: usize) {}
     /// Takes a part. The next one comes when the port is not busy, unless time has run out.
     fn output_part(&mut self, _base: &mut Base, _data: &mut Gather, _last: bool) {}
-    /// The port has taken over the rest of the list. The sender goes on and is told what stock
+    /// The port has taken over the rest of the list. The sender continues and is told what stock
     /// tells it when its list is queued.
     fn taken(&mut self, _base: &mut Base, _sender: Term) {}
     /// Whether senders wait for a limited time, which the driver measures. Then everything that is

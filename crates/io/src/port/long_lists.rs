@@ -7,7 +7,7 @@
 //!
 //! # Handing the rest to the port
 //! Once a list has begun, all of it goes out before anything else does, as if it had been queued at
-//! once. A sender that cannot go on leaves the rest to the port, which gathers it as the queue
+//! once. A sender that cannot continue leaves the rest to the port, which gathers it as the queue
 //! shrinks:
 //! * a process that ends, or is suspended, in the middle of its list;
 //! * one that may not wait (`nosuspend`, `force`, a limited time);

@@ -459,8 +459,8 @@ impl Port {
         Outcome::Done
     }
 
-    /// Has the budget of the port pay for what this thread makes: what comes in, and is kept in the
-    /// mailbox of the owner until that takes it.
+    /// Makes the budget of the port pay for what this thread makes: what comes in, and is kept in
+    /// the mailbox of the owner until that takes it.
     #[inline]
     fn pays(&self) -> Option<Paying> {
         budgets::on().then(|| {
@@ -469,7 +469,7 @@ impl Port {
         })
     }
 
-    /// Has the budget of a new owner pay for the port.
+    /// Charges the budget of a new owner for the port.
     fn charge_to(&self, owner: Term) {
         if budgets::on() {
             let mut charge = self.charge.lock();

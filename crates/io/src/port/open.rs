@@ -1,4 +1,7 @@
 //! `open_port`: parses the first argument and the settings, and makes the port.
+//!
+//! Everything is checked before the port exists. A port whose driver does not start is removed
+//! again.
 
 use super::fd::Fd;
 use super::linebuf::LineBuf;

@@ -177,7 +177,8 @@ impl Driver for TraceIp {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, _: bool) {
         if id == self.id {
-            // A client that has gone meanwhile, or for whom there is no descriptor, is none.
+            // A client that has closed the connection, or for which no descriptor is left, is not
+            // accepted.
             let _ = self.accept(base);
             poll::want(self.id, true, false);
         } else if readable && let Some(c) = &mut self.client {

@@ -12,6 +12,7 @@ use crate::machine::{
     A, A64_SMALL_TAG as SMALL_TAG, B, CX, E, HP, K, Machine, R, REDS, X_REGS, a64_register as r,
 };
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs};
+use purlin_isa::context::return_hash;
 use purlin_term::fun::LEAD_ARITY;
 use purlin_term::layout::{FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS};
 use purlin_term::word::{TAG_BOXED, TAG4_MASK};
@@ -82,10 +83,10 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
     let (table, n, mask, found_at) = (arg(0), arg(1), arg(2), arg(3));
     load(a, table, f.returns);
     a.load(Size::X, mask, table, 0);
-    a.shift_i(X, Shift::Lsr, n, r(A), 3);
-    a.mov_i(V, i64::from(0x9E37_79B1_u32 as i32) as u64);
+    a.shift_i(X, Shift::Lsr, n, r(A), return_hash::ALIGNED_BITS.into());
+    a.mov_i(V, i64::from(return_hash::FACTOR) as u64);
     a.mul(X, n, n, V);
-    a.shift_i(X, Shift::Lsr, n, n, 12);
+    a.shift_i(X, Shift::Lsr, n, n, return_hash::DROPPED_BITS.into());
     let probe = a.here_label();
     a.logic(X, Logic::And, n, n, mask);
     a.sum_shifted(X, Sum::Add, P, table, n, (Shift::Lsl, 4));

@@ -1,4 +1,7 @@
 //! The stubs for x86-64. Registers are those of [`machine`](crate::machine)'s implementation.
+//!
+//! R10 is an address of bytecode, R12 one of machine code. RAX is what `enter` returns to C: the
+//! next instruction of bytecode, or null.
 
 use super::{Exits, Labels, NOTHING, Shared};
 use crate::asm::Label;
@@ -26,7 +29,7 @@ const E: Reg = register(machine::E);
 const HP: Reg = register(machine::HP);
 const REDS: Reg = register(machine::REDS);
 
-/// Returns word `n` of the object that a boxed term points at; its header is word 0.
+/// As [`machine::boxed`], for a register of the processor.
 fn boxed(r: Reg, n: usize) -> Mem {
     at(r, n as i32 * 8 - TAG_BOXED as i32)
 }

@@ -280,7 +280,7 @@ fn ring() {
     BELL.notify_one();
 }
 
-/// Called while programs run: a reader that has slept since they were idle goes on.
+/// Called while programs run: a reader that has slept since they were idle continues.
 #[inline]
 pub(crate) fn goes_on() {
     if IDLE.load(Ordering::Relaxed) {
@@ -293,7 +293,7 @@ pub fn written() {
     WRITTEN.fetch_add(1, Ordering::Release);
 }
 
-/// Has everything written that is queued. Waits for it, at most that long.
+/// Asks for everything that is queued to be written, and waits for that, up to the limit.
 pub fn flush(limit: Duration) {
     if !on() {
         return;

@@ -176,8 +176,8 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the start address of a process that begins with `erlang:apply/2`, if calls of it are
-/// traced or counted: the function's own code, which is not what a call by that name runs.
+/// Returns the code of the function `erlang:apply/2`, if its calls are traced or counted: a process
+/// that is spawned with it begins there. (A call by that name runs other code.)
 #[inline]
 pub(crate) fn traced_apply() -> Option<*const u64> {
     if any() {

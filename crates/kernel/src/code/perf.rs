@@ -42,7 +42,7 @@ pub fn on() -> bool {
 }
 
 /// Opens the map and begins to hand out marks, if the options ask for it. Must be called before any
-/// module is loaded. Returns an error text on failure; the runtime goes on without.
+/// module is loaded. Returns an error text on failure; the runtime continues without.
 pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     let jit = &o.flags.jit;
     if !jit.perf_map {

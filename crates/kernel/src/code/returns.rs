@@ -18,7 +18,7 @@ pub fn place(pc: u64) -> usize {
     (product >> return_hash::DROPPED_BITS) as usize
 }
 
-/// The machine code that goes on at `pc`.
+/// The machine code that continues at `pc`.
 ///
 /// # Safety
 /// `table` is null, or was the published table when the time slice of this thread began, or has

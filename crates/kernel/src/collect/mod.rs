@@ -180,8 +180,8 @@ impl Collect for Cx {
         if gc::stress() {
             forget_registers(self, live, also);
         }
-        // A waiting process is not ended for its size until it collects itself or another process
-        // asks for it.
+        // The size of a waiting process that upkeep collects is not checked: it is checked when the
+        // process collects itself, or when another process asks for a collection.
         if !rests {
             self.reds -= (words / WORDS_PER_REDUCTION) as i64;
             limit_heap(self);

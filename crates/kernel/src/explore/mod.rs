@@ -108,7 +108,7 @@ fn ended(status: i32, stuck: Stuck) {
     explorer.ended(status, stuck);
 }
 
-/// Has the program's random bytes follow from that number.
+/// Seeds the random bytes that the program gets.
 pub fn set_random(seed: u64) {
     explorer().set_random(seed);
 }
@@ -153,14 +153,14 @@ pub fn next() -> Option<Ready> {
     explorer().next_process()
 }
 
-/// Lets a stopped process go on, or delivers messages that are held back, since no process can run.
-/// False: there are none.
+/// Lets a stopped process continue, or delivers messages that are held back, since no process can
+/// run. False: there are none.
 pub fn release() -> bool {
     let released = explorer().release_last();
     released || held::deliver_all()
 }
 
-/// Returns the virtual time at which the first stalled process goes on.
+/// Returns the virtual time at which the first stalled process continues.
 pub fn next_release() -> Option<i64> {
     explorer().next_release()
 }
@@ -255,7 +255,7 @@ fn switches(order: &str) -> Option<Vec<(Point, Point)>> {
     Some(all)
 }
 
-/// Has the processes of this node run in an order from here on: see
+/// From here on, the processes of this node run in an order: see
 /// [`purlin_world::protocol::Turn`].
 pub(crate) fn set_order(order: &str) {
     HAS_ORDER.store(true, Ordering::Relaxed);

@@ -71,7 +71,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     // SAFETY: the caller owns the process.
     let me = unsafe { (*p).pid() };
     if process::is_system(me) {
-        // The node cannot go on without it, least of all if it is the first process.
+        // The node cannot continue without it, least of all if it is the first process.
         let reason = format_term(reason, Style::Display, MOST_OF_REASON);
         crate::halt::halt_with_dump(&format!(
             "System process <0.{}.0> terminated: {reason}",

@@ -1,4 +1,12 @@
 //! Spawning processes.
+//!
+//! A spawn reserves a cell and a pid, copies the arguments to the new heap, and opens the queue:
+//! from then on others may send to the process. Link and monitor follow. At last the process
+//! becomes ready.
+//!
+//! # Invariants
+//! * The cell is the spawning thread's until the process is ready. Others only push signals.
+//! * Until the queue is open, others take the process for one that has ended.
 
 use crate::budgets;
 use crate::code;

@@ -160,8 +160,8 @@ fn fresh(words: usize) -> *mut Signal {
     p as *mut Signal
 }
 
-/// Moves a value into a block, to be freed by [`unbox`]. For types of which every other process has
-/// one.
+/// Moves a value into a block, to be freed by [`unbox`]. For types of which about every second
+/// process has one.
 #[inline]
 pub(crate) fn boxed<T>(t: T) -> *mut T {
     let words = const { words_for::<T>() };
@@ -184,7 +184,7 @@ const fn words_for<T>() -> usize {
 /// `p` is not used afterwards.
 #[inline]
 pub(crate) unsafe fn unbox<T>(p: *mut T) {
-    // SAFETY: by the contract, `p` is from `boxed`, which took a block of so many words.
+    // SAFETY: by the contract, `p` is from `boxed`, which took a block of this many words.
     unsafe {
         std::ptr::drop_in_place(p);
         free(p as *mut Signal, const { words_for::<T>() });
@@ -232,7 +232,7 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
 /// Puts all but the last batch of a list on the shelf, or deallocates them.
 ///
 /// # Safety
-/// `l` is this thread's list of free blocks of so many words, and has two batches, chained one
+/// `l` is this thread's list of free blocks of this many words, and has two batches, chained one
 /// behind the other.
 #[cold]
 #[inline(never)]
@@ -251,7 +251,7 @@ unsafe fn leave(l: &mut List, words: usize) {
         return;
     }
     for _ in 0..batch(words) {
-        // SAFETY: by the contract, a chain of so many free blocks of this size.
+        // SAFETY: by the contract, a chain of this many free blocks of this size.
         unsafe {
             let next = (*b).next;
             std::alloc::dealloc(b as *mut u8, layout(words));

@@ -219,7 +219,7 @@ impl Mailbox {
             index.remove(s, behind, at, next);
         }
     }
-    /// Records that a search has passed so many messages. Returns whether searches have passed so
+    /// Records that a search has passed this many messages. Returns whether searches have passed so
     /// many that an index is worth its making and its keeping: a program that has skipped the
     /// messages once may now take them in their order.
     pub(crate) fn has_passed(&mut self, n: usize) -> bool {

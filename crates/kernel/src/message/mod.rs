@@ -445,7 +445,7 @@ impl Signal {
     /// The caller owns `s`, which is not a [`Kind::Run`]. Its terms are not used afterwards.
     #[inline]
     pub unsafe fn free(s: *mut Signal) {
-        // SAFETY: by the contract, the signal is the caller's, and its block has so many words.
+        // SAFETY: by the contract, the signal is the caller's, and its block has this many words.
         unsafe {
             if !(*s).plain() {
                 Self::release(s);

@@ -46,7 +46,7 @@ fn varied() -> usize {
     }
 }
 
-/// Whether a message of at most so many words is copied, without a look at what was sent before.
+/// Whether a message of at most this many words is copied, without a look at what was sent before.
 #[inline]
 pub fn copies(words: usize) -> bool {
     let n = THRESHOLD.load(Ordering::Relaxed);

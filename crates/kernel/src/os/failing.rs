@@ -20,7 +20,7 @@ static COUNTS: AtomicBool = AtomicBool::new(false);
 /// Finds out whether the next call of a kind fails.
 static FAILS: OnceLock<fn(Call) -> Option<Reason>> = OnceLock::new();
 
-/// Has `fails` decide for each call from here on.
+/// Lets `fails` decide whether each further call fails.
 pub(crate) fn begin(fails: fn(Call) -> Option<Reason>) {
     let _ = FAILS.set(fails);
     ON.store(true, Ordering::Relaxed);

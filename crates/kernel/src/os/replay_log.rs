@@ -48,7 +48,7 @@ pub fn replays() -> bool {
 struct Log {
     to: Option<File>,
     written: usize,
-    /// The question whose answer is to be noted.
+    /// The call whose result is to be recorded.
     asked: Option<(Verb, Option<Name>, Asked)>,
     /// Number of polls so far.
     polls: u64,

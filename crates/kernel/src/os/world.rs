@@ -24,7 +24,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-pub use purlin_world::protocol::{self as messages};
+pub use purlin_world::net::{FAILED, HUP, IN, OUT};
+pub use purlin_world::protocol as messages;
 
 /// The environment variable with the place of the coordinator.
 pub const VARIABLE: &str = "PURLIN_WORLD";
@@ -62,7 +63,7 @@ pub fn file(step: FileCall) -> Result<(), i32> {
     Ok(())
 }
 
-/// Returns the time at which this node goes on, if it was held while it waited for that answer.
+/// Returns the time at which this node continues, if it was held while it waited for that answer.
 /// The wall clock may have stepped meanwhile.
 fn resumed(answer: &[u8]) -> Option<i64> {
     let number = |at| i64::try_from(protocol::number(answer, at)?).ok();
@@ -72,8 +73,8 @@ fn resumed(answer: &[u8]) -> Option<i64> {
     number(0)
 }
 
-/// Tells the coordinator what passes between two nodes. Returns the time at which this node goes
-/// on, if it was held meanwhile.
+/// Tells the coordinator what passes between two nodes. Returns the time at which this node
+/// continues, if it was held meanwhile.
 #[cold]
 pub(crate) fn note(note: Note) -> Option<i64> {
     resumed(&ask(Call::Note(note)).ok()?)
@@ -435,7 +436,7 @@ fn join_as_copy(word: String) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Has a descriptor stand for what another one stands for. Its flags stay.
+/// Makes a descriptor stand for what another one stands for, as `dup2(2)` does. Its flags stay.
 fn replace(fd: RawFd, by: RawFd) -> std::io::Result<()> {
     // SAFETY: plain calls on open descriptors; the owner of `fd` keeps it.
     let done = unsafe {

@@ -450,7 +450,7 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
 }
 
 /// Gives the turn of a node in a world back, until `next` or until something is ready that is
-/// waited for; with `over` until it may go on. Reports what is ready then. Returns the order in
+/// waited for; with `over` until it may continue. Reports what is ready then. Returns the order in
 /// which processes run from here on, if it changes.
 pub(crate) fn give_turn(next: Option<i64>, over: bool) -> String {
     // Bits of readiness, as the protocol has them.

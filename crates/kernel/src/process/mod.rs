@@ -464,7 +464,7 @@ impl Process {
     }
 
     /// Counts a time slice of a long turn of `slices` (a power of two, at most 16). Returns whether
-    /// the turn goes on, and whether the process has had a whole turn since it waited.
+    /// the turn continues, and whether the process has had a whole turn since it waited.
     #[inline]
     pub(crate) fn count_turn(&mut self, slices: u16) -> (bool, bool) {
         let n = (self.small_sweeps & TURN) >> TURN_SHIFT;

@@ -127,7 +127,7 @@ pub fn begin(cx: &mut Cx) {
 }
 
 /// Handles the exhausted reduction of the running process: records the call that it makes. Returns
-/// whether its time slice goes on.
+/// whether its time slice continues.
 #[cold]
 #[inline(never)]
 pub fn continue_slice(cx: &mut Cx, call: Option<Call>) -> bool {

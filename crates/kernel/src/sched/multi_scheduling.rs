@@ -1,9 +1,9 @@
 //! Blocked multi-scheduling: threads of every kind run processes one at a time.
 //!
 //! # Invariants
-//! - A thread that began to run a process before the block goes on until it is done with that. The
-//!   blocking process waits for these threads: for those that run code by epochs ([`must_yield`]),
-//!   for dirty ones by their number ([`others_stopped`]).
+//! - A thread that began to run a process before the block continues until it is done with that.
+//!   The blocking process waits for these threads: for those that run code by epochs
+//!   ([`must_yield`]), for dirty ones by their number ([`others_stopped`]).
 //! - Turns go round: a thread that wants one waits for those that asked earlier. No thread waits
 //!   for anything else while it has a turn.
 //!
@@ -130,7 +130,7 @@ impl Drop for Pause {
 }
 
 /// Lets no thread begin to run a process; `None` if processes run one at a time already. For
-/// threads that run no processes. Threads that run one go on until its time slice ends.
+/// threads that run no processes. Threads that run one continue until its time slice ends.
 pub(crate) fn pause() -> Option<Pause> {
     let _blockers = lock_blockers();
     let mut t = tickets();

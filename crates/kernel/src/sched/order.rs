@@ -87,7 +87,8 @@ const PACE_STEP: i64 = 4;
 const EVERY: u32 = 7;
 /// Nanoseconds that count as one reduction.
 const NANOSECONDS: i64 = 10;
-/// Reductions of a trivial process, which costs as much to move.
+/// Maximum number of reductions of a trivial process: to move one to another scheduler costs as
+/// much as to run it.
 const NEXT_TO_NOTHING: i64 = 50;
 
 /// Why a process is queued.
@@ -207,7 +208,7 @@ impl Queues {
         self.levels[l].push_back(cell);
         self.len += 1;
     }
-    /// Puts a process before all others of that level. On [`OWING`], its long turn goes on.
+    /// Puts a process before all others of that level. On [`OWING`], its long turn continues.
     pub(super) fn push_first(&mut self, cell: u32, level: usize) {
         self.levels[level].push_front(cell);
         if level == OWING {

@@ -637,8 +637,8 @@ impl<H: Hooks> RunQueues<H> {
     }
 
     /// Queues a process behind those that the same source has woken before, on their scheduler
-    /// `home`, from 1 (0: there is none yet). If that has come to do something else while another
-    /// is idle, the idle one gets it. Returns the number of the scheduler that gets it.
+    /// `home`, from 1 (0: there is none yet). If that scheduler has other work while another one is
+    /// idle, the idle one gets it. Returns the number of the scheduler that gets it.
     pub(crate) fn put_in_order(
         &self,
         cell: u32,

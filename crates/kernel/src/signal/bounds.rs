@@ -12,10 +12,10 @@
 //!
 //! # A sender that waits
 //! It is entered in [`Waiting`] under its receiver, and its native is called again whenever a
-//! signal arrives, as for a busy port. It goes on when there is room, when the receiver has ended,
-//! or when it turns out that the receiver waits for it: directly, by the monitor whose reference
-//! the receiver's `receive` selects, or in a circle. A receiver that takes a message wakes as many
-//! senders as there is room for, the longest waiting ones first.
+//! signal arrives, as for a busy port. It continues when there is room, when the receiver has
+//! ended, or when it turns out that the receiver waits for it: directly, by the monitor whose
+//! reference the receiver's `receive` selects, or in a circle. A receiver that takes a message
+//! wakes as many senders as there is room for, the longest waiting ones first.
 //!
 //! # Orderings
 //! A sender enters itself, and then looks at the receiver's counts; a receiver stores its count,

@@ -23,7 +23,7 @@ use purlin_term::{Term, gc};
 use smallvec::SmallVec;
 
 /// Minimum number of words of a part that is shared when it is sent a second time. A region takes a
-/// page of memory, and as long to make as two copies of so many words.
+/// page of memory. Making one takes as long as two copies of this many words.
 pub(crate) const AGAIN_WORDS: usize = 128;
 
 /// Number of parts of a term that are examined before it is measured.
@@ -75,7 +75,7 @@ impl Search {
             _ => FIRST_PARTS,
         }
     }
-    /// Number of parts to examine afterwards, for a term of so many words.
+    /// Number of parts to examine afterwards, for a term of this many words.
     #[inline]
     pub(super) fn more(kind: Kind, words: usize) -> usize {
         (Self::first(kind) + words / WORDS_PER_PART).min(MOST_PARTS)

@@ -24,7 +24,6 @@ use purlin_term::region::{self, Builder, Region, is_counted_ptr, is_region_ptr, 
 use purlin_term::region_set::RegionSet;
 use purlin_term::{Alloc, Term, am, atom, map};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
 
 /// Maximum number of words of a part of a region that is copied to be kept by itself.
 const PART_AT_MOST_WORDS: usize = 16 << 20;
@@ -323,8 +322,8 @@ pub fn is_on() -> bool {
 /// `held` gets a count of it.
 pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
     let mut b = Builder::counted(words);
-    // Whole: a part in a region may lie in one that has no count, and readers assume that the
-    // regions of an object have counts.
+    // The whole object: a part of it may lie in a region without a count, and readers assume that
+    // all regions of an object are counted.
     let v = terms.iter().map(|&t| copy::copy_whole(t, &mut b)).collect();
     held.adopt(b.finish());
     let mut tally = Tally::default();

@@ -516,8 +516,8 @@ fn give_back() {
     purlin_term::small_blocks::return_free_memory();
 }
 
-/// Whether the node cannot go on without the process in the context. If a process that `init` has
-/// started ends, the node ends.
+/// Whether the node cannot continue without the process in the context. If a process that `init`
+/// has started ends, the node ends.
 fn is_needed(cx: &mut Cx) -> bool {
     let pid = cx.self_pid();
     cx.process().parent == Term::pid(0).pid_data()

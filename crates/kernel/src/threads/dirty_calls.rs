@@ -13,8 +13,8 @@
 //! anything: the process is divided for the call ([`open`]). The native keeps its context, with one
 //! half of the heap, and the watcher works in another context, with the other half
 //! (`purlin_term::heap_halves`). If the process has ended, the native finds out by itself and stops
-//! early (`purlin_term::ending`). If it is to be collected, a native that can go on later does so,
-//! and the process comes back to a scheduler meanwhile (`purlin_native::reschedule`).
+//! early (`purlin_term::ending`). If it is to be collected, a native that can continue later does
+//! so, and the process comes back to a scheduler meanwhile (`purlin_native::reschedule`).
 //!
 //! # Orderings
 //! A dirty thread stores `cx`, `divided` and `process` of its [`Slot`] before it lends the slot,

@@ -2,16 +2,16 @@
 //!
 //! No thread begins to run a process for a short time ([`multi_scheduling::pause`]), and those that
 //! run one come to the end of its time slice. Then the emulator is copied (`fork(2)`, copy on
-//! write), and goes on. The copy has one thread, which looks at heaps, tables and messages as they
-//! were at that moment, writes what it has found into a pipe, and ends.
+//! write), and continues. The copy has one thread, which looks at heaps, tables and messages as
+//! they were at that moment, writes what it has found into a pipe, and ends.
 //!
 //! # Invariants
 //! - The copy keeps no descriptor but the pipe, so a socket or file that the emulator closes is
 //!   closed. It gets no signal but `SIGKILL`, and ends with the thread that asked for it.
 //! - In the copy a process whose state is not `RUNNING` belongs to the thread of the copy. Those
 //!   that are running were in a native on a dirty thread, since these are not waited for.
-//! - If processes do not come to the end of their time slices within [`STOP_TIME_LIMIT`], they go
-//!   on, and another try is made later.
+//! - If processes do not come to the end of their time slices within [`STOP_TIME_LIMIT`], they
+//!   continue, and another try is made later.
 //! - A lock that another thread held at the moment of the copy stays locked in it. So the copy may
 //!   wait for ever; it is then ended, and the work fails.
 //! - An end of the copy that is not a success (a panic, a fault) makes the work fail.
@@ -55,10 +55,10 @@ pub fn is_copy(child: libc::pid_t) -> bool {
     child != 0 && COPY.load(Ordering::Relaxed) == child
 }
 
-/// Has a copy of the emulator do `work`, which adds its results to a vector. The calling thread
+/// Makes a copy of the emulator do `work`, which adds its results to a vector. The calling thread
 /// runs no processes, and only one thread calls this at a time. The work may read everything. What
 /// it writes changes nothing but the copy. `meanwhile` is called when the copy was made, before
-/// processes go on.
+/// processes continue.
 ///
 /// Fails if that takes longer than `limit`, or gives more than `most` bytes.
 pub fn ask(

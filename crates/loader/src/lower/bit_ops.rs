@@ -1,4 +1,7 @@
 //! Lowering of the bit syntax.
+//!
+//! Matching and construction each have their ops. A sequence of instructions that built a bitstring
+//! before OTP 25 becomes one `bs_create_bin` where that is possible ([`sequence`]).
 
 use super::lowering::Lower;
 use super::words::NIL;

@@ -1,4 +1,7 @@
 //! Natives of module `erl_ddll`.
+//!
+//! `decide_load` and `decide_unload` change the table of drivers ([`table`]) and say what follows
+//! from it; [`finish`] then kills ports and lets the caller wait, with the table unlocked.
 
 use super::table::driver_;
 use super::table::load_cancelled;

@@ -140,7 +140,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Has a node send to a collector until it ends, or until this command does.
+/// Makes a node send to a collector until it ends, or until this command does.
 fn keep_sending(pid: u32, to: &str) -> Result<u8, Failure> {
     let encoded: String = to.bytes().map(|b| format!("%{b:02x}")).collect();
     let request = format!("observe otlp to={encoded}");

@@ -10,8 +10,8 @@
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 
-/// The state of a socket that is open at both ends. One that its owner has closed belongs to
-/// nobody.
+/// The state of a socket that is open at both ends. A socket that its owner has closed belongs to
+/// no process.
 const ESTABLISHED: &str = "01";
 
 /// Whether the owner of the other end is allowed to connect.

@@ -17,6 +17,7 @@ use purlin_isa::view::{Code, Extent, Frame, FunctionView};
 use purlin_kernel::code::{self, Module};
 use purlin_kernel::cx::{Cx, Exit};
 use purlin_loader::lower::LoweredFunction;
+use purlin_term::test_modes::mixed;
 use purlin_term::{Term, atom};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -63,9 +64,7 @@ pub(super) fn begin(mode: &str) -> bool {
 /// Returns a random number below `n`, which is not 0.
 fn below(n: u64) -> u64 {
     let x = NUMBERS.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (x ^ x >> 31) % n
+    mixed(x) % n
 }
 pub(super) fn one_in(n: u64) -> bool {
     below(n) == 0
@@ -95,7 +94,7 @@ unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
         (next, pc)
     };
     if !pc.is_null() && one_in(CHECKED) {
-        // SAFETY: the process is about to go on there.
+        // SAFETY: the process is about to continue there.
         unsafe { check(&*cx, pc) };
     }
     if one_in(32)

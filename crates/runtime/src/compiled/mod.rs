@@ -25,8 +25,8 @@ use memory::Memory;
 use names::{Named, Names};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
+use purlin_jit::compiler::{Function, Refusal, compile};
 use purlin_jit::decode::Instruction;
-use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Stubs, Template, operands};
 use purlin_kernel::code::compiled::{Compiler, count_invalidation, number, set_compiler};
 use purlin_kernel::code::entries::{self, entries};
@@ -553,7 +553,7 @@ impl Compiler for Owner {
         self.state.lock().memory.taken()
     }
     fn settle(&self) {
-        // Its return points are still in the table: returns to its frames go on in it.
+        // Its return points are still in the table: returns to its frames continue in it.
         self.tidy(&mut self.state.lock());
     }
     fn begins(&self) -> Option<i64> {

@@ -5,7 +5,7 @@
 //! words 1, 2 …     bytecode address (0: free) and machine code address (0: removed) of each slot
 //! ```
 //! Code that returns to a frame which no machine call has made looks here, without a lock, and so
-//! does a process that goes on in a receive. One thread at a time writes. A table half of whose
+//! does a process that continues in a receive. One thread at a time writes. A table half of whose
 //! slots are not free is replaced by one with room for twice the addresses that have machine code.
 //! The former is freed when all who may read it have left their time slices.
 //!

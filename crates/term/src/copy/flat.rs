@@ -1,4 +1,7 @@
 //! Copies of small terms that can be moved from block to block.
+//!
+//! A [`Flat`] is used where the place of a copy is not known when the term is read: the term is
+//! copied once, and the copy is moved by adding a difference to its pointers.
 
 use crate::layout::{self, is_magic};
 use crate::region::{is_counted_ptr, is_shared};

@@ -17,7 +17,7 @@ pub(crate) fn stays<const SHARE: bool>(t: Term) -> bool {
     if SHARE { is_shared(t) } else { t.is_immed() }
 }
 
-/// Has `to` hold the region of `t`, which is not copied.
+/// Makes `to` hold the region of `t`, which is not copied.
 #[inline(always)]
 pub(crate) fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
     if !t.is_immed() && is_counted_ptr(t.ptr()) {

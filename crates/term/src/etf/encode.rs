@@ -81,7 +81,7 @@ impl AtomRefs {
             atoms: Vec::new(),
         }
     }
-    /// The place of an atom. None: it has to be encoded in full.
+    /// The place of an atom. None: the caller encodes it in full.
     fn place(&mut self, t: Term) -> Option<u8> {
         let at = &mut self.at[atom_slot(t)];
         match *at {

@@ -459,7 +459,7 @@ impl<'a> Mover<'a> {
         // they refer to older objects only. So the loop ends when the young scan has caught up and
         // the old one has followed.
         let (mut y, mut o) = (block, old_start);
-        // SAFETY: both scans begin at the first object of this copy, and go on where they ended.
+        // SAFETY: both scans begin at the first object of this copy, and continue where they ended.
         // After the loop everything promoted is scanned.
         unsafe {
             loop {
@@ -616,7 +616,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Has promoted objects go to free runs first.
+    /// Puts promoted objects into free runs first.
     fn use_runs(&mut self, from: &'a mut Runs) {
         let end = self.old_end;
         self.runs = Some(Filling {
@@ -688,8 +688,8 @@ impl<'a> Mover<'a> {
                     tail = self.scan_at(tail);
                 }
             }
-            // Each of the two scans may promote to the other's area: both go on until neither finds
-            // anything.
+            // Each of the two scans may promote to the other's area: both continue until neither
+            // finds anything.
             let mut any = tail != begun;
             // SAFETY: `p` is the end of scanned objects in run `i`, below the end of those promoted
             // there.
@@ -828,7 +828,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Forwards what the copies refer to, from `p` to the last one that exists by then. Returns the
-    /// place to go on.
+    /// place to continue.
     ///
     /// # Safety
     /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies
@@ -960,8 +960,8 @@ impl<'a> Mover<'a> {
                     return slot.add(1);
                 }
                 let q = self.move_cell(slot, p, h, tl);
-                // The next cell goes right behind this one, and its head needs no look: go on with
-                // its tail at once.
+                // The next cell goes right behind this one, and its head needs no look: continue
+                // with its tail at once.
                 if !h.is_immed() || !tl.is_list_ptr() {
                     return slot.add(1);
                 }

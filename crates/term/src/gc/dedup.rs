@@ -19,8 +19,8 @@ const MOST_WORDS: usize = 256;
 /// An object: its start, its words, and whether it is a cell.
 type Object = (*mut Term, usize, bool);
 
-/// Has references to equal objects refer to one of them. Returns the number of words of the others,
-/// which stay until the next copy.
+/// Makes references to equal objects refer to one of them. Returns the number of words of the
+/// others, which stay until the next copy.
 ///
 /// # Safety
 /// As for [`super::collect`]; the heap was just copied, and all of it is in the young block.

@@ -4,7 +4,7 @@
 //!
 //! A sweep begins after a minor collection of a process that waits now and then, when half of the
 //! generation's room is used up. (A process that only computes is done sooner if its old generation
-//! is collected at once when its room is gone.) It goes on, a bounded number of words at a time,
+//! is collected at once when its room is gone.) It continues, a bounded number of words at a time,
 //! after each further minor collection and whenever the process begins to wait ([`step`]). A full
 //! collection that finds that little has died ends as a sweep does, all at once ([`leave`]).
 //!
@@ -347,7 +347,7 @@ pub(super) unsafe fn after_minor(
     unsafe { begin(heap, roots) }
 }
 
-/// Has a sweep that is under way keep the regions of promoted objects: it looks only at what was
+/// Makes a sweep that is under way keep the regions of promoted objects: it looks only at what was
 /// old before.
 pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
     if let Some(s) = heap.runs.as_mut().and_then(|r| r.sweep.as_mut()) {
@@ -365,8 +365,8 @@ pub(crate) fn hold_written(heap: &mut Heap, region: &'static Region) {
     }
 }
 
-/// Has a sweep begin after the next minor collection of a process that waited, however many free
-/// runs are left.
+/// Asks for a sweep to begin after the next minor collection of a process that waited, however many
+/// free runs are left.
 pub fn sweep_soon(heap: &mut Heap) {
     if heap.old_words() > 0 {
         runs_of(heap, 0).promoted = usize::MAX / 2;
@@ -598,7 +598,7 @@ unsafe fn look_at_owners(
 }
 
 /// Makes runs of dead words, from word `at` of the bitmap on, for about `slots` slots. Returns
-/// where to go on, or None at the end.
+/// where to continue, or None at the end.
 ///
 /// # Safety
 /// Everything live is marked in `m`; what lies behind word `at` was written to since only by

@@ -1,4 +1,7 @@
 //! Verifies consecutive objects, and regions, which consist of nothing else.
+//!
+//! [`walk`] goes from header to header and collects where objects begin. The checks after it rely
+//! on that: a pointer is valid if it leads to one of these places.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;

@@ -1,4 +1,9 @@
 //! Inodes: files, folders and symbolic links, with their names and permissions.
+//!
+//! # Invariants
+//! * An inode exists as long as a name or a descriptor leads to it, or may do so again after a loss
+//!   of power.
+//! * A removed folder stays as long as the disk.
 
 use super::sparse::{BLOCK, Sparse};
 use crate::errno::{Answer, Errno, Refusal, fail};

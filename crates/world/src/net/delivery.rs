@@ -9,7 +9,7 @@ impl Net {
         self.events.next_time()
     }
 
-    /// Has everything happen that is due by a time, which is then now.
+    /// Advances the clock to a time: everything that is due by then happens.
     pub fn run_until(&mut self, time: u64) {
         while let Some((at, event)) = self.events.pop(time) {
             self.now = self.now.max(at);
@@ -32,7 +32,7 @@ impl Net {
         self.now = self.now.max(time);
     }
 
-    /// Has a machine lose its power: its sockets are gone, and the other ends do not learn it.
+    /// Cuts the power of a machine: its sockets are gone, and the other ends do not learn it.
     pub fn machine_stops(&mut self, id: MachineId) {
         if let Some(machine) = self.machines.get_mut(&id) {
             machine.is_up = false;
@@ -41,7 +41,7 @@ impl Net {
         self.sockets.retain(|_, s| s.machine != id);
     }
 
-    /// Has a machine start again. It answers steps of its former connections with resets.
+    /// Starts a machine again. It answers steps of its former connections with resets.
     pub fn machine_starts(&mut self, id: MachineId) {
         if let Some(machine) = self.machines.get_mut(&id) {
             machine.is_up = true;

@@ -25,7 +25,7 @@ mod tcp;
 mod udp;
 
 pub use links::Speed;
-pub use readiness::{ERR, Epoll, HUP, IN, OUT, RDHUP, Watch};
-pub use sockets::{Family, Net};
+pub use readiness::{ERR, Epoll, FAILED, HUP, IN, OUT, RDHUP, Watch};
+pub use sockets::{FIRST_PORT, Family, Net};
 pub use states::{MachineId, SocketId};
 pub use tcp::Direction;

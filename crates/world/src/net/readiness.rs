@@ -11,6 +11,8 @@ pub const OUT: u32 = 4;
 pub const ERR: u32 = 8;
 pub const HUP: u32 = 16;
 pub const RDHUP: u32 = 0x2000;
+/// Those that are reported although nobody asked for them.
+pub const FAILED: u32 = ERR | HUP;
 
 fn of_tcp(tcp: &Tcp) -> u32 {
     if tcp.state == State::Listen {

@@ -53,7 +53,7 @@ fn size(event: &Event) -> usize {
 }
 
 impl Net {
-    /// Has an event happen at a time.
+    /// Schedules an event for a time.
     pub(super) fn at(&mut self, time: u64, event: Event) {
         self.events.push(time, rank(&event), event);
     }

@@ -40,8 +40,8 @@ impl Family {
     }
 }
 
-/// The first port that is given out.
-const FIRST_PORT: u16 = 49152;
+/// The first port that is given out: that of the range for private use (RFC 6335).
+pub const FIRST_PORT: u16 = 49152;
 
 /// The time for which a closed connection keeps its port, in nanoseconds.
 pub(super) const TIME_WAIT: u64 = 60_000_000_000;

@@ -45,7 +45,7 @@ impl Net {
         self.socket_mut(id)?.tcp_mut()
     }
 
-    /// Has `close` reset the connection (`SO_LINGER` with a time of 0).
+    /// Makes `close` reset the connection (`SO_LINGER` with a time of 0).
     pub fn set_aborts(&mut self, id: SocketId, aborts: bool) -> Answer<()> {
         if let Protocol::Tcp(tcp) = &mut self.socket_mut(id)?.protocol {
             tcp.aborts = aborts;
@@ -475,7 +475,7 @@ impl Net {
         }));
     }
 
-    /// Has a step arrive.
+    /// Delivers a segment.
     pub(super) fn arrive(&mut self, packet: Packet) {
         if let Body::Request { from, to } = packet.body {
             return self.requested(&packet, from, to);

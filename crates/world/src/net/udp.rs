@@ -148,7 +148,7 @@ impl Net {
         self.sockets.iter().filter_map(rate).max().map(|r| r.2)
     }
 
-    /// Has a datagram arrive, or the answer that nothing took one.
+    /// Delivers a datagram, or the answer that nothing took one.
     pub(super) fn datagram(&mut self, datagram: Datagram) {
         let Datagram {
             sender,

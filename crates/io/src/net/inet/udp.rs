@@ -1,4 +1,7 @@
 //! The driver `udp_inet`: datagrams, over IP and local.
+//!
+//! A datagram is sent at once or fails: nothing is queued. A passive socket reads one when a
+//! process asks; an active one delivers as many as fit in a turn.
 
 use super::addr::{self, Addr};
 use super::opts::{self, After, opt};

@@ -1,4 +1,6 @@
 //! Socket addresses as maps (`#{family := inet, port := …, addr := …}` and so on).
+//!
+//! An address of a family without a form of its own is `#{family := Family, addr := Binary}`.
 
 use super::base::protocol;
 use super::base::{domain_code, domain_term, family, inet, inet6, int, path_atom, uint, unspec};

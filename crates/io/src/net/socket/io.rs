@@ -1,4 +1,8 @@
 //! Sends and receives bytes.
+//!
+//! One process at a time writes to a socket, and one reads; others wait in its queues. A call that
+//! would block selects the descriptor and returns, and the process calls again when it gets its
+//! `select` message.
 
 use super::addr::SockAddr;
 use super::base::*;

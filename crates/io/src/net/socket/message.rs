@@ -1,4 +1,7 @@
 //! Messages: data with an address, flags and control messages.
+//!
+//! [`KINDS`] has a row for each kind of control message: level, type, name, the form of its data.
+//! Numbers that no row has stay numbers.
 
 use super::addr::addr as addr_atom;
 use super::addr::{self, SockAddr, in_addr_term, in6_addr_term};

@@ -1,4 +1,8 @@
 //! The table of options, and the natives that set and read them.
+//!
+//! Each level has a table. A row says how an option is set and how it is read. Programs may name an
+//! option that the system lacks, or that the release does not support yet: the answer is that it is
+//! not supported. [`NEW_NAMES`] and [`OLD_NAMES`] are unknown to some releases.
 
 use super::base::*;
 use super::message;

@@ -1,4 +1,8 @@
 //! Natives of the code server: loading, versions of modules, purging, `module_info`.
+//!
+//! `prepare_loading/2` makes code that no process can see yet, behind a reference.
+//! `finish_loading/1` makes it current. A process that changes code holds the permission for that
+//! ([`code::permission`]).
 
 use crate::code::{self, FinishFailure, LoadFailure, Module, Prepared};
 use crate::cx::{BifResult, Cx, Fail};

@@ -26,7 +26,7 @@ use purlin_term::{Alloc, Term};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Has the process `who` compute an atom for this native, which waits for it. `f` gets `None` if
+/// Makes the process `who` compute an atom for this native, which waits for it. `f` gets `None` if
 /// `who` has ended.
 pub(super) fn ask(
     cx: &mut Cx,

@@ -65,8 +65,8 @@ fn options(list: Term) -> Option<Options> {
     it.tail().is_nil().then_some(o)
 }
 
-/// Has the process `pid` send `{Reference, false}` when it has handled the signals sent before, or
-/// `{Reference, badarg}` if it has ended. Returns the reference.
+/// Makes the process `pid` send `{Reference, false}` when it has handled the signals sent before,
+/// or `{Reference, badarg}` if it has ended. Returns the reference.
 fn when_reached(cx: &mut Cx, pid: Term) -> Term {
     let me = cx.self_pid();
     let r = ids::make_ref(cx);
@@ -174,7 +174,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     Ok(r_term.unwrap_or(Term::bool(!again)))
 }
 
-/// Has a process suspend itself for `me`; `again`: it has been suspended for `me` before. Calls
+/// Makes a process suspend itself for `me`; `again`: it has been suspended for `me` before. Calls
 /// `answer` when it is suspended, or has ended.
 fn suspend_and_answer(
     pid: Term,

@@ -1,5 +1,5 @@
 //! Natives of budgets: `purlin:budget/1` and those that join, show, change and end one. See
-//! `crates/kernel/src/accounting/budgets.rs`.
+//! `crates/kernel/src/accounting/budgets`.
 //!
 //! # Who may do what
 //! A budget is known by a reference, and `budgets/0` lists only those that concern the caller: its

@@ -2,7 +2,7 @@
 //!
 //! # Invariant
 //! A process measures at most one function at a time for each session and quantity. It adds to the
-//! function's count when it goes on to another function, and for time when it stops running.
+//! function's count when it moves on to another function, and for time when it stops running.
 
 use super::table::breakpoint_at;
 use crate::clock;

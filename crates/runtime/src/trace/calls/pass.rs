@@ -1,4 +1,10 @@
 //! Calls that reach a breakpoint, and returns from traced calls.
+//!
+//! A call is counted and reported by what is wanted of its function ([`super::wanted`]), for each
+//! session by itself. What is wanted at the return is put below the call as trace frames.
+//!
+//! # Invariant
+//! A tracer module is asked with no lock held: what it calls may be traced itself.
 
 use super::effects::{Effects, matches};
 use super::measures::switch;

@@ -1,4 +1,13 @@
 //! Arithmetic on integers.
+//!
+//! The template computes with small integers, whose tags stay on where the operation allows it. The
+//! general case (large integers, floats, results that are not small) is a cold part, which calls a
+//! helper and rejoins the template. If the compiler knows that operands and result are small
+//! ([`ranges`](crate::ranges)), there is no cold part.
+//!
+//! # Invariant
+//! Both operands are in their registers when the cold part is entered. A sum that has replaced one
+//! of them makes it again first (`made_again`).
 
 use super::*;
 use purlin_isa::helpers::{Arith, ResultRegister};

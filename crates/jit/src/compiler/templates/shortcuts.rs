@@ -1,4 +1,8 @@
-//! Shortcuts: they precede the call of a native, and skip it if they know the value.
+//! Shortcuts: ops that precede the call of a native, and skip it if they know the value.
+//!
+//! # Invariant
+//! A shortcut raises nothing. Where the native would fail, or for a term that the shortcut does not
+//! know, the call runs.
 
 use super::*;
 use purlin_isa::ops::comparison::{

@@ -26,7 +26,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         });
     }
     pub(super) fn loop_rec(&mut self, op: LoopRec) {
-        // A process that has waited here, or given way, goes on here.
+        // A process that has waited here, or given way, continues here.
         if let Some(here) = self.label_at(self.whole.at) {
             self.returns.push((self.pc(self.whole.at), here));
         }
@@ -62,6 +62,9 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     }
     /// Whether the interpreter goes past messages by the test that follows, without running it: it
     /// does so for a test of a tuple's head or with a constant that leads to the end of this loop.
+    /// The same question as that of `walk` in `crates/interp/src/messages.rs`, about operands that
+    /// are decoded already. `loop_rec` would take other steps than the interpreter's if the two
+    /// disagreed.
     fn is_walked(&self, op: &LoopRec) -> bool {
         let i = self.whole;
         let Some(test) = decode_at(&self.f, i.next) else {

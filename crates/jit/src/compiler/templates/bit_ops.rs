@@ -1,4 +1,14 @@
 //! Matching of bitstrings.
+//!
+//! A match context has a position in bits. 8, 16, 32 or 64 bits that begin at a byte are loaded as
+//! they are. Up to 56 other bits come from the eight bytes that hold them. `bs_match` cuts several
+//! values from one such read.
+//!
+//! # Invariants
+//! * No byte beyond the string is read. Near its end, whole bytes are read without the ones behind
+//!   them, and any other bits by the step.
+//! * `bs_match` stores the position after its last test, and before it writes the last destination,
+//!   which may be the register of the context.
 
 use super::*;
 use crate::commands::{Command, run_at};

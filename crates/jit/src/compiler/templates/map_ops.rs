@@ -1,4 +1,12 @@
-//! Maps.
+//! Maps: lookups and updates.
+//!
+//! A key that is an immediate is compared with the keys of a flat map, first with the one at the
+//! index at which this code found it the last time (the hint, a byte of the context). Tree maps are
+//! searched by a stub, other keys by a helper.
+//!
+//! # Invariant
+//! A hint may be that of any code: its index is compared with the size, and its key with the key,
+//! before it is used.
 
 use super::*;
 use purlin_isa::context::KEY_HINTS;

@@ -1,4 +1,4 @@
-//! The templates: the machine code of each op. See the head of [`quick`](super).
+//! The templates: the machine code of each op. See the head of [`compiler`](super).
 //!
 //! A row of `purlin_isa::ops` whose machine code is `template` has a function of its name here, in
 //! the file of its family. The function gets the operands of the row. If operands are unusual it
@@ -9,7 +9,7 @@ use purlin_term::layout::TUPLE_FIRST;
 
 mod arith_ops;
 mod bit_ops;
-mod build;
+mod build_ops;
 mod call_ops;
 mod exceptions;
 mod floats;

@@ -5,28 +5,22 @@
 //! its order. The thread that hands it in may hold the lock of a port, so nothing here waits, and
 //! large messages are left to their receivers to decode.
 
-use super::control::{altact, frame, op, to_number};
-use super::cx::Cx;
-use super::exports::CodeHooks;
-use super::frame::{AtomCache, FRAGMENT, HEADER, MORE, read_atoms};
-use super::process::ext::RefKey;
-use super::process::registry;
-use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
-use super::report::{self, Level, Text};
-use super::share::{Share, most_waiting};
-use super::signal::bounds::{self, FromFar};
-use super::signal::token::{self, Token};
-use super::signal::{Kind, Signal, handle, send};
-use super::signals::spawn_request as spawn_request_;
-use super::signals::{self, signal_of};
-use super::table::{IN_PORT, Node, State};
-use super::{events, exports, flags, lazy_atoms, process};
+mod operations;
+mod spawning;
+
+use crate::exports::CodeHooks;
+use crate::frame::{AtomCache, FRAGMENT, HEADER, MORE, read_atoms};
+use crate::process::remote::RemotePid;
+use crate::report::{self, Level, Text};
+use crate::share::{Share, most_waiting};
+use crate::signal::Signal;
+use crate::signal::token::Token;
+use crate::signals::signal_of;
+use crate::table::{IN_PORT, Node, State};
+use crate::{flags, lazy_atoms};
+use operations::act;
 use purlin_io::port::channel::{More, Read};
-use purlin_kernel::budgets;
-use purlin_kernel::explore::far;
-use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
-use purlin_kernel::os::world;
 use purlin_kernel::sched;
 use purlin_term::etf::VERSION;
 use purlin_term::etf::decode::{Decoder, Options};
@@ -34,11 +28,12 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist::{Gathered, IoSlice};
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
-use purlin_term::release::{self, NODES_OF_25_LEAST};
-use purlin_term::{Alloc, NIL, Term, am, copy, node};
+use purlin_term::{Alloc, NIL, Term, node};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub use spawning::{Wanted, end_arguments, set_options};
 
 lazy_atoms! {
     pub(crate) erts_internal = "erts_internal";
@@ -47,12 +42,16 @@ lazy_atoms! {
 
 /// Maximum size of a message that is decoded here; larger ones are decoded by their receivers.
 const DECODED_AT_ONCE: usize = 4096;
+
 /// Maximum number of fragmented messages in progress.
 const MOST_SEQUENCES: usize = 100_000;
+
 /// Bytes charged for a fragmented message beyond its contents.
 const SEQUENCE_BYTES: usize = 256;
+
 /// Maximum room made before the bytes arrive: the announced number of fragments is only a claim.
 const MOST_ROOM: usize = 128 << 20;
+
 /// Number of bytes before those of a fragment: version, kind, number of its sequence, its own
 /// number.
 const MORE_HEAD: usize = 18;
@@ -325,31 +324,6 @@ fn decode<A: Alloc + ?Sized>(
             Err(_) => return Err(Bad::Data),
         }
     }
-}
-
-/// How to make a process for another node.
-pub struct Wanted {
-    pub options: spawn::Options,
-    pub link: bool,
-    pub monitor: bool,
-}
-
-/// Parses the options of a process that another node requests. None if they are invalid.
-static OPTIONS: OnceLock<fn(Term) -> Option<Wanted>> = OnceLock::new();
-
-/// Sets the function that parses options of new processes.
-pub fn set_options(f: fn(Term) -> Option<Wanted>) {
-    let _ = OPTIONS.set(f);
-}
-
-/// Whether a process that another node requested expects an atom behind its arguments, which marks
-/// their end.
-static ARGUMENTS_END: AtomicBool = AtomicBool::new(false);
-
-/// Records that the library's `erts_internal` expects that atom. Some versions of a release do and
-/// others do not.
-pub fn end_arguments() {
-    ARGUMENTS_END.store(true, Ordering::Relaxed);
 }
 
 /// Handles a packet that a port, whose lock is held, or a process has brought. Returns false if the
@@ -646,18 +620,22 @@ fn message(
 fn is_of(t: Term, n: &Node) -> bool {
     t.is_pid() && t.as_external().is_some_and(|(of, _)| of.name == n.name)
 }
+
 /// Whether a process belongs to any other node, or to an earlier incarnation of this one.
 fn is_far(t: Term) -> bool {
     RemotePid::of(t).is_some()
 }
+
 /// Whether a pid belongs to an earlier incarnation of this node.
 fn is_old(t: Term) -> bool {
     let name = node::this_name();
     t.as_external().is_some_and(|(of, _)| of.name == name)
 }
+
 fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
 }
+
 /// Whether a reference belongs to any other node, or to an earlier incarnation of this one.
 fn is_far_ref(t: Term) -> bool {
     matches!(t.as_ref_view(), Some(RefView::External { .. }))
@@ -712,264 +690,6 @@ fn reason_of(
     }
 }
 
-/// Dispatches a control message by its number and the shape of its other elements.
-fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<(), Bad> {
-    let Some((&code, args)) = control.as_tuple().and_then(|t| t.split_first()) else {
-        return Err(Bad::Message);
-    };
-    let code = code
-        .as_small()
-        .and_then(|c| u8::try_from(c).ok())
-        .ok_or(Bad::Message)?;
-    match (code, args) {
-        (op::LINK, &[from, to]) if is_of(from, n) => link(n, id, from, to),
-        (op::UNLINK_ID, &[number, from, to]) if is_of(from, n) => {
-            let number = to_number(number).filter(|&i| i != 0).ok_or(Bad::Message)?;
-            unlink(n, id, from, to, Some(number))
-        }
-        // Releases that connect to nodes of 25 at least do not know the old one.
-        (op::UNLINK, &[from, to]) if is_of(from, n) && !release::has(NODES_OF_25_LEAST) => {
-            unlink(n, id, from, to, None)
-        }
-        (op::UNLINK_ID_ACK, &[number, from, to]) if is_of(from, n) => {
-            let number = to_number(number).ok_or(Bad::Message)?;
-            unlink_ack(id, from, to, number)
-        }
-        (op::MONITOR_P, &[by, watched, r]) if is_of(by, n) && is_ref(r) => {
-            monitor(n, id, by, watched, r)
-        }
-        (op::DEMONITOR_P, &[by, watched, r]) if is_of(by, n) && is_ref(r) => {
-            demonitor(by, watched, r)
-        }
-        (op::MONITOR_P_EXIT, &[watched, by, r, reason]) if is_ref(r) => {
-            let reason = reason_of(n, id, Some(reason), payload)?;
-            down(n, watched, by, r, reason)
-        }
-        (op::PAYLOAD_MONITOR_P_EXIT, &[watched, by, r]) if is_ref(r) => {
-            let reason = reason_of(n, id, None, payload)?;
-            down(n, watched, by, r, reason)
-        }
-        (op::SEND | op::SEND_SENDER, &[_, to]) => message_to(n, id, to, None, payload),
-        (op::SEND_TT | op::SEND_SENDER_TT, &[_, to, token]) => {
-            message_to(n, id, to, Some(token), payload)
-        }
-        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, to, None, payload)
-        }
-        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, to, Some(token), payload)
-        }
-        (op::ALIAS_SEND, &[_, alias]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, None, payload, false)
-        }
-        (op::ALIAS_SEND_TT, &[_, alias, token]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, Some(token), payload, false)
-        }
-        (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
-        }
-        (op::EXIT_TT, &[from, to, token, reason]) if is_of(from, n) && to.is_local_pid() => {
-            let reason = reason_of(n, id, Some(reason), payload)?;
-            link_exit(from, to, Some(token), reason)
-        }
-        (op::PAYLOAD_EXIT, &[from, to]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, None, reason_of(n, id, None, payload)?)
-        }
-        (op::PAYLOAD_EXIT_TT, &[from, to, token]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, Some(token), reason_of(n, id, None, payload)?)
-        }
-        (op::EXIT2, &[from, to, reason]) if is_of(from, n) => {
-            exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
-        }
-        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => {
-            let reason = reason_of(n, id, Some(reason), payload)?;
-            exit(from, to, Some(token), reason)
-        }
-        (op::PAYLOAD_EXIT2, &[from, to]) if is_of(from, n) => {
-            exit(from, to, None, reason_of(n, id, None, payload)?)
-        }
-        (op::PAYLOAD_EXIT2_TT, &[from, to, token]) if is_of(from, n) => {
-            exit(from, to, Some(token), reason_of(n, id, None, payload)?)
-        }
-        (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
-            if of.is_local_pid() {
-                group_leader(leader, of);
-            }
-            Ok(())
-        }
-        (op::SPAWN_REQUEST, &[r, from, leader, mfa, options])
-            if leader.is_pid() && is_far(from) && is_far_ref(r) =>
-        {
-            spawn_request(n, id, [r, from, leader, mfa, options], None, payload)
-        }
-        (op::SPAWN_REQUEST_TT, &[r, from, leader, mfa, options, token])
-            if leader.is_pid() && is_far(from) && is_far_ref(r) =>
-        {
-            spawn_request(n, id, [r, from, leader, mfa, options], Some(token), payload)
-        }
-        (op::SPAWN_REPLY, &[r, to, told, result]) if result.is_atom() || is_far(result) => {
-            spawn_reply(n, id, [r, to, told, result], None)
-        }
-        (op::SPAWN_REPLY_TT, &[r, to, told, result, token])
-            if result.is_atom() || is_far(result) =>
-        {
-            spawn_reply(n, id, [r, to, told, result], Some(token))
-        }
-        (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
-            altact_signal(n, id, [how, from, to], token, payload)
-        }
-        _ => Err(Bad::Message),
-    }
-}
-
-const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
-
-/// Handles an [`op::ALTACT_SIG_SEND`], with `token` holding what follows the receiver.
-fn altact_signal(
-    n: &Arc<Node>,
-    id: u32,
-    [how, from, to]: [Term; 3],
-    token: &[Term],
-    payload: Payload<'_>,
-) -> Result<(), Bad> {
-    let how = to_number(how).filter(|h| h & !altact::ALL == 0);
-    let how = how.ok_or(Bad::Message)?;
-    let token = match (how & altact::TOKEN != 0, token) {
-        (true, &[token]) => Some(token),
-        (false, &[]) => None,
-        _ => return Err(Bad::Message),
-    };
-    let urgent = how & altact::PRIORITY != 0;
-    match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
-        0 => message_to(n, id, to, token, payload),
-        altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
-        altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
-        altact::EXIT if is_of(from, n) => exit(from, to, token, reason_of(n, id, None, payload)?),
-        EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
-            let reason = reason_of(n, id, None, payload)?;
-            exit_by_alias(from, to, reason, urgent);
-            Ok(())
-        }
-        _ => Err(Bad::Message),
-    }
-}
-
-/// Sets the group leader of a process of this node.
-fn group_leader(leader: Term, of: Term) {
-    let leader = OwnedTerm::copy_of(leader);
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx {
-            process::set_group_leader(cx.process(), leader.term());
-        }
-    };
-    send::run_in(of, Box::new(task));
-}
-
-/// Sends an exit signal to the process that made an alias.
-fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
-    let (Some(RefView::Local { pid: Some(pid), .. }), Some(key)) =
-        (alias.as_ref_view(), RefKey::of(alias))
-    else {
-        return;
-    };
-    let from = OwnedTerm::copy_of(from);
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx
-            && let Some(reason) = reason.get()
-        {
-            handle::exit_by_alias(cx, key, from.term(), reason.term(), urgent);
-        }
-    };
-    send::run_in(pid, Box::new(task));
-}
-
-/// Sends a message to a process of this node.
-fn message_to(
-    n: &Arc<Node>,
-    id: u32,
-    to: Term,
-    token: Option<Term>,
-    payload: Payload<'_>,
-) -> Result<(), Bad> {
-    if to.is_local_pid() {
-        return deliver(n, id, to, None, token, payload);
-    }
-    // A process of an earlier incarnation of this node, or of another node: the message is dropped.
-    match to.is_pid() {
-        true => Ok(()),
-        false => Err(Bad::Message),
-    }
-}
-
-/// Sends a message to a registered process.
-fn message_to_name(
-    n: &Arc<Node>,
-    id: u32,
-    name: Term,
-    token: Option<Term>,
-    payload: Payload<'_>,
-) -> Result<(), Bad> {
-    match registry::whereis(name).filter(|t| t.is_local_pid()) {
-        Some(pid) => deliver(n, id, pid, None, token, payload),
-        None => Ok(()),
-    }
-}
-
-/// Sends a message to a process by an alias.
-fn message_to_alias(
-    n: &Arc<Node>,
-    id: u32,
-    alias: Term,
-    token: Option<Term>,
-    payload: Payload<'_>,
-    urgent: bool,
-) -> Result<(), Bad> {
-    match alias.as_ref_view() {
-        Some(RefView::Local { pid: Some(pid), .. }) => {
-            let alias = OwnedTerm::copy_of(alias);
-            deliver(n, id, pid, Some((alias, urgent)), token, payload)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Delivers a message to a process of this node.
-fn deliver(
-    n: &Arc<Node>,
-    id: u32,
-    to: Term,
-    alias: Option<(OwnedTerm, bool)>,
-    token: Option<Term>,
-    payload: Payload<'_>,
-) -> Result<(), Bad> {
-    // A term that is no token counts as none.
-    let token = token.and_then(Token::of_term);
-    if world::is_on()
-        && let Ok(message) = payload.owned()
-    {
-        far::gets(n.name, to, message.term());
-    }
-    let urgent = alias.as_ref().is_some_and(|a| a.1);
-    if alias.is_none() && budgets::on() {
-        match bounds::from_far(to) {
-            FromFar::Arrives => {}
-            FromFar::Waits => n.full.note(to),
-            FromFar::Dropped => return Ok(()),
-        }
-    }
-    // The receiver's budget pays for what waits in its mailbox.
-    let _paying = budgets::on().then(|| budgets::pays(budgets::of_pid(to)));
-    let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
-    // SAFETY: a fresh signal.
-    unsafe {
-        if urgent {
-            (*s).set_urgent();
-        }
-        send::push_or_free(to, s);
-    }
-    Ok(())
-}
-
 /// The signal of a message. The receiver decodes a long payload, or one that is no valid term,
 /// which does no harm before it is decoded.
 fn signal_with(
@@ -995,520 +715,12 @@ fn signal_with(
     Ok(Signal::external(payload.undecoded(n, id), alias, token))
 }
 
-fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
-    let key = RemotePid::of(from).ok_or(Bad::Message)?;
-    if !to.is_local_pid() {
-        if to.is_pid() && !is_old(to) {
-            return Err(Bad::Message);
-        }
-        // A process of an earlier incarnation of this node, or a term that is no process, is
-        // reported as gone.
-        signals::send_link_exit(id, to, &key, am::NOPROC);
-        return Ok(());
-    }
-    let tied = n.tie(id, to);
-    let n = n.clone();
-    let task = move |cx: Option<&mut Cx>| match cx {
-        None => {
-            n.untie(id, to);
-            signals::send_link_exit(id, to, &key, am::NOPROC);
-        }
-        Some(cx) => {
-            if tied {
-                signals::was_tied(cx, &n, id);
-            }
-            let from = key.owned();
-            events::tie(cx.process(), events::Tie::GettingLinked, from.term());
-            let ties = cx.process().ext_mut().remote.get_or_insert_default();
-            // A request that crosses one of our own makes a single link.
-            let is_there = ties.links.get(&key).is_some_and(|l| l.connection == id);
-            if !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
-            } else if !is_there {
-                let l = Link {
-                    unlinking: 0,
-                    connection: id,
-                    urgent: false,
-                };
-                ties.links.insert(key, l);
-            }
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-fn unlink(n: &Arc<Node>, id: u32, from: Term, to: Term, number: Option<u64>) -> Result<(), Bad> {
-    // As in stock, which also refuses a process of an earlier incarnation of this node.
-    if !to.is_local_pid() {
-        return Err(Bad::Message);
-    }
-    let key = RemotePid::of(from).ok_or(Bad::Message)?;
-    let n = n.clone();
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx
-            && let Some(ties) = ties(cx)
-            && ties.links.get(&key).is_some_and(|l| l.unlinking == 0)
-        {
-            ties.links.remove(&key);
-            let from = key.owned();
-            events::tie(cx.process(), events::Tie::GettingUnlinked, from.term());
-        }
-        if let (Some(number), Some(r)) = (number, n.ready(false).filter(|r| r.id == id)) {
-            let from = key.owned();
-            let args = [
-                super::control::Arg::Number(number),
-                to.into(),
-                from.term().into(),
-            ];
-            n.send(
-                id,
-                frame(op::UNLINK_ID_ACK, &args, None, r.cached(), to.raw()),
-            );
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-/// The ties of the process to other nodes, if it has any.
-fn ties(cx: &mut Cx) -> Option<&mut process::remote::Remote> {
-    cx.process().ext()?.rare()?.remote.as_deref_mut()
-}
-
-fn unlink_ack(id: u32, from: Term, to: Term, number: u64) -> Result<(), Bad> {
-    // As in stock, which also refuses a process of an earlier incarnation of this node.
-    if !to.is_local_pid() {
-        return Err(Bad::Message);
-    }
-    let key = RemotePid::of(from).ok_or(Bad::Message)?;
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(ties) = cx.and_then(ties)
-            && (ties.links.get(&key)).is_some_and(|l| l.unlinking == number && l.connection == id)
-        {
-            ties.links.remove(&key);
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-fn monitor(n: &Arc<Node>, id: u32, by: Term, watched: Term, r: Term) -> Result<(), Bad> {
-    let (Some(key), Some(by)) = (RemoteRef::of(r), RemotePid::of(by)) else {
-        return Err(Bad::Message);
-    };
-    let (to, name) = if watched.is_local_pid() {
-        (Some(watched), NIL)
-    } else if watched.is_atom() {
-        let to = registry::whereis(watched).filter(|t| t.is_local_pid());
-        (to, watched)
-    } else if watched.is_pid() && is_old(watched) {
-        (None, NIL)
-    } else {
-        return Err(Bad::Message);
-    };
-    let Some(to) = to else {
-        let (by, r) = (by.owned(), key.owned());
-        signals::send_down(id, watched, by.term(), r.term(), am::NOPROC, NIL);
-        return Ok(());
-    };
-    if !n.tie(id, to) {
-        return Ok(());
-    }
-    let n = n.clone();
-    let task = move |cx: Option<&mut Cx>| match cx {
-        None => {
-            n.untie(id, to);
-            let (by, r) = (by.owned(), key.owned());
-            let watched = if name == NIL { to } else { name };
-            signals::send_down(id, watched, by.term(), r.term(), am::NOPROC, to);
-        }
-        Some(cx) => {
-            signals::was_tied(cx, &n, id);
-            let ties = cx.process().ext_mut().remote.get_or_insert_default();
-            let w = Watcher {
-                by,
-                name,
-                connection: id,
-            };
-            ties.watchers.insert(key, w);
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
-    let key = RemoteRef::of(r).filter(|_| by.is_pid());
-    let key = key.ok_or(Bad::Message)?;
-    // A monitor by pid cannot be removed by a name.
-    let remove = move |ties: &mut process::remote::Remote| {
-        let by_name = watched.is_atom();
-        ties.watchers
-            .remove(&key, |w| !by_name || w.name == watched);
-    };
-    let to = match watched {
-        t if t.is_local_pid() => t,
-        t if t.is_atom() => {
-            // The process that had the name when it was monitored, if it still has it. Otherwise
-            // the end of the connection or of the process removes the monitor.
-            match registry::whereis(t).filter(|t| t.is_local_pid()) {
-                Some(pid) => pid,
-                None => return Ok(()),
-            }
-        }
-        t if t.is_pid() && is_old(t) => return Ok(()),
-        _ => return Err(Bad::Message),
-    };
-    let task = move |cx: Option<&mut Cx>| {
-        cx.and_then(ties).map(remove);
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-/// Handles the end of a process that this node monitors.
-fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
-    if !watched.is_atom() && !is_far(watched) || !by.is_pid() {
-        return Err(Bad::Message);
-    }
-    if !by.is_local_pid() {
-        return match is_old(by) {
-            true => Ok(()),
-            false => Err(Bad::Message),
-        };
-    }
-    let mut place = Fragment::new();
-    let object = match watched.is_atom() {
-        true => place.tuple(&[watched, n.name]),
-        false => copy::copy(watched, &mut place),
-    };
-    let object = OwnedTerm::from_parts(object, place);
-    if let Reason::Here(reason) = reason {
-        send::monitor_down(by, r, am::PROCESS, object.term(), reason.term());
-        return Ok(());
-    }
-    let r = OwnedTerm::copy_of(r);
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx
-            && let Some(reason) = reason.get()
-        {
-            let s = send::down_signal(r.term(), am::PROCESS, object.term(), reason.term());
-            // SAFETY: a fresh signal of the end of what is watched.
-            unsafe { handle::handle_here(cx, s) };
-        }
-    };
-    send::run_in(by, Box::new(task));
-    Ok(())
-}
-
-fn link_exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(), Bad> {
-    let token = token.and_then(Token::of_term);
-    let key = RemotePid::of(from).ok_or(Bad::Message)?;
-    let task = move |cx: Option<&mut Cx>| {
-        let Some(cx) = cx else { return };
-        let Some(reason) = reason.get() else { return };
-        // Only a link that exists and is not being removed breaks.
-        let broken = ties(cx).and_then(|t| {
-            t.links.get(&key).filter(|l| l.unlinking == 0)?;
-            t.links.remove(&key)
-        });
-        if let Some(l) = broken {
-            let from = key.owned();
-            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref(), l.urgent);
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
-fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(), Bad> {
-    if to.is_local_pid() {
-        let token = token.and_then(Token::of_term);
-        if let Reason::Here(reason) = reason {
-            let s = send::exit_as_signal(token.as_ref(), from, reason.term());
-            // SAFETY: a fresh signal.
-            unsafe { send::push_or_free(to, s) };
-            return Ok(());
-        }
-        let from = OwnedTerm::copy_of(from);
-        let task = move |cx: Option<&mut Cx>| {
-            if let Some(cx) = cx
-                && let Some(reason) = reason.get()
-            {
-                let s = send::exit_as_signal(token.as_ref(), from.term(), reason.term());
-                // SAFETY: a fresh exit signal.
-                unsafe { handle::handle_here(cx, s) };
-            }
-        };
-        send::run_in(to, Box::new(task));
-        return Ok(());
-    }
-    match to.is_pid() && is_old(to) {
-        true => Ok(()),
-        false => Err(Bad::Message),
-    }
-}
-
-// Flags of the reply to a spawn request.
-const LINKED: i64 = 1;
-const MONITORED: i64 = 2;
-
-fn spawn_request(
-    n: &Arc<Node>,
-    id: u32,
-    [r, from, leader, mfa, options]: [Term; 5],
-    token: Option<Term>,
-    payload: Payload<'_>,
-) -> Result<(), Bad> {
-    let token = token.and_then(Token::of_term);
-    let (Some(key), Some(by)) = (RemoteRef::of(r), RemotePid::of(from)) else {
-        return Err(Bad::Message);
-    };
-    let Some(&[m, f, arity]) = mfa.as_tuple() else {
-        return Err(Bad::Message);
-    };
-    if !m.is_atom() || !f.is_atom() || arity.as_small().is_none() {
-        return Err(Bad::Message);
-    }
-    let mut place = Fragment::new();
-    let request = token.as_ref().map(|_| {
-        let parts = [spawn_request_(), r, from, leader, mfa, options];
-        OwnedTerm::copy_of(place.tuple(&parts))
-    });
-    drop(OwnedTerm::from_parts(NIL, place));
-    let refuse = |why: Term| {
-        let t = token.as_ref().zip(request.as_ref());
-        let t = t.map(|(t, q)| token::refused(t, q.term(), r, from, why));
-        answer(n, id, [r, from, Term::small(0), why], t.as_ref(), NIL);
-    };
-    let wanted = OPTIONS.get().and_then(|f| f(options));
-    let Some(mut wanted) = wanted else {
-        refuse(am::BADOPT);
-        return Ok(());
-    };
-    // Links and monitors belong to the other node; they are entered below.
-    wanted.options.link = false;
-    wanted.options.monitor = None;
-    let args = signal_with(n, id, None, token.as_ref().map(Token::duplicate), payload)?;
-    let mut place = Fragment::new();
-    let first = place.list(&[mfa]);
-    // SAFETY: no parent.
-    let made = unsafe {
-        let init = (erts_internal(), dist_spawn_init());
-        spawn::spawn(std::ptr::null_mut(), init.0, init.1, first, wanted.options)
-    };
-    drop(OwnedTerm::from_parts(NIL, place));
-    let pid = match made {
-        Ok((pid, _)) => pid,
-        Err(SpawnError::SystemLimit | SpawnError::Budget) => {
-            // SAFETY: no other code has the signal yet.
-            unsafe { Signal::free(args) };
-            refuse(am::SYSTEM_LIMIT);
-            return Ok(());
-        }
-    };
-    let arity = arity
-        .as_small()
-        .and_then(|n| u8::try_from(n).ok())
-        .map(u32::from);
-    let (link, watch) = (wanted.link, wanted.monitor);
-    let spawned = Spawned {
-        node: n.clone(),
-        connection: id,
-        pid,
-        by,
-        reference: OwnedTerm::copy_of(r),
-        key,
-        leader: OwnedTerm::copy_of(leader),
-        initial_call: arity.map(|n| (m, f, n)),
-        link,
-        watch,
-        tied: (!link && !watch) || n.tie(id, pid),
-        token: token.zip(request),
-    };
-    // The process waits for its arguments, so all this happens before its code runs.
-    let task = move |cx: Option<&mut Cx>| match cx {
-        Some(cx) => spawned.begin(cx),
-        None => spawned.gone(),
-    };
-    send::run_in(pid, Box::new(task));
-    // SAFETY: fresh signals.
-    unsafe {
-        send::push_or_free(pid, args);
-        if ARGUMENTS_END.load(Ordering::Relaxed) {
-            // The signal has no sender: the process keeps the token that came with the arguments.
-            send::push_or_free(pid, Signal::copy_of(Kind::Message, dist_spawn_init()));
-        }
-    }
-    Ok(())
-}
-
-/// A process that was made for another node and has not run yet.
-struct Spawned {
-    node: Arc<Node>,
-    connection: u32,
-    pid: Term,
-    /// The process that requested it.
-    by: RemotePid,
-    /// The reference of the request, which a monitor uses too.
-    reference: OwnedTerm,
-    key: RemoteRef,
-    leader: OwnedTerm,
-    initial_call: Option<(Term, Term, u32)>,
-    link: bool,
-    watch: bool,
-    /// Whether the process is in the set of ties of the connection, or does not need to be.
-    tied: bool,
-    /// The token of the request, and the request itself as a traced message.
-    token: Option<(Token, OwnedTerm)>,
-}
-
-impl Spawned {
-    /// The flags of the reply.
-    fn flags(&self) -> Term {
-        let link = if self.link { LINKED } else { 0 };
-        let watch = if self.watch { MONITORED } else { 0 };
-        Term::small(link | watch)
-    }
-
-    /// Sends the reply, with a token if there is one.
-    fn reply(&self, token: Option<&Token>) {
-        let from = self.by.owned();
-        let args = [self.reference.term(), from.term(), self.flags(), self.pid];
-        answer(&self.node, self.connection, args, token, self.pid);
-    }
-
-    /// Handles that the process was ended before it began. The requesting process still waits for a
-    /// reply.
-    fn gone(self) {
-        let (id, pid) = (self.connection, self.pid);
-        self.reply(None);
-        if self.tied && self.link {
-            signals::send_link_exit(id, pid, &self.by, am::NOPROC);
-        }
-        if self.tied && self.watch {
-            let (from, r) = (self.by.owned(), self.key.owned());
-            signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
-        }
-        self.node.untie(id, pid);
-    }
-
-    /// Enters the link and the monitor in the process, and replies.
-    fn begin(mut self, cx: &mut Cx) {
-        let id = self.connection;
-        let has_tie = self.tied && (self.link || self.watch);
-        if has_tie {
-            signals::was_tied(cx, &self.node, id);
-        }
-        let p = cx.process();
-        process::set_group_leader(p, self.leader.term());
-        if let Some((m, f, n)) = self.initial_call {
-            p.initial_call = exports::export(m, f, n);
-        }
-        if has_tie {
-            let ties = p.ext_mut().remote.get_or_insert_default();
-            if self.link {
-                let l = Link {
-                    unlinking: 0,
-                    connection: id,
-                    urgent: false,
-                };
-                ties.links.insert(self.by.clone(), l);
-            }
-            if self.watch {
-                let w = Watcher {
-                    by: self.by.clone(),
-                    name: NIL,
-                    connection: id,
-                };
-                ties.watchers.insert(self.key.clone(), w);
-            }
-        }
-        let from = self.by.owned();
-        let token = self.token.take().map(|(t, q)| {
-            token::spawned_far(
-                cx.process(),
-                t,
-                q.term(),
-                self.reference.term(),
-                from.term(),
-            )
-        });
-        self.reply(token.as_ref());
-        if self.link && !self.tied {
-            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
-        }
-    }
-}
-
-/// Sends the reply to a spawn request, with a token if the request came with one.
-fn answer(n: &Node, id: u32, args: [Term; 4], token: Option<&Token>, sender: Term) {
-    if let Some(r) = n.ready(false).filter(|r| r.id == id) {
-        let mut args = args.map(super::control::Arg::from).to_vec();
-        let mut code = op::SPAWN_REPLY;
-        let mut place = Fragment::new();
-        if let Some(t) = token.filter(|t| r.can_take(t)) {
-            code = op::SPAWN_REPLY_TT;
-            args.push(t.term(&mut place).into());
-        }
-        let f = frame(code, &args, None, r.cached(), sender.raw());
-        drop(OwnedTerm::from_parts(NIL, place));
-        n.send(id, f);
-    }
-}
-
-fn spawn_reply(
-    n: &Arc<Node>,
-    id: u32,
-    [r, to, told, result]: [Term; 4],
-    token: Option<Term>,
-) -> Result<(), Bad> {
-    let token = token.and_then(Token::of_term);
-    let told = told.as_small().filter(|&t| (0..1 << 27).contains(&t));
-    let told = told.ok_or(Bad::Message)?;
-    let old = |t: Term| match t.as_ref_view() {
-        Some(RefView::External { node: of, .. }) => of.name == node::this_name(),
-        _ => is_old(t),
-    };
-    if old(to) || is_ref(r) && old(r) {
-        return Ok(());
-    }
-    let key = RefKey::of(r).filter(|_| to.is_local_pid());
-    let key = key.ok_or(Bad::Message)?;
-    let result = OwnedTerm::copy_of(result);
-    let reference = OwnedTerm::copy_of(r);
-    let name = n.name;
-    let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx {
-            let linked = told & LINKED != 0;
-            let result = result.term();
-            return signals::spawned(cx, key, (name, id), (result, linked), token.as_ref());
-        }
-        // The requesting process has ended.
-        let Some(key) = RemotePid::of(result.term()) else {
-            return;
-        };
-        if told & MONITORED != 0 {
-            let w = process::remote::Watched {
-                object: result,
-                reference,
-                connection: id,
-            };
-            signals::demonitor(to, &w);
-        }
-        if told & LINKED != 0 {
-            signals::send_link_exit(id, to, &key, am::NOPROC);
-        }
-    };
-    send::run_in(to, Box::new(task));
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::table::{self, Controller};
     use super::*;
+    use crate::control::op;
+    use crate::table::{self, Controller};
+    use purlin_term::am;
     use purlin_term::atom;
     use purlin_term::etf::tag;
 

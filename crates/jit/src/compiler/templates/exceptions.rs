@@ -5,7 +5,7 @@ use super::*;
 impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     pub(super) fn catch(&mut self, Catch { dst, to }: Catch) {
         let to = to.0.unwrap_or(self.part.at);
-        // After an exception, machine code goes on there.
+        // After an exception, machine code continues there.
         if let Some(l) = self.label_at(to) {
             self.returns.push((self.pc(to), l));
         }

@@ -6,7 +6,7 @@
 //! # What a template does with cases that it doesn't handle
 //! - It *exits*: the interpreter runs the instruction again. Nothing has changed before.
 //! - It runs the *step*: the interpreter's handler runs as a function and returns the next
-//!   instruction. If this function has code for that, it goes on there, otherwise it exits.
+//!   instruction. If this function has code for that, it continues there, otherwise it exits.
 
 use crate::asm::{Code, Label};
 use crate::decode::{Instruction, decode, parts};
@@ -34,7 +34,6 @@ use purlin_term::word::{
     is_small_word,
 };
 
-#[path = "templates/mod.rs"]
 mod templates;
 
 /// [`KIND_MASK`], for an instruction that tests a byte.
@@ -645,8 +644,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
     fn step(&mut self) {
         self.step_of(self.part);
     }
-    /// Runs an instruction by its handler. It may go on at its labels in this function, and at the
-    /// next instruction.
+    /// Runs an instruction by its handler. It may continue at its labels in this function, and at
+    /// the next instruction.
     fn step_of(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
         let Some(f) = self.handler(i.variant) else {
@@ -710,7 +709,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         }
     }
     /// Runs the step of an instruction that ends with a return. If it has returned to this
-    /// function's caller, the caller goes on in machine code. `direct`: only X0 is live after it.
+    /// function's caller, the caller continues in machine code. `direct`: only X0 is live after it.
     fn returning_step(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64, direct: bool) {
         let pc = self.pc(i.at);
         let Some(f) = self.handler(i.variant) else {
@@ -725,8 +724,8 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         self.step_and_return(f, arity, drop, Some(pc), next.filter(|_| direct));
     }
     /// Runs the step `f` of an instruction that ends with a return, at `pc` or at `R`. It drops
-    /// `drop` bytes of the stack. `next`: where it may go on besides its caller, as an address in
-    /// bytecode and in machine code.
+    /// `drop` bytes of the stack. `next`: where it may continue besides its caller, as an address
+    /// in bytecode and in machine code.
     fn step_and_return(
         &mut self,
         f: Full,
@@ -765,7 +764,7 @@ impl<'a, 'e, M: Machine> Gen<'a, 'e, M> {
         let to = self.env.stubs.resume;
         self.a.leave_to(to);
     }
-    /// Runs an instruction that always raises. The exception handler goes on in machine code, if
+    /// Runs an instruction that always raises. The exception handler continues in machine code, if
     /// possible.
     fn raises(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);

@@ -1,4 +1,6 @@
-//! Templates of natives, for simple operands.
+//! Calls of natives. A native whose row names a [`Template`] has code of its own for the operands
+//! that occur most: immediates, small integers, short lists. All other calls run as a step, or, if
+//! the native changes code, in the interpreter.
 
 use super::*;
 use purlin_term::layout::{BIN_SIZE, SUB_BIN_BITS};

@@ -1,4 +1,8 @@
 //! Comparisons and type tests.
+//!
+//! A term is tested by its tag, a boxed one also by the subtag in its header. Immediates are
+//! compared as words; whatever has to be compared by contents is left to a helper. Nothing is
+//! allocated here, and no test changes an operand.
 
 use super::*;
 use purlin_term::word::{TAG_PID, TAG_PORT};
