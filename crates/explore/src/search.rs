@@ -533,7 +533,7 @@ impl Explorer {
         Some(found)
     }
 
-    /// Runs a schedule by itself that has failed beside others. If it fails again, it is shrunk and
+    /// Runs a schedule alone that failed while others ran in parallel. If it fails again, it is shrunk and
     /// reported. The report must have one of the fingerprints `wanted`. None: this process is one
     /// of the runs.
     fn confirm(

@@ -304,9 +304,9 @@ struct Pool {
     reserved: bool,
     /// Before the first span is a table with a number for each: the next one in its list.
     table: usize,
-    /// Bytes of the table and of the spans that can be used, and number of spans that have ever
-    /// been.
+    /// Bytes of the table and of the spans that can be used.
     usable: [usize; 2],
+    /// Number of spans that have been used so far.
     begun: u32,
     /// Spans with memory: the first one in the list, their number, and the least number since
     /// [`release_unused`] was last called.

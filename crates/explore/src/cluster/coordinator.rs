@@ -1,8 +1,13 @@
 //! One run of a cluster: who has the turn, what time it is, and where faults happen.
 //!
 //! The next turn is that of the node whose next event is the earliest. It lasts until the earliest
-//! moment at which another node could act, or a millisecond longer, so that nodes that compute take
-//! turns. Time passes only from one event to the next: there is no wait.
+//! moment at which another node could act, but at least a millisecond and at most a second, so that
+//! nodes that compute take turns. Time passes only from one event to the next: there is no wait.
+//!
+//! # Invariants
+//! * One member has the turn, and only it runs.
+//! * Time never goes back.
+//! * The hash of a run covers all questions that follow from command, seed and faults.
 
 use super::disks::Disks;
 use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When};
@@ -75,7 +80,8 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Run {
     pub verdict: Verdict,
-    /// A hash of all questions of all nodes, with their times and bytes.
+    /// A hash of the questions of all nodes, with their times and bytes, but for those about real
+    /// processes (`Hello`, `Started`) and about orders.
     pub hash: u64,
     pub profile: Profile,
     /// Events and output, in order.
@@ -124,7 +130,7 @@ enum Then {
 /// sent it.
 type UnderWay = (String, u64, bool);
 
-/// Messages under way that are known of a link at most.
+/// Maximum number of messages under way that are kept for each link.
 const MOST_UNDER_WAY: usize = 1000;
 
 /// All that a run consists of, but the nodes' processes.
@@ -135,7 +141,7 @@ pub(super) struct World {
     /// Programs that nodes have started, by their words: the pipes of their input and output.
     started: BTreeMap<String, (Open, Open)>,
     due: BTreeSet<(u64, Due)>,
-    /// When something is over at last that faults have prolonged.
+    /// The end of each effect that overlapping faults have extended.
     over: BTreeMap<Due, u64>,
     now: u64,
     lives: BTreeMap<Node, u32>,
@@ -361,8 +367,7 @@ impl<'a> Cluster<'a> {
         });
     }
 
-    /// Has something last until that time at least. It is over when the last fault is that has it
-    /// last.
+    /// Keeps an effect until that time at least: overlapping faults extend it.
     fn lasts(&mut self, what: Due, until: u64) {
         let over = self.world.over.entry(what).or_default();
         *over = until.max(*over);

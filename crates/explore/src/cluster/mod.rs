@@ -10,7 +10,7 @@
 //! * One node runs at a time, and only while it has the turn.
 //! * What a run does follows from its command, its seed and its faults. What leaves the model is
 //!   reported.
-//! * All processes of a run have ended when it has.
+//! * All processes of a run have ended when it has, but for the copies of saved nodes.
 
 mod coordinator;
 mod disks;

@@ -2,8 +2,8 @@
 //!
 //! A strategy may list schedules that follow from the base alone, draw schedules at random, or
 //! both. A drawn schedule may hand the run over to a [`Sampler`], which picks the process to run
-//! before each operation. Each file is one strategy, with its source and its invariants in its
-//! head.
+//! before each operation. Each file is one strategy; its head has its invariants and its source, if
+//! there is one.
 //!
 //! # Invariants of all
 //! * A strategy knows operations and deviations only: no terms, no processes, no clock.

@@ -1,8 +1,10 @@
 //! A sampler for the whole run: what `random`, `pos`, `pct:D` and `surw` have in common.
 //!
+//! The run notes the order that was sampled, so that it can be repeated by deviations and shrunk.
+//!
+//! # Invariant
 //! The schedule has one deviation, at which the sampler takes over: the first point at which
-//! processes of the program can meet. The run notes the order that was sampled, so that it can be
-//! repeated by deviations and shrunk.
+//! processes of the program can meet.
 
 use super::interface::{Mix, Strategy};
 use crate::base::Base;

@@ -253,8 +253,8 @@ fn enter_if_local(path: &CStr, device: libc::dev_t) -> bool {
     is_local_kind(kind as u64) && LOCAL.iter().any(|d| set(d).is_ok())
 }
 
-/// Hashes of paths about which dirty threads have nothing to learn: one has learned all it can, or
-/// a scheduler has found the path itself, and no scheduler has missed it since.
+/// Hashes of paths for which dirty threads skip [`learn_device`]: one has learned all it can, or a
+/// scheduler has found the path itself, and no scheduler has missed it since.
 #[cfg(target_os = "linux")]
 struct Settled([AtomicU64; 64]);
 

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! * While nothing is to fail, a door costs one load of a static.
-//! * A call that fails does not reach the system. One that transfers half of its bytes does.
+//! * A call that fails does not reach the system, except `close`, which closes all the same. One
+//!   that transfers half of its bytes does.
 //! * Calls by which OTP loads code do not count: only the program's fail.
 
 pub use purlin_explore::failing::Call;

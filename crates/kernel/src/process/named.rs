@@ -11,7 +11,6 @@
 //!   finds the name.
 //! * `given` is lowered under the lock, or if no name was entered. An exit that reads 0 has no name
 //!   to remove.
-//!
 //! * A look-up reads a [`Slot`] without the lock. A slot has the name and who has it while that name
 //!   is taken. It is written under the lock together with the maps. Its version is odd meanwhile;
 //!   the writer's release fence and the reader's acquire fence see to it that a reader that met a

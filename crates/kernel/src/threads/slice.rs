@@ -334,7 +334,7 @@ unsafe fn begin_events(p: *mut Process) -> Option<Watched> {
     })
 }
 
-/// Ends a time slice for tracing. `still` says whether the process is this thread's yet.
+/// Ends a time slice for tracing. `still` says whether the process still belongs to this thread.
 ///
 /// # Safety
 /// If `still` is true, the caller owns `p`. Otherwise `p` is not read.

@@ -323,7 +323,7 @@ impl Code {
             unsafe { sys::pcre2_code_free_8(code) };
             return Err((re_syntax::ENDLESS.into(), at));
         }
-        // Stock looks at settings by option or at the pattern's start.
+        // Settings come from options or from the start of the pattern, as in stock.
         // SAFETY: a compiled pattern; the answers are numbers of 32 bits.
         let (names, nl, groups, options) = unsafe {
             (

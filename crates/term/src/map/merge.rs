@@ -95,7 +95,7 @@ fn merge_children<A: Alloc + ?Sized>(
 }
 
 /// Merges two parts of trees at the same place, `level` levels below the roots. The result is one
-/// of them if nothing of the other is in it.
+/// of them itself if the other adds nothing.
 fn merge_parts<A: Alloc + ?Sized>(
     a: &mut A,
     x: Term,

@@ -1,7 +1,12 @@
 //! Charges to a budget and to those above it.
 //!
-//! A charge that one of them refuses changes none of them. What exists already is counted whatever
-//! the limits, as memory is: its excess is found when something is weighed.
+//! A charge that one of them refuses is taken back from those below. What exists already is counted
+//! whatever the limits, as memory is: its excess is found when something is weighed.
+//!
+//! # Races
+//! A charge is added first and then compared. So a charge that is refused may have another one
+//! refused that is made at the same time and would have fitted, and the peaks of those below the
+//! budget that refuses may stay too high. No sum of charges that were let through exceeds a limit.
 
 use super::row::{Counted, NO_LIMIT, ROOT};
 use super::tree::{get, hold, let_go, upwards};
@@ -9,7 +14,7 @@ use purlin_term::pressure;
 use std::sync::atomic::Ordering;
 
 /// Charges `n` to `index` and the budgets above it, up to and without `to`. Returns false if one of
-/// them has not so much left, or takes nothing more in; nothing has changed then.
+/// them has not that much left, or takes nothing more in; the charge is taken back then.
 pub(super) fn charge(index: u32, to: u32, what: Counted, n: i64) -> bool {
     for (done, b) in upwards(index, to).enumerate() {
         if b.has_ended() || !b.add(what, n, false) {

@@ -1,5 +1,4 @@
-//! The rules of `+Fbudget`: which application, and what which registered process starts, belongs to
-//! which budget.
+//! The rules of `+Fbudget`: budgets of applications, and of what registered processes start.
 
 use super::seats::set_starts;
 use super::tree::on;

@@ -34,7 +34,8 @@ pub struct Seat {
     pub(super) shared: AtomicI64,
     /// Whether it has just collected all of its garbage for a block that its budget refused.
     pub(super) clean: AtomicBool,
-    /// Bytes outside of its heap that it has made since then, without those that it has freed.
+    /// Bytes outside of its heap that it has made, without those that it has freed, since its budget
+    /// was last below its limit.
     pub(super) made: AtomicI64,
     /// Number of messages in transit to it.
     pub transit: AtomicI32,
@@ -43,12 +44,13 @@ pub struct Seat {
     /// The process whose mailbox has no room for its message, by the data of its pid plus one; 0
     /// for none.
     pub waits_for: AtomicU32,
-    /// Whether it is in the list of that process. One that was woken is not, until it has looked
-    /// for room.
+    /// Whether it is in the list of that process: not from its wake-up until it has looked for room
+    /// again.
     pub listed: AtomicBool,
     /// The process that it monitors and whose reply it waits for, in the same form, and the bits of
     /// the monitor's reference.
     pub awaits: AtomicU32,
+    /// See `awaits`.
     pub awaits_key: AtomicU64,
     /// Number of senders that wait for room in its mailbox.
     pub waiting: AtomicU32,
@@ -65,8 +67,8 @@ pub(super) const PLACE_FRAMES: usize = 4;
 pub(super) struct Place {
     /// Its size then, in bytes.
     pub(super) bytes: AtomicI64,
-    /// Code addresses, innermost first; 0 for none. They stand for what they did as long as no
-    /// module has been freed since.
+    /// Code addresses, innermost first; 0 for none. They are valid while `freed` is the number of
+    /// modules freed so far.
     pub(super) addresses: [AtomicUsize; PLACE_FRAMES],
     pub(super) freed: AtomicUsize,
 }

@@ -226,9 +226,10 @@ pub(super) fn let_go(index: u32) {
         if let Some(m) = &mut d.by_key {
             m.remove(&bits);
         }
+        // Before the row is free: another budget may get it as soon as the lock is released.
+        let name = b.name.lock().take();
         d.free.push(at);
         drop(d);
-        let name = b.name.lock().take();
         drop(name);
         at = parent;
     }
@@ -283,12 +284,18 @@ pub fn throttled(index: u32, others_wait: bool) -> Option<u32> {
 /// those that had been ended before.
 pub fn end(index: u32) -> Vec<u32> {
     let mut ended = Vec::new();
-    for i in all().into_iter().filter(|&i| is_within(i, index)) {
-        if let Some(b) = get(i)
+    for i in all() {
+        // Held, its row goes to no other budget meanwhile, and neither do those above it.
+        if !hold(i) {
+            continue;
+        }
+        if is_within(i, index)
+            && let Some(b) = get(i)
             && b.ended.set()
         {
             ended.push(i);
         }
+        let_go(i);
     }
     before_search();
     ended
