@@ -533,9 +533,9 @@ impl Explorer {
         Some(found)
     }
 
-    /// Runs a schedule alone that failed while others ran in parallel. If it fails again, it is shrunk and
-    /// reported. The report must have one of the fingerprints `wanted`. None: this process is one
-    /// of the runs.
+    /// Runs a schedule alone that failed while others ran in parallel. If it fails again, it is
+    /// shrunk and reported. The report must have one of the fingerprints `wanted`. None: this
+    /// process is one of the runs.
     fn confirm(
         &mut self,
         plan: &Plan,

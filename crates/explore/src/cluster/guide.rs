@@ -1,11 +1,11 @@
 //! The order in which faults are tried.
 //!
-//! First single faults at the messages of the program, each kind of them once: the first message of
-//! a kind, then the last one, then other extents and the message in the middle; and in turn with
-//! these at the messages of libraries, together with clocks that differ from the start. A run that comes
-//! to messages that no run before came to shows what the fault has set in motion; from it follow
-//! pairs, whose second fault is at a message after the first. Between these, and after them, faults
-//! are drawn at random, with random orders of the processes within nodes.
+//! First single faults at the messages of the program, each kind of them once: the first message
+//! of a kind, then the last one, then other extents and the message in the middle; and in turn
+//! with these at the messages of libraries, together with clocks that differ from the start. A run
+//! that comes to messages that no run before came to shows what the fault has set in motion; from
+//! it follow pairs, whose second fault is at a message after the first. Between these, and after
+//! them, faults are drawn at random, with random orders of the processes within nodes.
 //!
 //! Most failures of real clusters need one or two faults at a place of their own protocol (Alquraan
 //! and others: An analysis of network-partitioning failures in cloud systems, OSDI 2018), which is

@@ -11,11 +11,11 @@
 //!   finds the name.
 //! * `given` is lowered under the lock, or if no name was entered. An exit that reads 0 has no name
 //!   to remove.
-//! * A look-up reads a [`Slot`] without the lock. A slot has the name and who has it while that name
-//!   is taken. It is written under the lock together with the maps. Its version is odd meanwhile;
-//!   the writer's release fence and the reader's acquire fence see to it that a reader that met a
-//!   new word also meets the new version. A name whose slot another name has is looked up under the
-//!   lock.
+//! * A look-up reads a [`Slot`] without the lock. A slot has the name and who has it while that
+//!   name is taken. It is written under the lock together with the maps. Its version is odd
+//!   meanwhile; the writer's release fence and the reader's acquire fence see to it that a reader
+//!   that met a new word also meets the new version. A name whose slot another name has is looked
+//!   up under the lock.
 //!
 //! The model is `crates/models/tests/registry.rs`.
 
@@ -81,7 +81,7 @@ impl Slot {
             }
         }
     }
-    /// Who has the name, if it has the slot.
+    /// Returns the process or port with the name, if the name has the slot.
     #[inline]
     fn find(&self, name: u64) -> Option<u64> {
         let version = self.version.load(Ordering::Acquire);

@@ -152,8 +152,8 @@ impl Budget {
         self.notify.store(0, Ordering::Relaxed);
         self.set(limits);
     }
-    /// Adds `n` to a count, whatever the limit if `forced`. Returns false if that exceeds the limit;
-    /// then the count is as before, and `reached` is one more.
+    /// Adds `n` to a count, whatever the limit if `forced`. Returns false if that exceeds the
+    /// limit; then the count is as before, and `reached` is one more.
     pub(super) fn add(&self, what: Counted, n: i64, forced: bool) -> bool {
         let i = what as usize;
         let now = self.used[i].fetch_add(n, Ordering::Relaxed) + n;

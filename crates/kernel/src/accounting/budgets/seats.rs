@@ -34,8 +34,8 @@ pub struct Seat {
     pub(super) shared: AtomicI64,
     /// Whether it has just collected all of its garbage for a block that its budget refused.
     pub(super) clean: AtomicBool,
-    /// Bytes outside of its heap that it has made, without those that it has freed, since its budget
-    /// was last below its limit.
+    /// Bytes outside of its heap that it has made, without those that it has freed, since its
+    /// budget was last below its limit.
     pub(super) made: AtomicI64,
     /// Number of messages in transit to it.
     pub transit: AtomicI32,

@@ -263,7 +263,7 @@ impl Tcp {
         }
         begun
     }
-    /// Reads more of such a packet, once. Such a packet is reported to nobody here.
+    /// Reads more of such a packet, once. No such packet is reported here.
     fn recv_straight(&mut self, base: &mut Base) -> Flow<usize> {
         let left = self.input.straight;
         let mut r = Err(libc::EBADF);
