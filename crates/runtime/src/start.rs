@@ -94,12 +94,12 @@ fn defaults(o: &EmulatorOptions) {
     if let Some(n) = o.flags.purlin.iovec_entries {
         gather::set_max_parts(n as usize);
     }
-    process::set_default_max_heap(Some(MaxHeap {
+    process::set_default_max_heap(MaxHeap {
         words: h.max_heap_words as usize,
         kill: h.max_heap_kill,
         error_logger: h.max_heap_log,
         include_shared_binaries: h.max_heap_include_binaries,
-    }));
+    });
 }
 
 fn system(m: &str, priority: Priority) -> Option<Term> {

@@ -206,36 +206,50 @@ pub fn default_off_heap_queue() -> bool {
 pub static OFF_HEAP_DEFAULT: std::sync::atomic::AtomicBool =
     std::sync::atomic::AtomicBool::new(false);
 
-static MAX_HEAP_DEFAULT: crate::sync::RwLock<Option<ext::MaxHeap>> = crate::sync::RwLock::new(None);
-/// Whether the default has ever been set.
-static MAX_HEAP_SET: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+/// `max_heap_size` of new processes, as [`packed`] writes it. A single word, because every spawn
+/// reads it.
+static MAX_HEAP_DEFAULT: std::sync::atomic::AtomicU64 =
+    std::sync::atomic::AtomicU64::new(packed(ext::MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    }));
+const MAX_HEAP_FLAGS: u32 = 3;
+
+/// Returns the words of a limit above its three flags. No heap has more than 2^60 words.
+const fn packed(m: ext::MaxHeap) -> u64 {
+    let words = if m.words >> 60 == 0 {
+        m.words
+    } else {
+        (1 << 60) - 1
+    };
+    (words as u64) << MAX_HEAP_FLAGS
+        | (m.kill as u64)
+        | (m.error_logger as u64) << 1
+        | (m.include_shared_binaries as u64) << 2
+}
 
 /// `max_heap_size` of new processes; `None` means no limit.
 #[inline]
 pub fn default_max_heap() -> Option<ext::MaxHeap> {
-    // Every spawn calls this, and hardly any runtime sets such a limit.
-    if !MAX_HEAP_SET.load(Ordering::Relaxed) {
-        return None;
-    }
     Some(max_heap_flags()).filter(|m| m.words > 0)
 }
 /// Default size limit and effects, for a process that doesn't set its own.
 #[inline]
 pub fn max_heap_flags() -> ext::MaxHeap {
-    let d = MAX_HEAP_DEFAULT.read();
-    d.unwrap_or(ext::MaxHeap {
-        words: 0,
-        kill: true,
-        error_logger: true,
-        include_shared_binaries: false,
-    })
+    let m = MAX_HEAP_DEFAULT.load(Ordering::Relaxed);
+    ext::MaxHeap {
+        words: (m >> MAX_HEAP_FLAGS) as usize,
+        kill: m & 1 != 0,
+        error_logger: m & 2 != 0,
+        include_shared_binaries: m & 4 != 0,
+    }
 }
-/// Sets `max_heap_size` of new processes. Returns the previous value.
+/// Sets `max_heap_size` of new processes.
 #[inline]
-pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
-    let mut d = MAX_HEAP_DEFAULT.write();
-    MAX_HEAP_SET.store(true, Ordering::Relaxed);
-    std::mem::replace(&mut d, m)
+pub fn set_default_max_heap(m: ext::MaxHeap) {
+    MAX_HEAP_DEFAULT.store(packed(m), Ordering::Relaxed);
 }
 
 /// Returns the minimum heap size in words that a process reports: the requested one, or the default

@@ -272,7 +272,7 @@ flags! {
             if new.words != 0 && (new.words as i64) < min_heap_size() {
                 return Err(Fail::Badarg);
             }
-            process::set_default_max_heap(Some(new));
+            process::set_default_max_heap(new);
             Ok(max_heap(cx, before))
         };
     "sharing_threshold": "Words from which on a message is shared." => |_, value| {
