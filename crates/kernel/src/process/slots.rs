@@ -25,6 +25,7 @@
 //!   are `Relaxed`; outside of it they are for information only.
 
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Spin, SpinGuard, constant};
+use purlin_isa::cache_lines::OneLine;
 
 /// The memory of slots and cells, and its limits.
 pub trait Cells {
@@ -54,10 +55,17 @@ pub trait Cells {
 pub struct Slots<C> {
     pub cells: C,
     size: AtomicUsize,
+    limit: AtomicUsize,
+    chosen: Chosen,
+}
+
+/// What each spawn and each exit writes. It has cache lines of its own, since every look-up reads
+/// the other fields.
+struct Chosen {
+    _line: OneLine,
     /// The next pid data to try.
     next: AtomicU64,
     live: AtomicUsize,
-    limit: AtomicUsize,
     /// Lock of growth, of the choice of pids and of the list of free cells.
     free: Spin<FreeCells>,
 }
@@ -83,10 +91,13 @@ impl<C: Cells> Slots<C> {
             Slots {
                 cells,
                 size: AtomicUsize::new(1),
-                next: AtomicU64::new(0),
-                live: AtomicUsize::new(0),
                 limit: AtomicUsize::new(0),
-                free: Spin::new(free),
+                chosen: Chosen {
+                    _line: OneLine,
+                    next: AtomicU64::new(0),
+                    live: AtomicUsize::new(0),
+                    free: Spin::new(free),
+                },
             }
         }
     }
@@ -102,7 +113,7 @@ impl<C: Cells> Slots<C> {
     }
     #[inline]
     fn lock(&self) -> SpinGuard<'_, FreeCells> {
-        self.free.lock()
+        self.chosen.free.lock()
     }
     /// Index limit of the cells that are or were in use.
     #[inline]
@@ -117,7 +128,7 @@ impl<C: Cells> Slots<C> {
     /// Number of live processes.
     #[inline]
     pub fn live(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
+        self.chosen.live.load(Ordering::Relaxed)
     }
     /// Maximum number of processes.
     #[inline]
@@ -142,7 +153,7 @@ impl<C: Cells> Slots<C> {
     /// a cell that the caller would otherwise release; it is used instead.
     pub(crate) fn reserve(&self, mine: Option<u32>) -> Result<(u32, u32), Full> {
         let mut free = self.lock();
-        let n = self.live.load(Ordering::Relaxed) + 1;
+        let n = self.chosen.live.load(Ordering::Relaxed) + 1;
         if n > self.limit() {
             free.list.extend(mine);
             return Err(Full);
@@ -168,10 +179,12 @@ impl<C: Cells> Slots<C> {
                 cell
             }
         };
-        self.live.store(n, Ordering::Relaxed);
+        self.chosen.live.store(n, Ordering::Relaxed);
         let data = loop {
-            let next = self.next.load(Ordering::Relaxed);
-            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            let next = self.chosen.next.load(Ordering::Relaxed);
+            self.chosen
+                .next
+                .store(next.wrapping_add(1), Ordering::Relaxed);
             let d = next & C::DATA_MASK;
             let slot = self.cells.slot(d as usize & (size - 1));
             if slot.load(Ordering::Relaxed) == 0 {
@@ -240,8 +253,8 @@ impl<C: Cells> Slots<C> {
         self.cells
             .slot(data as usize & (size - 1))
             .store(0, Ordering::Release);
-        let n = self.live.load(Ordering::Relaxed);
-        self.live.store(n - 1, Ordering::Relaxed);
+        let n = self.chosen.live.load(Ordering::Relaxed);
+        self.chosen.live.store(n - 1, Ordering::Relaxed);
     }
     /// Frees the cell of a withdrawn process. Its owner calls it, and no longer uses the cell.
     #[inline]
