@@ -153,6 +153,7 @@ fn schedulers_may_fire_late_timers() {
 /// A shard of timers that send messages, and the number of messages in each of two mailboxes. The
 /// counts are accessed without an order of their own: the timers provide it.
 struct World {
+    owners: std::sync::Arc<shard::Owners>,
     shard: shard::Shard<usize>,
     mailboxes: [AtomicUsize; 2],
 }
@@ -163,8 +164,10 @@ const OWNER: u64 = 7;
 
 impl World {
     fn new() -> Arc<World> {
+        let owners = std::sync::Arc::new(shard::Owners::new(1));
         Arc::new(World {
-            shard: shard::Shard::new(0),
+            shard: shard::Shard::new(0, owners.clone()),
+            owners,
             mailboxes: std::array::from_fn(|_| AtomicUsize::new(0)),
         })
     }
@@ -251,6 +254,33 @@ fn a_reused_slot_is_distinguished() {
         assert!(w.shard.arrive(ticket, || w.deliver(1)).is_some());
         assert_eq!((w.got(1), w.shard.count()), (1, 0));
     });
+}
+
+/// A process ends while its timer is being fired. Either it may own timers, and then none fires
+/// after it has ended them, or it finds the timer's message.
+#[test]
+fn an_owner_without_timers_has_their_messages() {
+    explore(
+        "an owner without timers has their messages",
+        Some(3),
+        || {
+            let w = World::new();
+            w.shard.start(KEY, OWNER, 1, 0);
+            let a = w.clone();
+            let a = thread::spawn(move || a.fire());
+            let before = match w.owners.may_own(OWNER) {
+                true => {
+                    w.shard.owner_ends(OWNER);
+                    w.got(0)
+                }
+                false => 1,
+            };
+            assert_eq!(w.got(0), before);
+            a.join().expect("runs");
+            assert_eq!(w.got(0), before, "it comes after its process has ended");
+            assert!(!w.owners.may_own(OWNER));
+        },
+    );
 }
 
 /// A timer that is held stays, and fires the next time.

@@ -5,16 +5,19 @@
 //! fire.
 
 pub use super::shard::RefNumbers;
-use super::shard::{Shard, Ticket, timer_bytes};
+use super::shard::{Owners, Shard, Ticket, timer_bytes};
 use super::{Woken, is_held, mark, ms_left, notify, now_tick};
+use purlin_isa::cache_lines::TwoLines;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::payer::Billed;
 use purlin_term::plants::{self, Plant};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 const SHARDS: usize = 16;
+/// Binary logarithm of the number of [`Owners`].
+const OWNERS_BITS: u32 = 12;
 
 /// The message that a timer sends.
 pub struct Fired {
@@ -71,11 +74,29 @@ struct Timer {
     _billed: Billed,
 }
 
-static STARTED: AtomicU64 = AtomicU64::new(0);
+/// The number of timers that were started. Alone on its cache lines.
+struct Started(AtomicU64, TwoLines);
+
+static STARTED: Started = Started(AtomicU64::new(0), TwoLines);
+
+struct Timers {
+    shards: [Shard<Timer>; SHARDS],
+    owners: Arc<Owners>,
+}
+
+fn timers() -> &'static Timers {
+    static T: OnceLock<Timers> = OnceLock::new();
+    T.get_or_init(|| {
+        let owners = Arc::new(Owners::new(OWNERS_BITS));
+        Timers {
+            shards: std::array::from_fn(|_| Shard::new(now_tick(), owners.clone())),
+            owners,
+        }
+    })
+}
 
 fn shards() -> &'static [Shard<Timer>; SHARDS] {
-    static S: OnceLock<[Shard<Timer>; SHARDS]> = OnceLock::new();
-    S.get_or_init(|| std::array::from_fn(|_| Shard::new(now_tick())))
+    &timers().shards
 }
 
 fn shard(n: &RefNumbers) -> &'static Shard<Timer> {
@@ -173,7 +194,7 @@ pub fn start(fired: Fired, deadline: u64) {
     let timer = Timer {
         fired,
         deadline,
-        started: STARTED.fetch_add(1, Ordering::Relaxed),
+        started: STARTED.0.fetch_add(1, Ordering::Relaxed),
         by: mark(),
         _billed: Billed::new(bytes),
     };
@@ -215,8 +236,10 @@ pub fn left(n: &RefNumbers) -> Option<u64> {
 
 /// Removes the timers of a process that has ended.
 pub fn owner_exit(pid: Term) {
+    if !timers().owners.may_own(pid.raw()) {
+        return;
+    }
     for s in shards() {
-        // Nearly every process ends without timers: a load per shard is all that costs.
         if s.count() != 0 {
             drop(s.owner_ends(pid.raw()));
         }

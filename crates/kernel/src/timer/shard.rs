@@ -10,15 +10,48 @@
 //! The timers have a lock. `count` only saves taking it. The thread that starts a timer increases
 //! it, relaxed, before any other can know the key. It is subtracted with release after the timer
 //! was removed, and loaded with acquire: a thread that reads zero sees the effects of timers that
-//! have fired. The model is `models/tests/timers.rs`.
+//! have fired. The numbers of [`Owners`] are written and read in the same way. The model is
+//! `models/tests/timers.rs`.
 
 use super::alarm::Due;
 use super::wheel::{NONE, Node, Nodes, Wheel};
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The numbers of a timer's reference, which identify it.
 pub type RefNumbers = [u32; 3];
+
+/// How many timers the processes have that share a number here. Most processes end without timers:
+/// a load tells so, while a look into the shards would take the locks that those who start timers
+/// take.
+pub(super) struct Owners(Box<[AtomicU32]>);
+
+impl Owners {
+    /// Returns two to the power of `bits` numbers. `bits` is 1 at least.
+    pub fn new(bits: u32) -> Owners {
+        Owners((0..1 << bits).map(|_| AtomicU32::new(0)).collect())
+    }
+    /// Pids that follow each other have numbers far apart.
+    fn of(&self, owner: u64) -> &AtomicU32 {
+        let hash = owner.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.0[(hash >> (64 - self.0.len().trailing_zeros())) as usize]
+    }
+    /// Whether a process may have timers. If not, the effects of those that it had are visible.
+    pub fn may_own(&self, owner: u64) -> bool {
+        self.of(owner).load(Ordering::Acquire) != 0
+    }
+    fn add(&self, owner: u64) {
+        if owner != 0 {
+            self.of(owner).fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn subtract(&self, owner: u64) {
+        if owner != 0 {
+            self.of(owner).fetch_sub(1, Ordering::Release);
+        }
+    }
+}
 
 enum State<P> {
     Free,
@@ -84,7 +117,8 @@ impl<P> Entries<P> {
         }
         index
     }
-    fn remove(&mut self, index: u32) -> State<P> {
+    /// Returns the state of a timer that it removes, and the timer's owner.
+    fn remove(&mut self, index: u32) -> (State<P>, u64) {
         let e = &mut self.entries[index as usize];
         let state = std::mem::replace(&mut e.state, State::Free);
         let (key, owner, next, prev) = (e.key, e.owner, e.next, e.prev);
@@ -102,7 +136,7 @@ impl<P> Entries<P> {
                 self.by_owner.remove(&owner);
             }
         }
-        state
+        (state, owner)
     }
     /// Iterates over the running timers' deadlines and payloads.
     pub fn running(&self) -> impl Iterator<Item = (u64, &P)> {
@@ -128,15 +162,17 @@ pub(super) struct Shard<P> {
     /// Number of timers that can be found. A thread that reads zero sees the effects of those that
     /// were here.
     count: AtomicUsize,
+    owners: Arc<Owners>,
     inner: Mutex<Inner<P>>,
 }
 
 impl<P> Shard<P> {
-    /// Returns a shard without timers, at tick `now`.
-    pub fn new(now: u64) -> Shard<P> {
+    /// Returns a shard without timers, at tick `now`. Its timers are counted in `owners`.
+    pub fn new(now: u64, owners: Arc<Owners>) -> Shard<P> {
         Shard {
             due: Due::new(),
             count: AtomicUsize::new(0),
+            owners,
             inner: Mutex::new((Wheel::new(now), Entries::new())),
         }
     }
@@ -150,20 +186,30 @@ impl<P> Shard<P> {
     pub fn lock(&self) -> MutexGuard<'_, Inner<P>> {
         self.inner.lock()
     }
+    /// Counts a timer that no other thread knows yet. Called under the lock.
+    fn counted(&self, owner: u64) {
+        self.owners.add(owner);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+    /// Counts a timer that was removed. Called under the lock.
+    fn gone(&self, owner: u64) {
+        self.count.fetch_sub(1, Ordering::Release);
+        self.owners.subtract(owner);
+    }
     /// Starts a timer. `owner` is the process that it ends with, or 0.
     pub fn start(&self, key: RefNumbers, owner: u64, deadline: u64, payload: P) {
         let mut g = self.inner.lock();
         let (wheel, entries) = &mut *g;
         let index = entries.insert(key, owner, State::Runs(payload));
         wheel.start(entries, index, deadline);
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.counted(owner);
         self.due.add(deadline);
     }
     /// Starts a timer that is due at once, and that the caller fires.
     pub fn start_due(&self, key: RefNumbers, owner: u64) -> Ticket {
         let mut g = self.inner.lock();
         let index = g.1.insert(key, owner, State::Due);
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.counted(owner);
         Ticket { index, key }
     }
     /// Takes the timers due at tick `now`, for the caller to fire. Those that `holds` selects stay
@@ -205,8 +251,8 @@ impl<P> Shard<P> {
             return None;
         }
         let r = effect();
-        g.1.remove(t.index);
-        self.count.fetch_sub(1, Ordering::Release);
+        let (_, owner) = g.1.remove(t.index);
+        self.gone(owner);
         Some(r)
     }
     /// Stops a timer. Returns its deadline and payload; both are `None` if it is being fired.
@@ -220,8 +266,8 @@ impl<P> Shard<P> {
         let index = *entries.by_key.get(key)?;
         let deadline = entries.node(index).deadline();
         wheel.cancel(entries, index);
-        let state = entries.remove(index);
-        self.count.fetch_sub(1, Ordering::Release);
+        let (state, owner) = entries.remove(index);
+        self.gone(owner);
         Some(match state {
             State::Runs(p) => (Some(deadline), Some(p)),
             _ => (None, None),
@@ -244,10 +290,10 @@ impl<P> Shard<P> {
         let (wheel, entries) = &mut *g;
         while let Some(&index) = entries.by_owner.get(&owner) {
             wheel.cancel(entries, index);
-            if let State::Runs(p) = entries.remove(index) {
+            if let (State::Runs(p), _) = entries.remove(index) {
                 gone.push(p);
             }
-            self.count.fetch_sub(1, Ordering::Release);
+            self.gone(owner);
         }
         gone
     }
