@@ -43,8 +43,9 @@ use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
 use purlin_kernel::waits;
 use purlin_term::cache_lines::OneLine;
+use purlin_term::readers::readers;
 use purlin_term::release::{self, ETS_HASHES_HALVED};
-use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use purlin_term::sync::{BiasedLock, Mutex, ReadGuard, WriteGuard};
 use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -52,6 +53,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of inserted objects between two checks whether the table still exists.
 pub(crate) const LOOK_EVERY: usize = 4096;
+
+/// Number of reads between writes after which the readers of a table with `read_concurrency` no
+/// longer share a lock: so many reads pay for a write that has to find them.
+pub(crate) const READS: u32 = 32;
 
 /// Number of buckets of a new table, and the minimum.
 const FIRST_SLOTS: usize = 256;
@@ -115,17 +120,17 @@ impl Buckets {
 /// A lock and its buckets. Padded, because other threads use the neighbours.
 struct Stripe {
     _line: OneLine,
-    buckets: RwLock<Buckets>,
+    buckets: BiasedLock<Buckets, READS>,
     /// Number of live objects, and of their words; written under the lock.
     items: AtomicUsize,
     words: AtomicUsize,
 }
 
 impl Stripe {
-    const fn new(closed: bool) -> Stripe {
+    const fn new(closed: bool, for_many_readers: bool) -> Stripe {
         Stripe {
             _line: OneLine,
-            buckets: RwLock::new(Buckets::new(closed)),
+            buckets: BiasedLock::new(Buckets::new(closed), for_many_readers),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
         }
@@ -140,7 +145,7 @@ enum Stripes {
 }
 
 /// The shared, immutable stripes of all tables that were deleted before they were used.
-static CLOSED: [Stripe; FINE_STRIPES] = [const { Stripe::new(true) }; FINE_STRIPES];
+static CLOSED: [Stripe; FINE_STRIPES] = [const { Stripe::new(true, false) }; FINE_STRIPES];
 
 /// See the module head.
 pub struct HashTable {
@@ -161,6 +166,8 @@ pub struct HashTable {
     /// Buckets with marked objects.
     marked: Mutex<Vec<usize>>,
     resizing: TryLock,
+    /// `read_concurrency`.
+    for_many_readers: bool,
 }
 
 /// The hash of a key. It equals stock's for keys whose hash does not depend on the run.
@@ -252,20 +259,21 @@ const LOOKED_AT_ALONE: usize = 16;
 /// Read locks of a walk.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack, for a walk")]
 enum ReadLocks<'a> {
-    All(SmallVec<[RwLockReadGuard<'a, Buckets>; 16]>),
-    One(RwLockReadGuard<'a, Buckets>),
+    All(SmallVec<[ReadGuard<'a, Buckets>; 16]>),
+    One(ReadGuard<'a, Buckets>),
 }
 
 /// Write locks of a walk.
 #[expect(clippy::large_enum_variant, reason = "as above")]
 enum WriteLocks<'a> {
-    All(SmallVec<[RwLockWriteGuard<'a, Buckets>; 16]>),
-    One(RwLockWriteGuard<'a, Buckets>),
+    All(SmallVec<[WriteGuard<'a, Buckets>; 16]>),
+    One(WriteGuard<'a, Buckets>),
 }
 
 impl HashTable {
     /// Makes an empty table. `stripes` is a power of two, at most the minimum number of buckets.
-    pub fn new(kind: Kind, keypos: usize, stripes: usize) -> HashTable {
+    /// `for_many_readers`: see [`BiasedLock::new`].
+    pub fn new(kind: Kind, keypos: usize, stripes: usize, for_many_readers: bool) -> HashTable {
         debug_assert!(stripes.is_power_of_two() && stripes <= FINE_STRIPES);
         HashTable {
             kind,
@@ -279,6 +287,7 @@ impl HashTable {
             fixed: AtomicUsize::new(0),
             marked: Mutex::new(Vec::new()),
             resizing: TryLock::new(),
+            for_many_readers,
         }
     }
 
@@ -305,7 +314,13 @@ impl HashTable {
     #[cold]
     fn make_stripes(&self) -> &[Stripe] {
         let n = self.width();
-        let make = || Stripes::Own((0..n).map(|_| Stripe::new(false)).collect());
+        let make = || {
+            Stripes::Own(
+                (0..n)
+                    .map(|_| Stripe::new(false, self.for_many_readers))
+                    .collect(),
+            )
+        };
         match self.stripes.get_or_init(make) {
             Stripes::Own(s) => s,
             Stripes::Closed => &CLOSED[..n],
@@ -320,13 +335,30 @@ impl HashTable {
     fn first_chains(&self) -> usize {
         FIRST_SLOTS >> self.shift
     }
+    /// Locks a stripe to look a key up.
     #[inline]
-    fn read(&self, ix: usize) -> RwLockReadGuard<'_, Buckets> {
-        waits::read(&self.stripe(ix).buckets)
+    fn read(&self, ix: usize) -> ReadGuard<'_, Buckets> {
+        let (lock, readers) = (&self.stripe(ix).buckets, readers());
+        match lock.try_read(readers) {
+            Some(g) => g,
+            None => waits::held(|| lock.read(readers)),
+        }
+    }
+    /// Locks a stripe for a walk.
+    fn read_long(&self, ix: usize) -> ReadGuard<'_, Buckets> {
+        let lock = &self.stripe(ix).buckets;
+        match lock.try_read_long() {
+            Some(g) => g,
+            None => waits::held(|| lock.read_long()),
+        }
     }
     #[inline]
-    fn write(&self, ix: usize) -> RwLockWriteGuard<'_, Buckets> {
-        waits::write(&self.stripe(ix).buckets)
+    fn write(&self, ix: usize) -> WriteGuard<'_, Buckets> {
+        let (lock, readers) = (&self.stripe(ix).buckets, readers());
+        match lock.try_write(readers) {
+            Some(g) => g,
+            None => waits::held(|| lock.write(readers)),
+        }
     }
     /// The bucket of a hash. Valid for as long as the lock of its stripe is held.
     #[inline]
@@ -491,7 +523,7 @@ impl HashTable {
             }
             wanted = [true; FIRST_SLOTS];
         }
-        let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
+        let mut locks: Vec<Option<WriteGuard<Buckets>>> =
             (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
         if locks.iter().flatten().any(|b| b.closed) {
             return Err(Gone);
@@ -902,9 +934,9 @@ impl HashTable {
 
     fn read_locks(&self, ix: usize) -> ReadLocks<'_> {
         if self.fine() {
-            ReadLocks::One(self.read(ix))
+            ReadLocks::One(self.read_long(ix))
         } else {
-            ReadLocks::All((0..self.width()).map(|i| self.read(i)).collect())
+            ReadLocks::All((0..self.width()).map(|i| self.read_long(i)).collect())
         }
     }
     fn write_locks(&self, ix: usize) -> WriteLocks<'_> {

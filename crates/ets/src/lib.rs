@@ -488,14 +488,14 @@ pub fn create(
     let o = &options;
     let charge = Charge::new(owner, Counted::Tables).ok_or(NotMade::Budget)?;
     let store = match o.kind {
-        Kind::OrderedSet => Store::Tree(TreeTable::new(o.keypos)),
+        Kind::OrderedSet => Store::Tree(TreeTable::new(o.keypos, o.read_concurrency)),
         kind => {
             let stripes = match (o.protection, o.write_concurrency) {
                 (Protection::Private, _) => 1,
                 (_, WriteConcurrency::No) => 16,
                 _ => hash::FINE_STRIPES,
             };
-            Store::Hash(HashTable::new(kind, o.keypos, stripes))
+            Store::Hash(HashTable::new(kind, o.keypos, stripes, o.read_concurrency))
         }
     };
     let numbers = ids::ref_numbers();

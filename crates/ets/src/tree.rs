@@ -9,11 +9,12 @@
 )]
 
 use super::ahead::{self, State};
-use super::hash::{Change, LOOK_EVERY, Verdict, Visitor};
+use super::hash::{Change, LOOK_EVERY, READS, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned, Weight};
 use super::{Gone, matchspec};
 use purlin_kernel::waits;
-use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use purlin_term::readers::readers;
+use purlin_term::sync::{BiasedLock, ReadGuard, WriteGuard};
 use purlin_term::word::header_arity;
 use purlin_term::{Term, compare, prefix};
 use std::borrow::Borrow;
@@ -216,7 +217,7 @@ pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
 /// See the module head.
 pub struct TreeTable {
     keypos: usize,
-    tree: RwLock<Option<Tree>>,
+    tree: BiasedLock<Option<Tree>, READS>,
     items: AtomicUsize,
     words: AtomicUsize,
     /// Words of all objects that lie in shared regions.
@@ -233,21 +234,37 @@ pub struct Span {
 }
 
 impl TreeTable {
-    pub fn new(keypos: usize) -> TreeTable {
+    pub fn new(keypos: usize, for_many_readers: bool) -> TreeTable {
         TreeTable {
             keypos,
-            tree: RwLock::new(Some(Tree::default())),
+            tree: BiasedLock::new(Some(Tree::default()), for_many_readers),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
             shared: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
         }
     }
-    fn read(&self) -> RwLockReadGuard<'_, Option<Tree>> {
-        waits::read(&self.tree)
+    /// Locks the tree to look a key up.
+    fn read(&self) -> ReadGuard<'_, Option<Tree>> {
+        let (lock, readers) = (&self.tree, readers());
+        match lock.try_read(readers) {
+            Some(g) => g,
+            None => waits::held(|| lock.read(readers)),
+        }
     }
-    fn write(&self) -> RwLockWriteGuard<'_, Option<Tree>> {
-        let mut t = waits::write(&self.tree);
+    /// Locks the tree for a walk.
+    fn read_long(&self) -> ReadGuard<'_, Option<Tree>> {
+        match self.tree.try_read_long() {
+            Some(g) => g,
+            None => waits::held(|| self.tree.read_long()),
+        }
+    }
+    fn write(&self) -> WriteGuard<'_, Option<Tree>> {
+        let readers = readers();
+        let mut t = match self.tree.try_write(readers) {
+            Some(g) => g,
+            None => waits::held(|| self.tree.write(readers)),
+        };
         if let Some(tree) = &mut *t {
             tree.state.changes();
         }
@@ -403,7 +420,7 @@ impl TreeTable {
         ix: usize,
         f: impl FnOnce(Option<&Object>) -> R,
     ) -> Result<Option<R>, Gone> {
-        let t = self.read();
+        let t = self.read_long();
         let set = t.as_ref().ok_or(Gone)?;
         if ix > set.map.len() {
             return Ok(None);
@@ -448,7 +465,7 @@ impl TreeTable {
         v: &mut dyn Visitor,
         stopped: &mut dyn FnMut(&Object),
     ) -> Result<bool, Gone> {
-        let t = self.read();
+        let t = self.read_long();
         for e in walk(t.as_ref().ok_or(Gone)?, span) {
             v.object(e);
             if !v.go_on() {

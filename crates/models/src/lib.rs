@@ -84,6 +84,12 @@ pub mod sync {
         pub fn new(t: T) -> RwLock<T> {
             RwLock(loom::sync::RwLock::new(t))
         }
+        pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+            self.0.try_read().ok()
+        }
+        pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
+        }
         pub fn read(&self) -> RwLockReadGuard<'_, T> {
             self.0.read().unwrap_or_else(|e| e.into_inner())
         }

@@ -73,6 +73,11 @@ pub fn take_share() {
     }
 }
 
+/// Number of threads that have asked for a share.
+pub(crate) fn shares_taken() -> &'static AtomicUsize {
+    &TAKEN
+}
+
 /// This thread's number if it has a share; 0 if not.
 #[inline]
 pub(crate) fn share() -> usize {

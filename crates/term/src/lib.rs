@@ -49,6 +49,7 @@ pub mod pressure;
 pub mod preview;
 pub mod print;
 pub mod reach;
+pub mod readers;
 pub mod record;
 pub mod refcount;
 pub mod refusal;

@@ -21,7 +21,6 @@ use crate::clock;
 use crate::cx::Cx;
 use crate::process::{self, Process};
 use crate::sync::{Mutex, MutexGuard};
-use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -229,10 +228,10 @@ thread_local! {
     static LOCKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Waits for a lock that is held, and records how long.
+/// Waits for a lock that is held, and records how long. [`locked`] charges the wait to a process.
 #[cold]
 #[inline(never)]
-fn held<G>(wait: impl FnOnce() -> G) -> G {
+pub fn held<G>(wait: impl FnOnce() -> G) -> G {
     if !accounts::on() {
         return wait();
     }
@@ -249,24 +248,6 @@ pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     match m.try_lock() {
         Some(g) => g,
         None => held(|| m.lock()),
-    }
-}
-
-/// Does the same as [`lock`], for reading.
-#[inline]
-pub fn read<T: ?Sized>(l: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    match l.try_read() {
-        Some(g) => g,
-        None => held(|| l.read()),
-    }
-}
-
-/// Does the same as [`lock`], for writing.
-#[inline]
-pub fn write<T: ?Sized>(l: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    match l.try_write() {
-        Some(g) => g,
-        None => held(|| l.write()),
     }
 }
 
@@ -346,26 +327,25 @@ mod tests {
 
     #[test]
     fn who_finds_a_lock_held_is_timed() {
-        let l = RwLock::new(0);
-        *write(&l) += 1;
-        assert_eq!((*read(&l), LOCKED.get()), (1, 0));
-        let m = Mutex::new(());
+        let m = Mutex::new(0);
+        *lock(&m) += 1;
+        assert_eq!((*lock(&m), LOCKED.get()), (1, 0));
         // Longer than the other thread needs to reach the lock, even on a busy machine.
         let wait = std::time::Duration::from_millis(100);
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::scope(|s| {
-            let (l, m) = (&l, &m);
+            let m = &m;
             s.spawn(move || {
-                let both = (l.write(), m.lock());
+                let held = m.lock();
                 ready.send(()).expect("is waited for");
                 std::thread::sleep(wait);
-                drop(both);
+                drop(held);
             });
             is_ready.recv().expect("is sent");
-            drop(read(l));
+            drop(lock(m));
             let waited = LOCKED.get();
             assert!((1..10_000_000_000).contains(&waited), "{waited}");
-            drop((write(l), lock(m)));
+            drop(lock(m));
             locks_begin();
             assert_eq!(LOCKED.get(), 0);
         });
