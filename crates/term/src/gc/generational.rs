@@ -379,6 +379,8 @@ fn size_to_copy(
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
     if minor && is_growing(size, heap.serves, is_crowded()) {
         size = grown(size);
+    } else if minor && is_busy(size, heap.minor_gcs, heap.serves) {
+        size = heap_size_for(BUSY_WORDS);
     } else if heap.grow_next {
         size = heap_size_for(size + 1);
     }
