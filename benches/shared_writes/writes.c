@@ -1,7 +1,7 @@
 /* Finds the cache lines that several threads write, under qemu-user: a plugin for its interface
- * (version 1), of which it declares what it uses. The kernel's `getcwd(2)`, which programs seldom
- * call, begins and ends a count, in turn. At the end of each it writes, for each line of 64 bytes
- * that at least two threads have written, how often all but the busiest of them did:
+ * (version 1), of which it declares what it uses. `getcwd(2)` begins a count, `chdir(2)` ends it:
+ * programs seldom call these. At the end it writes, for each line of 64 bytes that at least two
+ * threads have written, how often all but the busiest of them did:
  *
  *   WRITES FILE OFFSET      of memory mapped from a file, or right behind it: the distance from the
  *                           file's first mapping
@@ -10,6 +10,7 @@
  *
  *   qemu-x86_64 -plugin writes.so,out=FILE PROGRAM
  */
+#include <elf.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ extern struct instruction *qemu_plugin_tb_get_insn(const struct block *, size_t)
 
 EXPORT int qemu_plugin_version = 1;
 
-enum { WRITES = 2, NO_REGISTERS = 0, LINE_SHIFT = 6, GETCWD = 79 };
+enum { WRITES = 2, NO_REGISTERS = 0, LINE_SHIFT = 6, GETCWD = 79, CHDIR = 80 };
 enum { ENTRIES = 1 << 20, THREADS = 4 };
 
 /* A line, and the threads that wrote it first, each with its number of writes. */
@@ -98,7 +99,34 @@ struct mapping {
     char file[256];
 };
 
-/* The process's mappings. Memory right behind one of a file, and without a file, belongs to it. */
+/* The number of bytes from the first to the last address that the file of an executable or a
+ * library takes when it is loaded, in whole pages; 0 if it is no such file. */
+static unsigned long loaded_bytes(const char *name)
+{
+    Elf64_Ehdr head;
+    Elf64_Phdr part;
+    unsigned long end = 0;
+    FILE *f = fopen(name, "r");
+    if (!f)
+        return 0;
+    if (fread(&head, sizeof head, 1, f) == 1 && !memcmp(head.e_ident, ELFMAG, SELFMAG)
+        && head.e_phentsize == sizeof part && !fseek(f, head.e_phoff, SEEK_SET))
+        for (int i = 0; i < head.e_phnum && fread(&part, sizeof part, 1, f) == 1; i++)
+            if (part.p_type == PT_LOAD && part.p_vaddr + part.p_memsz > end)
+                end = part.p_vaddr + part.p_memsz;
+    fclose(f);
+    return (end + 4095) & ~4095ul;
+}
+
+static const struct mapping *first_of(const struct mapping *list, const char *file)
+{
+    while (strcmp(list->file, file))
+        list++;
+    return list;
+}
+
+/* The process's mappings. Memory right behind one of a file, and without a file, belongs to it as
+ * far as the file says that it has variables there. */
 static size_t mappings(struct mapping **list)
 {
     size_t n = 0, room = 0;
@@ -110,7 +138,10 @@ static size_t mappings(struct mapping **list)
         if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %255s", &m.start, &m.end, m.file) < 2)
             continue;
         if (!m.file[0] && n && (*list)[n - 1].file[0] == '/' && (*list)[n - 1].end == m.start) {
-            (*list)[n - 1].end = m.end;
+            unsigned long end = first_of(*list, (*list)[n - 1].file)->start
+                + loaded_bytes((*list)[n - 1].file);
+            if (end > m.start)
+                (*list)[n - 1].end = end < m.end ? end : m.end;
             continue;
         }
         if (n == room) {
@@ -141,11 +172,8 @@ static void report(void)
         }
         for (size_t k = 0; k < n && all > most; k++)
             if (at >= list[k].start && at < list[k].end && list[k].file[0] == '/') {
-                size_t first = 0;
-                while (strcmp(list[first].file, list[k].file))
-                    first++;
                 file = list[k].file;
-                offset = at - list[first].start;
+                offset = at - first_of(list, file)->start;
             }
         if (all > most)
             fprintf(out, "%llu %s %llx\n", (unsigned long long)(all - most), file,
@@ -160,12 +188,11 @@ static void system_call(plugin_id id, unsigned cpu, int64_t number, uint64_t a, 
     uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
     (void)id, (void)cpu, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g, (void)h;
-    if (number != GETCWD)
-        return;
-    if (counts) {
+    if (number == CHDIR && counts) {
         __atomic_store_n(&counts, 0, __ATOMIC_SEQ_CST);
         report();
-    } else {
+    } else if (number == GETCWD) {
+        __atomic_store_n(&counts, 0, __ATOMIC_SEQ_CST);
         memset(table, 0, ENTRIES * sizeof *table);
         __atomic_store_n(&counts, 1, __ATOMIC_SEQ_CST);
     }

@@ -1,5 +1,5 @@
-%% Frequent operations, each made by two processes at the same time that share nothing of their own:
-%% what both schedulers write then, all schedulers write. See scripts/shared_writes.sh.
+%% Frequent operations, each made by two processes at the same time that share nothing of their own
+%% unless said: what both schedulers write then, all schedulers write. See scripts/shared_writes.sh.
 -module(writes).
 -export([main/1]).
 
@@ -7,6 +7,10 @@
 
 main(Names) ->
     Chosen = [N || N <- names(), Names =:= ["all"] orelse lists:member(atom_to_list(N), Names)],
+    [begin
+         ets:new(T, [named_table, public, {read_concurrency, true} | Type]),
+         ets:insert(T, [{K, K} || K <- lists:seq(0, 63)])
+     end || {T, Type} <- [{one_for_both, []}, {ordered_for_both, [ordered_set]}]],
     %% The first count has what the start leaves to do: nobody reads it.
     counted(message),
     [begin counted(N), io:format("~s ~b~n", [N, 2 * ?OPERATIONS]) end || N <- Chosen],
@@ -14,21 +18,19 @@ main(Names) ->
 
 names() ->
     [message, large_message, named_message, whereis, call, spawn, monitor, timer, reference, binary,
-     ets_read, ets_write, ets_read_ordered, ets_write_ordered].
+     ets_read, ets_write, ets_read_ordered, ets_write_ordered, ets_read_both,
+     ets_read_ordered_both].
 
 %% Two processes make the operation while writes are counted.
 counted(Name) ->
     Me = self(),
     Workers = [spawn_link(fun() -> work(Name, W, Me) end) || W <- [1, 2]],
     [receive {ready, W} -> ok end || W <- Workers],
-    mark(),
+    {ok, _} = file:get_cwd(),
     [W ! go || W <- Workers],
     [receive {done, W} -> ok end || W <- Workers],
-    mark(),
+    ok = file:set_cwd("."),
     [begin unlink(W), exit(W, kill) end || W <- Workers].
-
-mark() ->
-    {ok, _} = file:get_cwd().
 
 %% Code is compiled and blocks are found before anything is counted.
 work(Name, W, Main) ->
@@ -80,6 +82,11 @@ operation(ets_read_ordered, _) ->
     T = ets:new(t, [ordered_set]),
     ets:insert(T, [{K, K} || K <- lists:seq(0, 63)]),
     fun(N) -> [_] = ets:lookup(T, N band 63) end;
+%% The only operations on one object: a table with `read_concurrency` that both read.
+operation(ets_read_both, _) ->
+    fun(N) -> [_] = ets:lookup(one_for_both, N band 63) end;
+operation(ets_read_ordered_both, _) ->
+    fun(N) -> [_] = ets:lookup(ordered_for_both, N band 63) end;
 operation(ets_write_ordered, _) ->
     T = ets:new(t, [ordered_set]),
     fun(N) -> ets:insert(T, {N band 63, N}) end.

@@ -1,5 +1,5 @@
-//! Models the lock of tables with `read_concurrency`. Readers and a writer exclude each other, and a
-//! reader sees what the last writer wrote, whether the lock is biased or not.
+//! Models the lock of tables with `read_concurrency`. Readers and a writer exclude each other, and
+//! a reader sees what the last writer wrote, whether the lock is biased or not.
 
 #[path = "../../term/src/sync/biased.rs"]
 #[allow(dead_code)]

@@ -1,5 +1,5 @@
-//! The places in which threads announce the locks that they read ([`crate::sync::Readers`]). Threads
-//! with a share have some ([`counts::take_share`]); others take the locks themselves.
+//! The places in which threads announce the locks that they read ([`crate::sync::Readers`]).
+//! Threads with a share have some ([`counts::take_share`]); others take the locks themselves.
 
 use crate::counts::{self, SHARES};
 use crate::sync::{Places, Readers};

@@ -47,8 +47,8 @@ const MOST_CODE_BYTES: usize = 32 << 20;
 /// Maximum number of callees that are compiled together with a function, each time it is found
 /// running.
 const CALLEES: usize = 16;
-/// Number of functions after which a sample looks for no more callees. Several levels deep there are
-/// thousands, most of which have machine code already or are never called.
+/// Number of functions after which a sample looks for no more callees. Several levels deep there
+/// are thousands, most of which have machine code already or are never called.
 const LOOKED_AT: usize = 96;
 /// Reductions that a scheduler uses before it has anything compiled. Most code that runs at the
 /// start does not run again, and a short program ends before compiling pays off.
