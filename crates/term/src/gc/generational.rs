@@ -216,9 +216,19 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
 
 /// Words of the young block in front of an old generation, given a stack and a need.
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
-    let want = 3 * (heap.stack_words() + need);
+    let least = heap.stack_words() + need;
+    let want = least + at_most_copied(2 * least);
     let part = at_most_copied(young_part(old_words, heap.serves, is_crowded()));
-    heap_size_for(want.max(part).max(heap.min_heap_words))
+    let size = heap_size_for(want.max(part).max(heap.min_heap_words));
+    at_most_with_room(heap, size, least)
+}
+
+/// The smaller of `size` and the size of a block with `used` words in use and as much room as may
+/// be copied at once: so much may a process make before it is weighed again.
+#[inline]
+fn at_most_with_room(heap: &Heap, size: usize, used: usize) -> usize {
+    let most = at_most_copied(usize::MAX).saturating_add(used);
+    size.min(most.max(heap.min_heap_words))
 }
 
 /// Makes a full sweep into a block of exactly the words in use, plus the stack reserve.
@@ -390,6 +400,8 @@ fn size_to_copy(
         size = 0;
     }
     let mut bound = young + heap.stack_words();
+    // What a limit of memory lets a process make at once is room enough, for what it makes lives.
+    size = at_most_with_room(heap, size, heap.stack_words() + need);
     // Copying a large block is expensive and its untouched pages are free: it has room for the need
     // from the start.
     if bound > MAP_ABOVE_WORDS {
@@ -398,7 +410,7 @@ fn size_to_copy(
     if size < bound {
         size = match stress::roll(2) {
             true => bound,
-            false => heap_size_for(bound),
+            false => at_most_with_room(heap, heap_size_for(bound), bound),
         };
     }
     size
@@ -465,7 +477,7 @@ unsafe fn copy_young(
         unsafe {
             moved += pass(
                 heap,
-                heap_size_for(want),
+                at_most_with_room(heap, heap_size_for(want), want),
                 roots,
                 Kind::Resize,
                 &[],
@@ -484,7 +496,8 @@ unsafe fn copy_young(
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small young generation in front of a large old one would be collected too often.
         let least = part.max(wide).max(kept).max(heap.min_heap_words);
-        let target = heap_size_for((3 * want).max(least));
+        let target = heap_size_for((want + at_most_copied(2 * want)).max(least));
+        let target = at_most_with_room(heap, target, want);
         // SAFETY: by the contract; the target has room for everything in use and the need.
         unsafe {
             if target < size {

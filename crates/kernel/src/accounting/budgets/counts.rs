@@ -69,10 +69,28 @@ pub struct Excess {
 
 /// The lowest budget, from `index` on, whose memory limit is exceeded.
 pub(super) fn excess(index: u32) -> Option<Excess> {
+    excess_with(index, 0, |limit| limit)
+}
+
+/// The lowest budget, from `index` on, that would exceed its memory limit by more than a sixteenth
+/// if `bytes` bytes were copied.
+pub fn excess_of_copy(index: u32, bytes: i64) -> Option<Excess> {
+    excess_with(index, bytes, |limit| {
+        limit.saturating_add(limit / COPIED_PART)
+    })
+}
+
+/// The part of a limit by which a copy may exceed it for a moment.
+const COPIED_PART: i64 = 16;
+
+/// The lowest budget, from `index` on, that has more than `most` of its memory limit in use with
+/// `more` bytes.
+fn excess_with(index: u32, more: i64, most: impl Fn(i64) -> i64) -> Option<Excess> {
     let mut at = index;
     while let Some(b) = get(at) {
         let [limit, used, ..] = b.account(Counted::Memory);
-        if used > limit {
+        let used = used.saturating_add(more);
+        if used > most(limit) {
             return Some(Excess {
                 budget: at,
                 limit,

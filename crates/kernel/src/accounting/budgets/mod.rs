@@ -29,7 +29,7 @@ use purlin_term::{payer, pressure};
 use tree::set_on;
 
 pub use charge::Charge;
-pub use counts::{Excess, memory_left, note_reached};
+pub use counts::{Excess, excess_of_copy, memory_left, note_reached};
 pub use paying::{Paying, allow, charge_atom, lower_allowance, part_of, pays};
 pub use row::{Budget, Counted, Events, Limits, NO_LIMIT, Over, ROOT};
 pub use rules::{Whose, add_rule, has_rules, of_application, was_named};
