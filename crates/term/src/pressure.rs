@@ -68,6 +68,8 @@ thread_local! {
     static TIGHT: Cell<bool> = const { Cell::new(false) };
     /// Words of its heap that may be in memory twice, while they are copied.
     static COPIED_WORDS: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Words that it may make between two collections, or have freed and kept.
+    static SLACK_WORDS: Cell<usize> = const { Cell::new(usize::MAX) };
     /// Whether that process has collected all of its garbage for [`judge`].
     static CLEAN: Cell<bool> = const { Cell::new(true) };
     /// Whether it is to collect all of its garbage when its time slice ends.
@@ -90,22 +92,37 @@ pub const ALWAYS_ALLOWED: usize = 256 << 10;
 pub fn begin_allowances() {
     set(ALLOWED, true);
 }
-/// The part of a limit that a collection may take on top of it: a 32nd, and half of that as soon as
-/// less than half of the limit is left.
+/// The part of a limit that a collection may take on top of it: a 32nd.
 const COPIED_PART: isize = 32;
+/// The part of what is left that may be used before it is noticed: the slack shrinks near the limit.
+const SLACK_PART: isize = 8;
 /// Words that a collection may always copy.
 const LEAST_COPIED_WORDS: isize = 1 << 15;
 
 /// Sets the allowance of the process that this thread runs, whose memory is limited to `limit`
 /// bytes; [`NO_LIMIT`] for both without a limit.
 pub fn set_allowance(bytes: isize, limit: isize) {
-    let tight = limit != NO_LIMIT && bytes < limit / 2;
     ALLOWANCE.set(bytes);
-    TIGHT.set(tight);
-    COPIED_WORDS.set(match limit {
-        NO_LIMIT => usize::MAX,
-        n => (n / COPIED_PART / 8 >> u8::from(tight)).max(LEAST_COPIED_WORDS) as usize,
-    });
+    TIGHT.set(limit != NO_LIMIT && bytes < limit / 2);
+    let (slack, copied) = match limit {
+        NO_LIMIT => (usize::MAX, usize::MAX),
+        n => {
+            let slack = (bytes / SLACK_PART / 8).max(LEAST_COPIED_WORDS) as usize;
+            let part = (n / COPIED_PART / 8).max(LEAST_COPIED_WORDS) as usize;
+            (slack, part.min(slack))
+        }
+    };
+    SLACK_WORDS.set(slack);
+    COPIED_WORDS.set(copied);
+}
+/// The smaller of `words` and the words that the process which this thread runs may make between
+/// two collections, or may have freed without giving them back.
+#[inline]
+pub(crate) fn at_most_slack(words: usize) -> usize {
+    match any(ALLOWED) {
+        true => words.min(SLACK_WORDS.get()),
+        false => words,
+    }
 }
 /// The smaller of `words` and the words of the heap of the process that this thread runs which may
 /// be copied at once, so that they are in memory twice.

@@ -22,6 +22,7 @@ use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
 use crate::signal::own_signals;
+use crate::system::memory;
 use purlin_term::am;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap;
@@ -142,7 +143,8 @@ fn cannot_copy(cx: &mut Cx, need: usize) -> bool {
     }
     let pc = cx.bif_pc;
     weigh(cx, pc);
-    let Some(e) = budgets::excess_of_copy(index, cx.heap.frag_words as i64 * 8) else {
+    let words = cx.heap.frag_words + cx.heap.used_words();
+    let Some(e) = budgets::excess_of_copy(index, words as i64 * 8) else {
         return false;
     };
     end(cx, &e, NIL);
@@ -163,6 +165,9 @@ fn weigh(cx: &mut Cx, pc: *const u64) -> Option<Excess> {
     budgets::note_place(s, cx, pc, own);
     let (made, grown, excess) = budgets::weigh(s, own, size.shared as i64);
     budgets::allow(s.budget());
+    if budgets::fills_up(s.budget()) {
+        memory::give_back_kept();
+    }
     let charged_with = made.max(own + size.held as i64);
     excess.filter(|e| grown && charged_with >= least(e) && !process::is_system(cx.self_pid()))
 }
