@@ -8,9 +8,9 @@ use crate::cx::{BifResult, Env, Fail};
 use crate::long;
 use purlin_term::{Alloc, Term, am, map};
 
-/// Bytes of an entry of a new large map, its part of the nodes included, and of its part of the
-/// nodes alone.
-const ENTRY_BYTES: usize = 28;
+/// Bytes of an entry of a new large map, its parts of the nodes and of what is sorted included, and
+/// its part of the nodes alone.
+const ENTRY_BYTES: usize = 32;
 const NODE_BYTES: usize = 12;
 /// Bytes of the nodes on the way to an entry that is put into a large map.
 const PATH_BYTES: usize = 360;

@@ -71,7 +71,7 @@ struct Stream {
     chunk_size: i32,
     /// The process that may use it.
     controller: Term,
-    /// What zlib has allocated for it.
+    /// The bill for what zlib has allocated for it.
     billed: Option<Billed>,
 }
 

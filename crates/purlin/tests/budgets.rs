@@ -267,7 +267,7 @@ fn a_table_that_is_updated_ends_at_the_limit() {
     bomb("insert_lists", "system_limit");
     bomb("many_inserts", "system_limit");
 }
-/// What the next collection copies counts twice, whether code makes it or a native.
+/// Terms that the next collection copies count twice, whether code makes them or a native.
 #[test]
 fn what_is_copied_has_room() {
     for way in [

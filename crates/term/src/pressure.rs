@@ -94,7 +94,7 @@ pub fn begin_allowances() {
 }
 /// The part of a limit that a collection may take on top of it: a 32nd.
 const COPIED_PART: isize = 32;
-/// The part of what is left that may be used before it is noticed: the slack shrinks near the limit.
+/// The part of what is left that may be used before it is noticed.
 const SLACK_PART: isize = 8;
 /// Words that a collection may always copy.
 const LEAST_COPIED_WORDS: isize = 1 << 15;

@@ -129,8 +129,8 @@ pub(crate) unsafe fn collect_once(
     moved
 }
 
-/// Promotes all of a young generation that is large for what is left up to a limit of memory: what a
-/// native has made was in fragments before. Otherwise the next collection would copy it
+/// Promotes all of a young generation that is large for what is left up to a limit of memory. Terms
+/// that a native has made were in fragments before. Otherwise the next collection would copy it
 /// beside what was made until then.
 ///
 /// # Safety
