@@ -10,7 +10,7 @@ use super::handle;
 use crate::cx::Cx;
 use crate::message::keys::RefKey;
 use crate::message::queue::Link;
-use crate::message::{HEAD_WORDS, Kind, Signal};
+use crate::message::{Kind, Signal};
 use crate::post::push_or_free;
 use crate::process::Process;
 use purlin_term::{NIL, Term, am};
@@ -29,17 +29,6 @@ fn each(p: &Process, mut f: impl FnMut(&Signal) -> bool) {
         }
         at = s.link.next;
     }
-}
-
-/// Bytes of signals in transit to a process that this thread runs, but no more than [`LOOKED_AT`].
-pub(crate) fn bytes_in_transit(p: &Process) -> usize {
-    let (mut n, mut words) = (0, 0);
-    each(p, |s| {
-        words += HEAD_WORDS + s.words();
-        n += 1;
-        n < LOOKED_AT
-    });
-    words * 8
 }
 
 /// The elements of a signal of this kind. Signals of other kinds may have no term.

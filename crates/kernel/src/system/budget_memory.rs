@@ -18,10 +18,10 @@ use crate::accounts::Frame;
 use crate::budgets::{self, Excess, ROOT};
 use crate::cx::Cx;
 use crate::lazy_atoms;
+use crate::message::bytes_in_transit;
 use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
-use crate::signal::own_signals;
 use crate::system::memory;
 use purlin_term::am;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -98,7 +98,7 @@ fn size(cx: &mut Cx, index: u32) -> Size {
     let p = cx.process();
     let ext = p.ext().map_or(0, |e| e.bytes());
     s.own += CELL_BYTES + words * 8 + p.queued_words() * 8 + ext;
-    s.own += own_signals::bytes_in_transit(p);
+    s.own += bytes_in_transit(&p.in_transit);
     s
 }
 

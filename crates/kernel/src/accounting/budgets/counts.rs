@@ -10,6 +10,7 @@
 
 use super::row::{Counted, NO_LIMIT, ROOT};
 use super::tree::{get, hold, let_go, upwards};
+use crate::clock;
 use purlin_term::pressure;
 use std::sync::atomic::Ordering;
 
@@ -110,6 +111,15 @@ pub fn memory_left(index: u32) -> (isize, isize) {
         .map(|[limit, used, ..]| ((limit - used) as isize, limit as isize))
         .min()
         .unwrap_or((pressure::NO_LIMIT, pressure::NO_LIMIT))
+}
+
+/// Whether budget `index`, or one above it, has come a further step towards its memory limit.
+pub fn fills_up(index: u32) -> bool {
+    upwards(index, ROOT).fold(false, |any, b| {
+        let [limit, used, ..] = b.account(Counted::Memory);
+        let eighths = used / (limit / 8).max(1);
+        limit != NO_LIMIT && b.fullness.advances(eighths, clock::elapsed) || any
+    })
 }
 
 /// Adds bytes for which another budget is billed, too.

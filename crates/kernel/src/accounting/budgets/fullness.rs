@@ -5,9 +5,6 @@
 //! Two threads that see the same step at once may both give back, or one may leave it to the other:
 //! a step is a hint.
 
-use super::row::{Budget, Counted, NO_LIMIT, ROOT};
-use super::tree::upwards;
-use crate::clock;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 /// Eighths of the limit at which memory is given back.
@@ -30,7 +27,7 @@ impl Fullness {
         self.next.store(0, Ordering::Relaxed);
     }
     /// Whether use of `eighths` eighths is a further step.
-    fn advances(&self, eighths: i64, now: impl FnOnce() -> i64) -> bool {
+    pub(super) fn advances(&self, eighths: i64, now: impl FnOnce() -> i64) -> bool {
         if eighths < BEGINS_AGAIN {
             self.step.store(0, Ordering::Relaxed);
             return false;
@@ -47,21 +44,6 @@ impl Fullness {
         self.next.store(now + BETWEEN, Ordering::Relaxed);
         true
     }
-}
-
-impl Budget {
-    fn fills_up(&self) -> bool {
-        let [limit, used, ..] = self.account(Counted::Memory);
-        limit != NO_LIMIT
-            && self
-                .fullness
-                .advances(used / (limit / 8).max(1), clock::elapsed)
-    }
-}
-
-/// Whether budget `index`, or one above it, has come a further step towards its memory limit.
-pub fn fills_up(index: u32) -> bool {
-    upwards(index, ROOT).fold(false, |any, b| b.fills_up() || any)
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ use purlin_term::{payer, pressure};
 use tree::set_on;
 
 pub use charge::Charge;
-pub use counts::{Excess, excess_of_copy, memory_left, note_reached};
-pub use fullness::fills_up;
+pub use counts::{Excess, excess_of_copy, fills_up, memory_left, note_reached};
 pub use paying::{Paying, allow, charge_atom, lower_allowance, part_of, pays};
 pub use row::{Budget, Counted, Events, Limits, NO_LIMIT, Over, ROOT};
 pub use rules::{Whose, add_rule, has_rules, of_application, was_named};
