@@ -89,12 +89,19 @@ fn most_parts(o: &encode::Options) -> usize {
         _ => MANY / 64,
     }
 }
-fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
-    if cx.dirty && pressure::is_limited() {
-        // The bytes are copied to the binary.
+/// Number of parts of a term that may take more than is always allowed when it is encoded.
+const MANY_TO_ADMIT: usize = pressure::ALWAYS_ALLOWED / 64;
+
+/// Fails if the process may not make the encoding of a term, whose bytes are copied once.
+fn admit_encoded(cx: &Env, t: Term, o: encode::Options) -> Result<(), Fail> {
+    if pressure::is_limited() && (cx.dirty || is_larger(t, MANY_TO_ADMIT)) {
         let bytes = external_size(t, o).ok_or(Fail::SystemLimit)?;
         admit(bytes.saturating_mul(2))?;
     }
+    Ok(())
+}
+fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
+    admit_encoded(cx, t, o)?;
     let b = encode_all(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(b.len() / 64);
     Ok(cx.binary(&b))
@@ -128,6 +135,7 @@ fn to_iovec(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
         return Ok(cx.list(&[b]));
     }
     let parts = encode_parts(t, o, SHARED_BYTES).ok_or(Fail::SystemLimit)?;
+    admit(parts.bytes.len())?;
     cx.bump(parts.bytes.len() / 64);
     let mut list = Vec::with_capacity(2 * parts.binaries.len() + 1);
     let mut at = 0;

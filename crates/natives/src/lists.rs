@@ -304,6 +304,7 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     if kept.len() == la {
         return Ok(a);
     }
+    admit_list(kept.len())?;
     let tail = if rest.is_list_ptr() { rest } else { NIL };
     Ok(cx.list_tail(&kept, tail))
 }

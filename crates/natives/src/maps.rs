@@ -8,10 +8,17 @@ use crate::cx::{BifResult, Env, Fail};
 use crate::long;
 use purlin_term::{Alloc, Term, am, map};
 
-/// Bytes of an entry of a new large map, nodes included, and of the nodes on the way to an entry
-/// that is put into an existing one.
-const MERGED_BYTES: usize = 20;
+/// Bytes of an entry of a new large map, its parts of the nodes and of what is sorted included, and
+/// its part of the nodes alone.
+const ENTRY_BYTES: usize = 32;
+const NODE_BYTES: usize = 12;
+/// Bytes of the nodes on the way to an entry that is put into a large map.
 const PATH_BYTES: usize = 360;
+
+/// Fails if the process may not make a map of `n` entries. The next collection copies it.
+fn admit_map(n: usize) -> Result<(), Fail> {
+    admit(n.saturating_mul(2 * ENTRY_BYTES))
+}
 
 /// Fails with `badmap` unless `m` is a map.
 macro_rules! need_map {
@@ -61,7 +68,7 @@ fn from_list_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    admit_list(n)?;
+    admit_map(n)?;
     cx.bump(n / 4);
     Ok(map::from_iterators(cx, n, || {
         l.list_iter().filter_map(pair)
@@ -70,13 +77,13 @@ fn from_list_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
 fn from_keys_2(cx: &mut Env, [l, v]: [Term; 2]) -> BifResult {
     reschedule::length(cx, l, long!("maps":"from_keys"/2).call(&[l, v]))?;
     let mut it = l.list_iter();
-    let pairs: Vec<(Term, Term)> = it.by_ref().map(|k| (k, v)).collect();
+    let n = it.by_ref().count();
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    admit_list(pairs.len())?;
-    cx.bump(pairs.len() / 4);
-    Ok(map::from_pairs(cx, &pairs))
+    admit_map(n)?;
+    cx.bump(n / 4);
+    Ok(map::from_iterators(cx, n, || l.list_iter().map(|k| (k, v))))
 }
 fn keys_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
@@ -100,12 +107,13 @@ fn merge_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
     need_map!(cx, &[x, y], x);
     need_map!(cx, &[x, y], y);
     let (m, n) = (map::size(x), map::size(y));
-    admit(
-        (m + n)
-            .saturating_mul(MERGED_BYTES)
-            .min(m.min(n).saturating_mul(PATH_BYTES)),
-    )?;
     let effort = map::merge_effort(m, n);
+    // Entries are shared. Nodes are new, and copied; those on the way to an entry that is put are
+    // new for each.
+    admit(match effort < m + n {
+        true => effort.saturating_mul(PATH_BYTES),
+        false => effort.saturating_mul(2 * NODE_BYTES),
+    })?;
     dirty_if(cx, long!("maps":"merge"/2).call(&[x, y]), || effort > MANY)?;
     cx.bump(effort / 8);
     Ok(map::merge(cx, x, y))

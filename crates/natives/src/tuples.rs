@@ -11,6 +11,11 @@ use purlin_term::{Alloc, NIL, Term};
 /// Maximum size of a tuple that is made by its size, from a list or by `append_element/2`.
 pub(crate) const MAX_ARITY: usize = (1 << 24) - 1;
 
+/// Fails if the process may not make a tuple of `n` elements. The next collection copies it.
+fn admit_tuple(n: usize) -> Result<(), Fail> {
+    admit(n * 16)
+}
+
 /// Returns the zero-based position of the one-based `n` in a tuple of `len` elements.
 #[inline]
 fn position(n: Term, len: usize) -> Result<usize, Fail> {
@@ -64,7 +69,7 @@ fn element_2(_cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
 fn setelement_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
-    admit(e.len() * 8)?;
+    admit_tuple(e.len())?;
     Ok(joined(cx, [&e[..i], &[v], &e[i + 1..]]))
 }
 
@@ -73,7 +78,7 @@ fn append_element_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
     if e.len() >= MAX_ARITY {
         return Err(Fail::Badarg);
     }
-    admit(e.len() * 8)?;
+    admit_tuple(e.len())?;
     Ok(joined(cx, [e, &[v]]))
 }
 
@@ -81,14 +86,14 @@ fn insert_element_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     // Without a limit, as in stock.
     let i = position(n, e.len() + 1)?;
-    admit(e.len() * 8)?;
+    admit_tuple(e.len())?;
     Ok(joined(cx, [&e[..i], &[v], &e[i..]]))
 }
 
 fn delete_element_2(cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
-    admit(e.len() * 8)?;
+    admit_tuple(e.len())?;
     Ok(joined(cx, [&e[..i], &e[i + 1..]]))
 }
 
@@ -106,7 +111,7 @@ fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
     dirty_if(cx, long!("erlang":"make_tuple"/2).call(&args), || {
         n > 4 * MANY
     })?;
-    admit(n * 8)?;
+    admit_tuple(n)?;
     cx.bump(n / 64);
     Ok(build(cx, n, std::iter::repeat_n(v, n)))
 }
@@ -118,7 +123,7 @@ fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
         n > 4 * MANY || is_large(init)
     })?;
     // The items come first.
-    admit(n * 16)?;
+    admit(n * 24)?;
     let mut items = vec![v; n];
     let mut it = init.list_iter();
     let mut steps = 0;
@@ -151,7 +156,7 @@ fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if n > MAX_ARITY {
         return Err(Fail::Badarg);
     }
-    admit(n * 8)?;
+    admit_tuple(n)?;
     cx.bump(n / 64);
     Ok(build(cx, n, l.list_iter()))
 }

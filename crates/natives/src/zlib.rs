@@ -9,6 +9,7 @@ use libz_sys as z;
 use purlin_native::native_state;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{self, IoSlice, IoVec};
+use purlin_term::payer::Billed;
 use purlin_term::release::{self, DICTIONARY_CHECKSUMS_UNSIGNED};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, NIL, Term, am, copy};
@@ -70,7 +71,27 @@ struct Stream {
     chunk_size: i32,
     /// The process that may use it.
     controller: Term,
+    /// The bill for what zlib has allocated for it.
+    billed: Option<Billed>,
 }
+
+/// Bytes that zlib allocates for a deflating stream with a window of `bits` bits.
+fn deflating_bytes(bits: i32, mem: i32) -> usize {
+    window_bytes(bits) * 4 + (512 << mem.clamp(1, 9)) + STATE_BYTES
+}
+/// The same for an inflating one.
+fn inflating_bytes(bits: i32) -> usize {
+    window_bytes(bits) + STATE_BYTES
+}
+/// Bytes of a window; the number of bits also says what lies around the data.
+fn window_bytes(bits: i32) -> usize {
+    match bits.unsigned_abs() & 15 {
+        0 => 1 << 15,
+        n => 1 << n,
+    }
+}
+/// Bytes of the state of a stream without its window and tables.
+const STATE_BYTES: usize = 6 << 10;
 
 // SAFETY: the stream's memory is its own; all use is under the mutex.
 unsafe impl Send for Stream {}
@@ -113,6 +134,7 @@ impl Stream {
             stash: None,
             chunk_size: 4000,
             controller,
+            billed: None,
         }
     }
     /// Makes a new stream a deflating one. `bits` of the window: negative for raw data, plus 16 for
@@ -140,6 +162,7 @@ impl Stream {
         };
         if rc == z::Z_OK {
             self.state = State::Deflate;
+            self.billed = Some(Billed::new(deflating_bytes(bits, mem)));
             self.eos_seen = false;
             self.raw = bits < 0;
             self.input_crc = self.raw.then_some(0);
@@ -160,6 +183,7 @@ impl Stream {
         };
         if rc == z::Z_OK {
             self.state = State::Inflate;
+            self.billed = Some(Billed::new(inflating_bytes(bits)));
             self.at_end = at_end;
             self.eos_seen = false;
             self.raw = bits < 0;
@@ -169,6 +193,7 @@ impl Stream {
         rc
     }
     fn end(&mut self) -> c_int {
+        self.billed = None;
         // SAFETY: initialised by the matching init, as the state says.
         unsafe {
             match self.state {

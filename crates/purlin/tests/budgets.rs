@@ -267,6 +267,29 @@ fn a_table_that_is_updated_ends_at_the_limit() {
     bomb("insert_lists", "system_limit");
     bomb("many_inserts", "system_limit");
 }
+/// Terms that the next collection copies count twice, whether code makes them or a native.
+#[test]
+fn what_is_copied_has_room() {
+    for way in [
+        "sequences",
+        "mapping",
+        "map_update",
+        "sorts",
+        "flattening",
+        "lookups",
+    ] {
+        bomb(way, "{budget,memory}");
+    }
+    for way in ["merges", "from_list", "tuples", "decoded"] {
+        bomb(way, "{error,system_limit}");
+    }
+}
+/// Signals in transit count, and so do answers of other processes on their way.
+#[test]
+fn what_is_on_its_way_counts() {
+    bomb("requests", "done");
+    bomb("peeking", "[{error,system_limit}]");
+}
 #[test]
 fn no_process_is_made_beyond_the_limit() {
     bomb("processes", "full");

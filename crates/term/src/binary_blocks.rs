@@ -13,7 +13,7 @@
 
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_coarse, is_crowded, note_allocation};
+use crate::pressure::{at_most_slack, gives_back, is_coarse, is_crowded, note_allocation};
 use crate::small_blocks::LARGEST as SMALL;
 use crate::stress::stress;
 use crate::sync::Mutex;
@@ -221,8 +221,8 @@ fn take(bytes: usize) -> Option<*mut u8> {
 #[inline(never)]
 unsafe fn keep(p: *mut u8) -> bool {
     let most = match is_crowded() {
-        true => KEPT_IN_CROWD,
-        false => KEPT_BYTES,
+        true => at_most_slack(KEPT_IN_CROWD / 8) * 8,
+        false => at_most_slack(KEPT_BYTES / 8) * 8,
     };
     // SAFETY: by the contract, it is a block of the C library.
     let bytes = unsafe { size_of_block(p) };

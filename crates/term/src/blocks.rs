@@ -15,7 +15,9 @@ use crate::atom_room;
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_coarse, is_crowded, note_allocation};
+use crate::pressure::{
+    at_most_slack, gives_back, is_coarse, is_crowded, is_limited, note_allocation,
+};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
@@ -145,7 +147,8 @@ fn give_back(gone: Gone) {
         Segments::note(&SEGMENTS.destroyed);
         // SAFETY: the block was freed, and left the list of those kept.
         let release = move || unsafe { sys::release(at, bytes) };
-        match bytes > background_free::ABOVE_BYTES {
+        // A process whose memory is limited may get as much again before another thread is done.
+        match bytes > background_free::ABOVE_BYTES && !is_limited() {
             true => background_free::run(release),
             false => release(),
         }
@@ -247,8 +250,8 @@ fn unmap(at: usize, bytes: usize) {
     Segments::note(&SEGMENTS.freed);
     let most = match is_crowded() {
         _ if fence::on() => 0,
-        true => SPARE_IN_CROWD,
-        false => SPARE_BYTES.max(mapped_bytes() / SPARE_PART),
+        true => at_most_slack(SPARE_IN_CROWD / 8) * 8,
+        false => at_most_slack(SPARE_BYTES.max(mapped_bytes() / SPARE_PART) / 8) * 8,
     };
     let mut gone = Gone::new();
     {
@@ -395,7 +398,8 @@ fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
         // SAFETY: it belongs to this thread; nothing called here comes back.
         let w = unsafe { &mut *w.get() };
         let kept = |w: &Warm| w.blocks[..w.len].iter().map(|b| b.1).sum::<usize>();
-        while w.len == WARM || (w.len > 0 && kept(w) + words > WARM_WORDS) {
+        let most = at_most_slack(WARM_WORDS);
+        while w.len == WARM || (w.len > 0 && kept(w) + words > most) {
             let (q, n) = w.remove(0);
             // SAFETY: a free block of this many words.
             unsafe { std::alloc::dealloc(q as *mut u8, layout(n)) };
@@ -404,6 +408,19 @@ fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
         w.len += 1;
         Some(())
     })
+}
+
+/// Frees the blocks that this thread keeps as the ones that it freed last.
+pub fn release_warm() {
+    WARM_BLOCKS.with(|w| {
+        // SAFETY: it belongs to this thread; nothing called here comes back.
+        let w = unsafe { &mut *w.get() };
+        while w.len > 0 {
+            let (p, n) = w.remove(0);
+            // SAFETY: a free block of this many words.
+            unsafe { std::alloc::dealloc(p as *mut u8, layout(n)) };
+        }
+    });
 }
 
 fn layout(words: usize) -> std::alloc::Layout {

@@ -134,6 +134,19 @@ fn change(budget: u32, by: isize) {
     }
 }
 
+/// Bills bytes to the current budget until they are taken off again by its owner. Returns false if
+/// there is none.
+pub(crate) fn bill_for_now(bytes: isize) -> bool {
+    let budget = current();
+    match LEDGER.get().filter(|_| budget != 0) {
+        Some(l) => {
+            (l.change)(budget, bytes);
+            true
+        }
+        None => false,
+    }
+}
+
 /// Bills bytes that are never freed to the current budget.
 pub fn bill_for_good(bytes: usize) {
     let budget = current();
@@ -155,6 +168,15 @@ impl Billed {
             payer: Payer::of_new(bytes),
             bytes,
         }
+    }
+}
+
+impl Billed {
+    /// Bills `bytes` bytes to `budget`.
+    pub fn to(budget: u32, bytes: usize) -> Billed {
+        let done = budget != 0 && LEDGER.get().is_some_and(|l| (l.charge)(budget, bytes));
+        let payer = Payer(AtomicU32::new(if done { budget } else { 0 }));
+        Billed { payer, bytes }
     }
 }
 

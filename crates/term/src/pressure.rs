@@ -68,6 +68,8 @@ thread_local! {
     static TIGHT: Cell<bool> = const { Cell::new(false) };
     /// Words of its heap that may be in memory twice, while they are copied.
     static COPIED_WORDS: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Words that it may make between two collections, or have freed and kept.
+    static SLACK_WORDS: Cell<usize> = const { Cell::new(usize::MAX) };
     /// Whether that process has collected all of its garbage for [`judge`].
     static CLEAN: Cell<bool> = const { Cell::new(true) };
     /// Whether it is to collect all of its garbage when its time slice ends.
@@ -84,7 +86,7 @@ pub(crate) fn is_coarse(bytes: usize) -> bool {
     at_most_copied(usize::MAX) < bytes / 8
 }
 /// Size in bytes up to which no block is refused: the process that makes it soon collects instead.
-const ALWAYS_ALLOWED: usize = 256 << 10;
+pub const ALWAYS_ALLOWED: usize = 256 << 10;
 
 /// Says that processes may have allowances from now on.
 pub fn begin_allowances() {
@@ -92,6 +94,8 @@ pub fn begin_allowances() {
 }
 /// The part of a limit that a collection may take on top of it: a 32nd.
 const COPIED_PART: isize = 32;
+/// The part of what is left that may be used before it is noticed.
+const SLACK_PART: isize = 8;
 /// Words that a collection may always copy.
 const LEAST_COPIED_WORDS: isize = 1 << 15;
 
@@ -100,10 +104,25 @@ const LEAST_COPIED_WORDS: isize = 1 << 15;
 pub fn set_allowance(bytes: isize, limit: isize) {
     ALLOWANCE.set(bytes);
     TIGHT.set(limit != NO_LIMIT && bytes < limit / 2);
-    COPIED_WORDS.set(match limit {
-        NO_LIMIT => usize::MAX,
-        n => (n / COPIED_PART / 8).max(LEAST_COPIED_WORDS) as usize,
-    });
+    let (slack, copied) = match limit {
+        NO_LIMIT => (usize::MAX, usize::MAX),
+        n => {
+            let slack = (bytes / SLACK_PART / 8).max(LEAST_COPIED_WORDS) as usize;
+            let part = (n / COPIED_PART / 8).max(LEAST_COPIED_WORDS) as usize;
+            (slack, part.min(slack))
+        }
+    };
+    SLACK_WORDS.set(slack);
+    COPIED_WORDS.set(copied);
+}
+/// The smaller of `words` and the words that the process which this thread runs may make between
+/// two collections, or may have freed without giving them back.
+#[inline]
+pub(crate) fn at_most_slack(words: usize) -> usize {
+    match any(ALLOWED) {
+        true => words.min(SLACK_WORDS.get()),
+        false => words,
+    }
 }
 /// The smaller of `words` and the words of the heap of the process that this thread runs which may
 /// be copied at once, so that they are in memory twice.
@@ -128,10 +147,21 @@ pub fn refuses(bytes: usize) -> bool {
     }
 }
 
-/// Whether the process that this thread runs has made more than it may.
+/// Bytes that the process which this thread runs may still make; [`NO_LIMIT`] without a limit.
 #[inline]
-pub(crate) fn is_used_up() -> bool {
-    any(ALLOWED) && ALLOWANCE.get() < 0
+pub fn allowance() -> isize {
+    match any(ALLOWED) {
+        true => ALLOWANCE.get(),
+        false => NO_LIMIT,
+    }
+}
+/// Bytes that a native may make on the heap of a process which has `left` bytes left: half of them,
+/// since the next collection copies what it has made.
+pub fn part_to_make(left: isize) -> isize {
+    match left {
+        NO_LIMIT => NO_LIMIT,
+        n => n / 2,
+    }
 }
 
 /// How a block may be made.
@@ -215,6 +245,39 @@ fn note_below_limit(bytes: usize) {
     {
         measure();
     }
+}
+
+/// Fragments of a heap of at least this many bytes are noted when they are made.
+const NOTED_FRAGMENT: usize = 20 << 10;
+
+thread_local! {
+    /// The process that this thread runs has been billed for this many bytes of fragments of its
+    /// heap since it was last weighed.
+    static BILLED_FRAGMENTS: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Notes that a heap gets a fragment of `bytes` bytes: its budget is billed for it before the
+/// process is weighed, so that others of the budget see what is left.
+#[inline]
+pub(crate) fn note_fragment(bytes: usize) {
+    if bytes >= NOTED_FRAGMENT && is_limited() {
+        bill_fragment(bytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn bill_fragment(bytes: usize) {
+    let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
+    ALLOWANCE.set(ALLOWANCE.get().saturating_sub(bytes));
+    if crate::payer::bill_for_now(bytes) {
+        BILLED_FRAGMENTS.set(BILLED_FRAGMENTS.get().saturating_add(bytes));
+    }
+}
+
+/// Returns the bytes of fragments that are billed for now, to be taken off the bill.
+pub fn take_billed_fragments() -> isize {
+    BILLED_FRAGMENTS.take()
 }
 
 #[cold]

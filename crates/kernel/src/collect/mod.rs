@@ -106,6 +106,10 @@ pub trait Collect {
 
 impl Collect for Cx {
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize {
+        let asked = matches!(sweep, Sweep::Due | Sweep::Full | Sweep::Exact);
+        if asked && budget_memory::ends_before_copy(self, need) {
+            return 0;
+        }
         let told = match sweep {
             Sweep::Due => crate::events::gc_begin(self, need),
             Sweep::Full => crate::events::gc_begin(self, 0),

@@ -127,6 +127,25 @@ fn joined(form: u8, words: u32) -> usize {
 
 /// Words of the head.
 pub const HEAD_WORDS: usize = size_of::<Signal>() / 8;
+
+/// Number of signals that [`bytes_in_transit`] looks at.
+const LOOKED_AT: usize = 4096;
+
+/// Bytes of the newest signals in transit to a process that this thread runs.
+pub(crate) fn bytes_in_transit(q: &queue::InTransit) -> usize {
+    let mut at = q.newest();
+    let mut words = 0;
+    for _ in 0..LOOKED_AT {
+        // SAFETY: only this thread, which owns the process, takes signals away. The push of each
+        // has made its words visible. A link is the first word of its signal.
+        let Some(s) = (unsafe { (at as *const Signal).as_ref() }) else {
+            break;
+        };
+        words += HEAD_WORDS + s.words();
+        at = s.link.next;
+    }
+    words * 8
+}
 const _: () = assert!(size_of::<Signal>() == 40);
 
 /// Fills the words of a fresh signal.

@@ -10,14 +10,19 @@
 //!
 //! The size that a process must have to be ended ([`least`]) shrinks with the excess, so the larger
 //! processes end first.
+//!
+//! A collection copies fragments, which may hold all that a native has made. A process for whose
+//! fragments there is no room twice ends before they are copied ([`ends_before_copy`]).
 
 use crate::accounts::Frame;
 use crate::budgets::{self, Excess, ROOT};
 use crate::cx::Cx;
 use crate::lazy_atoms;
+use crate::message::bytes_in_transit;
 use crate::process::table::CELL_BYTES;
 use crate::process::{self, EXIT_PENDING, table};
 use crate::report::{self, Level, Text};
+use crate::system::memory;
 use purlin_term::am;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap;
@@ -93,6 +98,7 @@ fn size(cx: &mut Cx, index: u32) -> Size {
     let p = cx.process();
     let ext = p.ext().map_or(0, |e| e.bytes());
     s.own += CELL_BYTES + words * 8 + p.queued_words() * 8 + ext;
+    s.own += bytes_in_transit(&p.in_transit);
     s
 }
 
@@ -111,6 +117,41 @@ pub(crate) fn is_over(cx: &mut Cx, pc: *const u64) -> bool {
     weigh(cx, pc).is_some()
 }
 
+/// Weighs the process in the context, which goes on elsewhere.
+pub(crate) fn note(cx: &mut Cx, pc: *const u64) {
+    weigh(cx, pc);
+}
+
+/// Whether the process in the context ends instead of the collection that is due, which would copy
+/// more than its budget has room for. It has `need` words of room then, as after a collection.
+#[inline]
+pub(crate) fn ends_before_copy(cx: &mut Cx, need: usize) -> bool {
+    cx.heap.frag_words > WHOLE_FRAGMENTS && budgets::on() && cannot_copy(cx, need)
+}
+
+/// Words of fragments that are copied in any case.
+const WHOLE_FRAGMENTS: usize = 1 << 15;
+
+#[cold]
+fn cannot_copy(cx: &mut Cx, need: usize) -> bool {
+    if cx.proc.is_null() || cx.heap.free_words() < need + cx.heap.stack_reserve {
+        return false;
+    }
+    let index = budgets::of(cx.proc.get());
+    if index == ROOT || process::is_system(cx.self_pid()) {
+        return false;
+    }
+    let pc = cx.bif_pc;
+    weigh(cx, pc);
+    let words = cx.heap.frag_words + cx.heap.used_words();
+    let Some(e) = budgets::excess_of_copy(index, words as i64 * 8) else {
+        return false;
+    };
+    end(cx, &e, NIL);
+    cx.heap.gc_wanted = false;
+    true
+}
+
 fn weigh(cx: &mut Cx, pc: *const u64) -> Option<Excess> {
     if cx.proc.is_null() {
         return None;
@@ -124,6 +165,9 @@ fn weigh(cx: &mut Cx, pc: *const u64) -> Option<Excess> {
     budgets::note_place(s, cx, pc, own);
     let (made, grown, excess) = budgets::weigh(s, own, size.shared as i64);
     budgets::allow(s.budget());
+    if budgets::fills_up(s.budget()) {
+        memory::give_back_kept();
+    }
     let charged_with = made.max(own + size.held as i64);
     excess.filter(|e| grown && charged_with >= least(e) && !process::is_system(cx.self_pid()))
 }

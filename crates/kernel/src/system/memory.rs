@@ -506,6 +506,12 @@ fn free_to_system(short: bool) {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn free_to_system(_short: bool) {}
 
+/// Returns freed memory to the system, and what this thread keeps.
+pub(crate) fn give_back_kept() {
+    purlin_term::blocks::release_warm();
+    give_back();
+}
+
 /// Returns freed memory to the system.
 fn give_back() {
     for _ in 0..3 {

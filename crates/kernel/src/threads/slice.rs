@@ -676,6 +676,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     };
     if matches!(next, Next::Dirty(_)) && budgets::on() {
         budgets::keeps_clean(p);
+        // It may wait for a thread for long, with all that it has made so far.
+        budget_memory::note(cx, pc);
     }
     if matches!(next, Next::Wait) {
         // SAFETY: by the contract, the process is this thread's. Where no register is live, all

@@ -445,6 +445,26 @@ grow(region_messages) -> region_messages(self());
 grow(binary_table) -> binary_table(ets:new(x, []), 0);
 grow(timers) -> timers();
 grow(outside) -> outside(spawn_opt(fun idle/0, []));
+grow(sequences) -> sequences(1);
+grow(mapping) -> mapping(lists:seq(1, 1000));
+grow(merges) -> exit(catching(fun() -> merges(#{a => 1}, 0) end));
+grow(from_list) -> exit(catching(fun() -> from_list(1000) end));
+grow(tuples) -> exit(catching(fun() -> tuples([]) end));
+grow(decoded) ->
+    %% A million tuples: three bytes of each become four words.
+    B = iolist_to_binary([131, 108, <<500000:32>>, binary:copy(<<104, 1, 106>>, 500000), 106]),
+    exit(catching(fun() -> length(binary_to_term(B)) end));
+grow(map_update) -> updates(maps:from_list([{I, I} || I <- lists:seq(1, 50000)]), []);
+grow(sorts) -> sorts([I * 7919 rem 10007 || I <- lists:seq(1, 8000)], []);
+grow(flattening) -> flattening(lists:seq(1, 50000));
+grow(lookups) -> T = ets:new(x, []), ets:insert(T, {k, lists:seq(1, 200000)}), lookups(T, []);
+grow(requests) -> spawn(fun requests/0), receive after 1500 -> exit(done) end;
+grow(peeking) ->
+    [self() ! lists:seq(1, 100) || _ <- lists:seq(1, 2500)],
+    P = self(),
+    Ps = [spawn_monitor(fun() -> exit(catching(fun() -> peeking(P, []) end)) end)
+          || _ <- lists:seq(1, 10)],
+    exit(lists:usort([receive {'DOWN', R, _, _, Why} -> Why end || {_, R} <- Ps]));
 grow(large) ->
     N = 100 bsl 20,
     B = binary:copy(<<0>>, 2 bsl 20),
@@ -502,6 +522,19 @@ insert_lists(T, L, Objects) ->
     insert_lists(T, L, Objects * 2).
 counters(L) -> counters([counters:new(1000, []), atomics:new(1000, []) | L]).
 heap(L) -> heap([{L, make_ref()} | L]).
+sequences(N) -> L = lists:seq(1, N), sequences(2 * length(L)).
+mapping(L) -> mapping(lists:map(fun(X) -> X + 1 end, L ++ L)).
+merges(M, N) ->
+    New = maps:from_keys([{N, K} || K <- lists:seq(1, maps:size(M))], x),
+    merges(maps:merge(M, New), N + 1).
+from_list(N) -> put(m, maps:from_list([{I, I} || I <- lists:seq(1, N)])), from_list(2 * N).
+tuples(L) -> tuples([erlang:make_tuple(50000, L) | L]).
+updates(M, L) -> updates(M#{1 => L}, [M, L]).
+sorts(L, A) -> sorts(L, [lists:sort(L), lists:usort([length(A) | L]) | A]).
+flattening(L) -> lists:flatten([L, L, L, L]), flattening([L | L]).
+lookups(T, L) -> lookups(T, [ets:lookup(T, k) | L]).
+requests() -> catch erlang:spawn_request(fun requests/0), requests().
+peeking(P, L) -> peeking(P, [process_info(P, messages) | L]).
 binaries(L) -> binaries([binary:copy(<<1>>, 100000) | L]).
 messages(P) -> P ! lists:seq(1, 100), messages(P).
 binary_messages(P) -> P ! binary:copy(<<1>>, 100000), binary_messages(P).

@@ -24,6 +24,7 @@ use crate::layout::{FUN_WORDS, heap_bin_limit};
 use crate::magic::MagicRef;
 use crate::map;
 use crate::node;
+use crate::pressure;
 use crate::record::Definition;
 use crate::release::{self, LONG_REFERENCES_TAKEN, NATIVE_RECORDS, NO_BITS_REFUSED};
 use crate::unassigned_ids;
@@ -79,7 +80,7 @@ impl Hooks for NoHooks {
 pub struct Options<'a> {
     /// Make no new atoms and no new exports.
     pub safe: bool,
-    /// Give up where the process of this thread has used up its memory.
+    /// Give up where the term takes more memory than the process of this thread may use.
     pub bounded: bool,
     /// Atoms that `ATOM_CACHE_REF` refers to, by position (distribution).
     pub atom_cache: &'a [Term],
@@ -176,6 +177,9 @@ impl ShortName {
 
 const _: () = assert!(RECENT == 1 << (64 - 59));
 
+/// Bytes of a list cell.
+const CELL_BYTES: usize = 16;
+
 /// Maximum number of bytes to check before a new atom is made: atoms are never freed.
 const CHECKED_BYTES: usize = 1 << 20;
 
@@ -188,12 +192,18 @@ pub fn decode<A: Alloc + ?Sized>(
     opts: Options,
 ) -> Result<(Term, usize), DecodeError> {
     let mut d = Decoder::new(bytes, opts)?;
+    let left = pressure::allowance();
     while !ending::is_over() {
         if let Some(t) = d.step(a, hooks, ending::STEPS)? {
             return Ok((t, d.used()));
         }
-        if opts.bounded && crate::pressure::is_used_up() {
-            return Err(DecodeError::NoRoom);
+        if opts.bounded && left != pressure::NO_LIMIT {
+            // Terms that wait for the end of their list become cells of it.
+            let made = left.saturating_sub(pressure::allowance());
+            let more = isize::try_from(d.done.len() * CELL_BYTES).unwrap_or(isize::MAX);
+            if made.saturating_add(more) > pressure::part_to_make(left) {
+                return Err(DecodeError::NoRoom);
+            }
         }
     }
     Err(DecodeError::Malformed(d.used()))

@@ -30,7 +30,7 @@ use crate::counts;
 use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
-use crate::pressure::{at_most_copied, is_crowded, is_short};
+use crate::pressure::{at_most_copied, at_most_slack, is_crowded, is_short};
 use crate::sent_terms;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
@@ -64,10 +64,15 @@ pub(crate) unsafe fn collect_once(
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
     // Growing the old block in place may save the full sweep.
-    let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
+    // See [`promote_much`].
+    let promoted = match heap.frag_words > at_most_slack(usize::MAX) {
+        true => heap.used_words() + heap.frag_words,
+        false => mature,
+    };
+    let short = old_free < promoted && !fullsweep && !heap.need_fullsweep;
     // SAFETY: by the contract of [`collect`].
     unsafe {
-        if short && steps::make_room(heap, mature, heap.serves, 0) {
+        if short && steps::make_room(heap, promoted, heap.serves, 0) {
             old_free = words_between(heap.old_htop, heap.old_hend);
         }
     }
@@ -83,7 +88,7 @@ pub(crate) unsafe fn collect_once(
         || heap.need_fullsweep
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
-            && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
+            && (old_free < promoted || heap.old_off_heap.bytes > old_vheap(heap)));
     // A caller that asks for a full sweep expects memory to be given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
@@ -114,12 +119,32 @@ pub(crate) unsafe fn collect_once(
             moved + steps::after_minor(heap, roots, heap.promoted)
         }
     };
+    // SAFETY: by the contract; nothing ran since.
+    let moved = moved + unsafe { promote_much(heap, need, roots) };
     counts::add(|c| &c.collections, 1);
     // Terms copied out of regions may have enlarged it.
     let reclaimed = before.saturating_sub(heap.all_words());
     counts::add(|c| &c.reclaimed_words, reclaimed);
     check_collected(heap, need);
     moved
+}
+
+/// Promotes all of a young generation that is large for what is left up to a limit of memory. Terms
+/// that a native has made were in fragments before. Otherwise the next collection would copy it
+/// beside what was made until then.
+///
+/// # Safety
+/// As for [`collect`]; a collection has just been made.
+unsafe fn promote_much(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
+    let young = heap.used_words();
+    let room = words_between(heap.old_htop, heap.old_hend);
+    let fits = heap.old_heap.is_null() || room >= young;
+    if young <= at_most_slack(usize::MAX) || heap.window || !fits {
+        return 0;
+    }
+    debug_assert!(heap.high_water == heap.htop && heap.frags.is_empty());
+    // SAFETY: by the contract; everything young has survived, and the old generation has room.
+    unsafe { minor(heap, need, roots, young) }
 }
 
 /// Bytes of binaries in the old generation above which it is swept at once. During a sweep in steps
@@ -216,9 +241,19 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
 
 /// Words of the young block in front of an old generation, given a stack and a need.
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
-    let want = 3 * (heap.stack_words() + need);
+    let least = heap.stack_words() + need;
+    let want = least + at_most_slack(2 * least);
     let part = at_most_copied(young_part(old_words, heap.serves, is_crowded()));
-    heap_size_for(want.max(part).max(heap.min_heap_words))
+    let size = heap_size_for(want.max(part).max(heap.min_heap_words));
+    at_most_with_room(heap, size, least)
+}
+
+/// The smaller of `size` and the size of a block with `used` words in use and as much room as a
+/// limit of memory lets the process fill before it is weighed again.
+#[inline]
+fn at_most_with_room(heap: &Heap, size: usize, used: usize) -> usize {
+    let most = at_most_slack(usize::MAX).saturating_add(used);
+    size.min(most.max(heap.min_heap_words))
 }
 
 /// Makes a full sweep into a block of exactly the words in use, plus the stack reserve.
@@ -392,6 +427,8 @@ fn size_to_copy(
         size = 0;
     }
     let mut bound = young + heap.stack_words();
+    // What a limit of memory lets a process make at once is room enough, for what it makes lives.
+    size = at_most_with_room(heap, size, heap.stack_words() + need);
     // Copying a large block is expensive and its untouched pages are free: it has room for the need
     // from the start.
     if bound > MAP_ABOVE_WORDS {
@@ -400,7 +437,7 @@ fn size_to_copy(
     if size < bound {
         size = match stress::roll(2) {
             true => bound,
-            false => heap_size_for(bound),
+            false => at_most_with_room(heap, heap_size_for(bound), bound),
         };
     }
     size
@@ -467,7 +504,7 @@ unsafe fn copy_young(
         unsafe {
             moved += pass(
                 heap,
-                heap_size_for(want),
+                at_most_with_room(heap, heap_size_for(want), want),
                 roots,
                 Kind::Resize,
                 &[],
@@ -486,7 +523,8 @@ unsafe fn copy_young(
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small young generation in front of a large old one would be collected too often.
         let least = part.max(wide).max(kept).max(heap.min_heap_words);
-        let target = heap_size_for((3 * want).max(least));
+        let target = heap_size_for((want + at_most_slack(2 * want)).max(least));
+        let target = at_most_with_room(heap, target, want);
         // SAFETY: by the contract; the target has room for everything in use and the need.
         unsafe {
             if target < size {

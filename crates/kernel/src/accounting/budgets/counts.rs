@@ -10,6 +10,7 @@
 
 use super::row::{Counted, NO_LIMIT, ROOT};
 use super::tree::{get, hold, let_go, upwards};
+use crate::clock;
 use purlin_term::pressure;
 use std::sync::atomic::Ordering;
 
@@ -69,10 +70,28 @@ pub struct Excess {
 
 /// The lowest budget, from `index` on, whose memory limit is exceeded.
 pub(super) fn excess(index: u32) -> Option<Excess> {
+    excess_with(index, 0, |limit| limit)
+}
+
+/// The lowest budget, from `index` on, that would exceed its memory limit by more than a sixteenth
+/// if `bytes` bytes were copied.
+pub fn excess_of_copy(index: u32, bytes: i64) -> Option<Excess> {
+    excess_with(index, bytes, |limit| {
+        limit.saturating_add(limit / COPIED_PART)
+    })
+}
+
+/// The part of a limit by which a copy may exceed it for a moment.
+const COPIED_PART: i64 = 16;
+
+/// The lowest budget, from `index` on, that has more than `most` of its memory limit in use with
+/// `more` bytes.
+fn excess_with(index: u32, more: i64, most: impl Fn(i64) -> i64) -> Option<Excess> {
     let mut at = index;
     while let Some(b) = get(at) {
         let [limit, used, ..] = b.account(Counted::Memory);
-        if used > limit {
+        let used = used.saturating_add(more);
+        if used > most(limit) {
             return Some(Excess {
                 budget: at,
                 limit,
@@ -92,6 +111,15 @@ pub fn memory_left(index: u32) -> (isize, isize) {
         .map(|[limit, used, ..]| ((limit - used) as isize, limit as isize))
         .min()
         .unwrap_or((pressure::NO_LIMIT, pressure::NO_LIMIT))
+}
+
+/// Whether budget `index`, or one above it, has come a further step towards its memory limit.
+pub fn fills_up(index: u32) -> bool {
+    upwards(index, ROOT).fold(false, |any, b| {
+        let [limit, used, ..] = b.account(Counted::Memory);
+        let eighths = used / (limit / 8).max(1);
+        limit != NO_LIMIT && b.fullness.advances(eighths, clock::elapsed) || any
+    })
 }
 
 /// Adds bytes for which another budget is billed, too.

@@ -7,12 +7,14 @@
 //!
 //! A budget is a row (`row.rs`) of a table (`tree.rs`). `counts.rs` charges it, for processes by
 //! their seats (`seats.rs`, `weighing.rs`), for tables and ports (`charge.rs`), and for what a
-//! thread makes outside of heaps (`paying.rs`). `processor.rs` and `../budget_weights.rs` divide
+//! thread makes outside of heaps (`paying.rs`). `fullness.rs` says when freed memory is given back.
+//! `processor.rs` and `../budget_weights.rs` divide
 //! processor time, `slices.rs` measures it. `rules.rs` has what `+Fbudget` says.
 
 mod charge;
 mod counts;
 mod ended;
+mod fullness;
 mod paying;
 mod processor;
 mod row;
@@ -29,7 +31,7 @@ use purlin_term::{payer, pressure};
 use tree::set_on;
 
 pub use charge::Charge;
-pub use counts::{Excess, memory_left, note_reached};
+pub use counts::{Excess, excess_of_copy, fills_up, memory_left, note_reached};
 pub use paying::{Paying, allow, charge_atom, lower_allowance, part_of, pays};
 pub use row::{Budget, Counted, Events, Limits, NO_LIMIT, Over, ROOT};
 pub use rules::{Whose, add_rule, has_rules, of_application, was_named};

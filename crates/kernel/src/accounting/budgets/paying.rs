@@ -26,8 +26,18 @@ pub fn lower_allowance(index: u32) {
 
 /// Makes a budget pay for what this thread makes.
 pub(super) fn set_payer(budget: u32) {
+    settle_fragments();
     payer::set_current(budget);
     allow(budget);
+}
+
+/// Takes fragments of the process that this thread runs, which are billed until it is weighed, off
+/// the bill.
+pub(super) fn settle_fragments() {
+    let bytes = pressure::take_billed_fragments();
+    if bytes != 0 {
+        count(payer::current(), ROOT, Counted::Memory, -(bytes as i64));
+    }
 }
 
 /// The time in which a budget pays for what a thread makes that runs no process of a budget. It

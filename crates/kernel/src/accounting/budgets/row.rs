@@ -6,6 +6,7 @@
 //! read with acquire: who finds the key finds the row that belongs to it.
 
 use super::ended::Ended;
+use super::fullness::Fullness;
 use super::processor::Share;
 use crate::budget_weights::Weighted;
 use crate::clock;
@@ -103,6 +104,7 @@ pub struct Budget {
     pub(super) next_report: AtomicI64,
     /// Word of the pid that is notified before a process ends for a limit; 0 for none.
     notify: AtomicU64,
+    pub(super) fullness: Fullness,
 }
 
 impl Budget {
@@ -123,6 +125,7 @@ impl Budget {
             cpu: Share::new(),
             shared: AtomicI64::new(0),
             weighted: Weighted::default(),
+            fullness: Fullness::default(),
             next_report: AtomicI64::new(0),
             notify: AtomicU64::new(0),
         }
@@ -147,6 +150,7 @@ impl Budget {
         }
         self.cpu.reset();
         self.weighted.reset();
+        self.fullness.reset();
         self.next_report.store(0, Ordering::Relaxed);
         self.shared.store(0, Ordering::Relaxed);
         self.notify.store(0, Ordering::Relaxed);

@@ -9,7 +9,7 @@
 //! Only the thread that runs or makes a process changes its budget.
 
 use super::counts::{charge, count, enter, leave, share};
-use super::paying::set_payer;
+use super::paying::{set_payer, settle_fragments};
 use super::row::{Budget, Counted, NO_LIMIT, ROOT};
 use super::tree::{Held, hold, is_within, let_go, on, upwards};
 use crate::process::table::CELL_BYTES;
@@ -195,6 +195,7 @@ pub fn take_seat(cell: u32, budget: u32) {
 /// Empties the seat of a process that ends.
 pub fn leave_seat(cell: u32) {
     let Some(s) = seat(cell) else { return };
+    settle_fragments();
     s.transit.store(0, Ordering::Relaxed);
     s.queued.store(0, Ordering::Relaxed);
     s.calm.store(0, Ordering::Relaxed);
@@ -234,6 +235,7 @@ pub fn join(p: *const Process, to: u32) -> bool {
         let_go(to);
         return false;
     }
+    settle_fragments();
     count(to, from, Counted::Memory, s.bytes.load(Ordering::Relaxed));
     let shared = s.shared.load(Ordering::Relaxed);
     share(from, -shared);

@@ -19,8 +19,9 @@ use crate::ids;
 use crate::process::{self, Process, saved, table};
 use crate::signal::handle;
 use crate::signal::send;
-use purlin_kernel::events;
+use purlin_kernel::{budgets, events};
 use purlin_term::frag::OwnedTerm;
+use purlin_term::payer::Billed;
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term};
 use std::sync::Arc;
@@ -69,7 +70,11 @@ pub(crate) fn received_answer(cx: &mut Cx, answer: Term, by: Option<saved::Call>
     }
 }
 
-type Answer = Arc<Mutex<Option<OwnedTerm>>>;
+/// A large answer is on the bill of who has asked until it has been taken over.
+type Answer = Arc<Mutex<Option<(OwnedTerm, Option<Billed>)>>>;
+
+/// Words from which on an answer is billed on its way.
+const BILLED_WORDS: usize = 1 << 12;
 
 /// As `ask`, for terms of any kind.
 pub(crate) fn ask_term(
@@ -102,8 +107,10 @@ pub(crate) fn ask_with(
             send::run_in(
                 who,
                 Box::new(move |cx| {
-                    let answer = move |t| {
-                        *to.lock() = Some(t);
+                    let answer = move |t: OwnedTerm| {
+                        let large = budgets::on() && t.words() >= BILLED_WORDS;
+                        let billed = large.then(|| Billed::to(budgets::of_pid(me), t.words() * 8));
+                        *to.lock() = Some((t, billed));
                         send::wake(me);
                     };
                     f(cx, Box::new(answer));
@@ -115,7 +122,7 @@ pub(crate) fn ask_with(
     let got = answer.lock().take();
     match got {
         None => Err(Fail::Wait),
-        Some(t) => {
+        Some((t, _billed)) => {
             // Handles what the other process did to this one before it answered or ended.
             handle::fetch(cx);
             if cx.process().has(process::EXIT_PENDING) {

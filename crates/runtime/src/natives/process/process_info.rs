@@ -19,14 +19,17 @@ use crate::process::{self, BUSY, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
+use purlin_kernel::budgets;
 use purlin_kernel::outside::outside;
 use purlin_kernel::threads::dirty_calls;
 use purlin_native::bif::{Kind, native};
 use purlin_native::reschedule::{self, Name};
+use purlin_natives::iolist::admit;
 use purlin_natives::re;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::{BIN_SIZE, NEXT, RefView};
 use purlin_term::magic::MagicRef;
+use purlin_term::pressure::{self, Judged};
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
@@ -655,6 +658,18 @@ pub fn all_items(cx: &mut Cx) -> Term {
     cx.list(&names)
 }
 
+/// Bytes that a copy of the messages of the process in the context takes until the process that
+/// gets it has collected: twice as many as they have.
+fn copied_messages(cx: &mut Cx) -> usize {
+    cx.process().queued_words() * 16
+}
+
+/// Whether the budget of a process has room for an answer of `bytes` bytes.
+fn has_room(asker: Term, bytes: usize) -> bool {
+    let left = budgets::memory_left(budgets::of_pid(asker)).0;
+    bytes <= pressure::ALWAYS_ALLOWED || isize::try_from(bytes).is_ok_and(|n| n <= left)
+}
+
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
     if pid.is_pid() && unassigned_ids::is_unassigned_id(pid) {
         return Ok(am::UNDEFINED);
@@ -662,8 +677,12 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);
     }
+    let copies = w.items().iter().any(|i| i.decoded);
     if pid == cx.self_pid() {
         crate::signal::own_signals::fetch(cx);
+        if copies {
+            admit(copied_messages(cx))?;
+        }
         let t = answer(cx, &w);
         return Ok(cx.heap.take_over(t));
     }
@@ -676,16 +695,31 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
     }
     // On stock, others are read in place while their process neither runs nor has signals.
     let by_message = w.items().iter().any(|i| i.works);
+    let me = cx.self_pid();
     let t = ask_term(cx, pid, move |cx| {
         if let Some(cx) = cx
             && !cx.process().has(process::EXIT_PENDING)
         {
+            if copies && budgets::on() && !has_room(me, copied_messages(cx)) {
+                return OwnedTerm::copy_of(am::SYSTEM_LIMIT);
+            }
             let told = answer(cx, &w);
             cx.reds -= i64::from(w.items().iter().any(|i| i.works));
             return told;
         }
         OwnedTerm::copy_of(am::UNDEFINED)
-    })?;
+    });
+    if copies && budgets::on() {
+        // If it has collected all of its garbage for the answer, it still has when that comes.
+        budgets::keeps_clean(cx.proc.get());
+    }
+    let t = t?;
+    if t == am::SYSTEM_LIMIT {
+        return Err(match pressure::refused() {
+            Judged::AfterCollection => Fail::Again,
+            _ => Fail::SystemLimit,
+        });
+    }
     if by_message && t != am::UNDEFINED {
         let await_result = (atom::intern("erts_internal"), atom::intern("await_result"));
         let by = Call::Function(await_result.0, await_result.1, 1);
