@@ -399,7 +399,7 @@ impl Heap {
         // Doubling keeps the number of fragments logarithmic in what one native call builds.
         let most = crate::pressure::at_most_copied(1 << 20);
         let size = words.max(256).max(self.frag_words.min(most));
-        crate::pressure::note_fragment(size * 8);
+        crate::payer::note_fragment(size * 8);
         let mut f = Fragment::with_capacity(size);
         let p = f.alloc(words);
         self.frags.push(f);

@@ -5,6 +5,7 @@
 //! another budget is its only holder and takes the bill over. This file keeps the number of the
 //! budget and calls the [`Ledger`], which knows what a budget is; 0 is the budget without limits.
 
+use crate::pressure;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,17 +135,39 @@ fn change(budget: u32, by: isize) {
     }
 }
 
-/// Bills bytes to the current budget until they are taken off again by its owner. Returns false if
-/// there is none.
-pub(crate) fn bill_for_now(bytes: isize) -> bool {
-    let budget = current();
-    match LEDGER.get().filter(|_| budget != 0) {
-        Some(l) => {
-            (l.change)(budget, bytes);
-            true
-        }
-        None => false,
+/// Fragments of a heap of at least this many bytes are noted when they are made.
+const NOTED_FRAGMENT: usize = 20 << 10;
+
+thread_local! {
+    /// The process that this thread runs has been billed for this many bytes of fragments of its
+    /// heap since it was last weighed.
+    static BILLED_FRAGMENTS: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Notes that a heap gets a fragment of `bytes` bytes: its budget is billed for it before the
+/// process is weighed, so that others of the budget see what is left.
+#[inline]
+pub(crate) fn note_fragment(bytes: usize) {
+    if bytes >= NOTED_FRAGMENT && pressure::is_limited() {
+        bill_fragment(bytes);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn bill_fragment(bytes: usize) {
+    pressure::use_allowance(bytes);
+    let budget = current();
+    if let Some(l) = LEDGER.get().filter(|_| budget != 0) {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
+        (l.change)(budget, bytes);
+        BILLED_FRAGMENTS.set(BILLED_FRAGMENTS.get().saturating_add(bytes));
+    }
+}
+
+/// Returns the bytes of fragments that are billed for now, to be taken off the bill.
+pub fn take_billed_fragments() -> isize {
+    BILLED_FRAGMENTS.take()
 }
 
 /// Bills bytes that are never freed to the current budget.

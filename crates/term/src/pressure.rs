@@ -247,42 +247,10 @@ fn note_below_limit(bytes: usize) {
     }
 }
 
-/// Fragments of a heap of at least this many bytes are noted when they are made.
-const NOTED_FRAGMENT: usize = 20 << 10;
-
-thread_local! {
-    /// The process that this thread runs has been billed for this many bytes of fragments of its
-    /// heap since it was last weighed.
-    static BILLED_FRAGMENTS: Cell<isize> = const { Cell::new(0) };
-}
-
-/// Notes that a heap gets a fragment of `bytes` bytes: its budget is billed for it before the
-/// process is weighed, so that others of the budget see what is left.
-#[inline]
-pub(crate) fn note_fragment(bytes: usize) {
-    if bytes >= NOTED_FRAGMENT && is_limited() {
-        bill_fragment(bytes);
-    }
-}
-
+/// Lowers the allowance of this thread by `bytes`.
 #[cold]
 #[inline(never)]
-fn bill_fragment(bytes: usize) {
-    let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
-    ALLOWANCE.set(ALLOWANCE.get().saturating_sub(bytes));
-    if crate::payer::bill_for_now(bytes) {
-        BILLED_FRAGMENTS.set(BILLED_FRAGMENTS.get().saturating_add(bytes));
-    }
-}
-
-/// Returns the bytes of fragments that are billed for now, to be taken off the bill.
-pub fn take_billed_fragments() -> isize {
-    BILLED_FRAGMENTS.take()
-}
-
-#[cold]
-#[inline(never)]
-fn use_allowance(bytes: usize) {
+pub(crate) fn use_allowance(bytes: usize) {
     let left = ALLOWANCE.get();
     if left != NO_LIMIT {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);

@@ -34,7 +34,7 @@ pub(super) fn set_payer(budget: u32) {
 /// Takes fragments of the process that this thread runs, which are billed until it is weighed, off
 /// the bill.
 pub(super) fn settle_fragments() {
-    let bytes = pressure::take_billed_fragments();
+    let bytes = payer::take_billed_fragments();
     if bytes != 0 {
         count(payer::current(), ROOT, Counted::Memory, -(bytes as i64));
     }

@@ -8,7 +8,7 @@ use super::seats::{PLACE_FRAMES, Place, Seat, members, of, seat, settle_net};
 use super::tree::upwards;
 use crate::accounts::{self, Frame};
 use crate::process::{Cx, Process, table};
-use purlin_term::{Term, pressure};
+use purlin_term::{Term, payer};
 use std::sync::atomic::Ordering;
 
 impl Place {
@@ -61,7 +61,7 @@ pub fn weigh(s: &Seat, bytes: i64, shared: i64) -> (i64, bool, Option<Excess>) {
         share(index, shared - shared_before);
     }
     // What was billed ahead of this is part of its bytes.
-    let ahead = pressure::take_billed_fragments() as i64;
+    let ahead = payer::take_billed_fragments() as i64;
     let before = s.bytes.swap(bytes, Ordering::Relaxed) + ahead;
     if bytes != before {
         count(index, ROOT, Counted::Memory, bytes - before);
