@@ -182,6 +182,11 @@ pub fn is_ready() -> bool {
     explorer().is_ready()
 }
 
+/// Whether any process is ready that has not stopped.
+pub fn is_runnable() -> bool {
+    explorer().is_runnable()
+}
+
 /// Whether a process is one of OTP's two that find code. What they do depends on the files in the
 /// folders of the code path, one of which is the current folder. So it takes no virtual time, and
 /// is done in one go.
@@ -217,11 +222,18 @@ pub fn before(cx: &mut Cx, pc: *const u64, what: What) -> bool {
                 far::switches(cx, pc, what, switched);
             }
         }
-        if !stops {
-            far::sends(cx, pc, what);
+        if !stops && let Some(ns) = far::sends(cx, pc, what) {
+            let until = exploring::now() + ns;
+            explorer().pause(cell, until, &mut Next { cx, pc, what });
+            return true;
         }
     }
     stops
+}
+
+/// The process in a cell, which has got a message from another node, stops for that time.
+fn pause_receiver(cell: u32, ns: i64) {
+    explorer().pause_waiting(cell, exploring::now() + ns);
 }
 
 /// Whether the process in `cx` belongs to the program, whatever it is doing.
@@ -341,7 +353,10 @@ impl Kernel for Emulator {
         crate::timer::next_due()
     }
     fn jump(&self, to: i64) {
-        exploring::jump(to);
+        // In a world, the coordinator's clock decides.
+        if !world::is_on() {
+            exploring::jump(to);
+        }
     }
     fn process(&self, cell: u32) -> (u32, u32) {
         let p = table().cell(cell);

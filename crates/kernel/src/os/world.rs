@@ -74,10 +74,13 @@ fn resumed(answer: &[u8]) -> Option<i64> {
 }
 
 /// Tells the coordinator what passes between two nodes. Returns the time at which this node
-/// continues, if it was held meanwhile.
+/// continues, if it was held meanwhile, and the time for which the process stops that sends the
+/// message or gets it, if it does.
 #[cold]
-pub(crate) fn note(note: Note) -> Option<i64> {
-    resumed(&ask(Call::Note(note)).ok()?)
+pub(crate) fn note(note: Note) -> (Option<i64>, Option<i64>) {
+    let answer = ask(Call::Note(note)).unwrap_or_default();
+    let pause = protocol::number(&answer, 2);
+    (resumed(&answer), pause.and_then(|ns| i64::try_from(ns).ok()))
 }
 
 /// Tells the coordinator in which order processes have done their operations.
