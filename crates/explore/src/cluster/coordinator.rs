@@ -11,7 +11,7 @@
 
 use super::disks::Disks;
 use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When, halves};
-use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
+use super::members::{Door, Kept, Link, Member, Open, RunFolder, Spec, State, is_gone};
 use super::story::{Kind, Line};
 use super::wires::{Answered, Wires};
 use purlin_world::clock::NodeClock;
@@ -255,6 +255,8 @@ pub(super) struct Cluster<'a> {
 pub(super) struct Saved {
     pub world: World,
     pub copies: Vec<Option<UnixStream>>,
+    /// What the nodes' own folders had.
+    pub kept: Kept,
 }
 
 impl<'a> Cluster<'a> {
@@ -1189,14 +1191,15 @@ impl<'a> Cluster<'a> {
 
     /// Has all nodes make copies of themselves, from which other runs can go on.
     fn save(&mut self) -> Result<(), String> {
-        // A node alone runs in a folder of the real machine, and says if it writes there.
-        let is_clean = || match self.spec.nodes {
-            1 => self.world.run.left.is_empty(),
-            n => self.place.is_unwritten(n),
-        };
-        if !self.world.can_be_saved() || !is_clean() {
+        if !self.world.can_be_saved() {
             return Ok(());
         }
+        // A node alone runs in a folder of the real machine, and says if it writes there.
+        let kept = match self.spec.nodes {
+            1 => self.world.run.left.is_empty().then(Kept::default),
+            n => (self.place.keep(n, self.world.run.turns)).map_err(|e| e.to_string())?,
+        };
+        let Some(kept) = kept else { return Ok(()) };
         let mut copies = Vec::new();
         for i in 0..self.links.len() {
             let copy = match self.world.members[i].is_alive() {
@@ -1206,7 +1209,11 @@ impl<'a> Cluster<'a> {
             copies.push(copy);
         }
         let world = self.world.clone();
-        self.saved.push(Saved { world, copies });
+        self.saved.push(Saved {
+            world,
+            copies,
+            kept,
+        });
         Ok(())
     }
 

@@ -52,10 +52,7 @@ impl Class {
 
     /// Whether such faults are of links.
     fn is_of_links(self) -> bool {
-        matches!(
-            self,
-            Class::Delay | Class::Reset | Class::Cut | Class::Udp
-        )
+        matches!(self, Class::Delay | Class::Reset | Class::Cut | Class::Udp)
     }
 }
 
@@ -135,9 +132,7 @@ impl Wanted {
             Scope::Halves => matches!(what, Harm::Halves(..)),
             Scope::Node(n) => what.is_of(n),
             Scope::Link(a, b) => what.way().is_some_and(|w| w == (a, b) || w == (b, a)),
-            Scope::Way(a, b) => {
-                !matches!(what, Harm::Cut(..)) && what.way() == Some((a, b))
-            }
+            Scope::Way(a, b) => !matches!(what, Harm::Cut(..)) && what.way() == Some((a, b)),
         }
     }
 }
@@ -924,7 +919,13 @@ mod tests {
         });
         drawn("delay@n3", |h| h.is_of(3));
         for wrong in [
-            "cut@", "cut@2", "cut@n0", "cut@n1-n1", "kill@n1-n2", "reset@n1>n2", "kill@halves",
+            "cut@",
+            "cut@2",
+            "cut@n0",
+            "cut@n1-n1",
+            "kill@n1-n2",
+            "reset@n1>n2",
+            "kill@halves",
         ] {
             assert_eq!(Wanted::list(wrong), None, "{wrong}");
         }

@@ -258,8 +258,7 @@ impl Guide {
         let all = all.filter(|f| f != first && f.late() + first.late() <= LATE_AT_MOST);
         // Another kind of fault shows more than the same again.
         let class = first.what.class();
-        let (other, same): (Vec<Fault>, Vec<Fault>) =
-            all.partition(|f| f.what.class() != class);
+        let (other, same): (Vec<Fault>, Vec<Fault>) = all.partition(|f| f.what.class() != class);
         let pairs = other.into_iter().chain(same).take(MOST_PAIRS);
         self.pairs
             .push_back(pairs.map(|f| vec![first.clone(), f]).collect());

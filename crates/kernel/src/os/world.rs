@@ -80,7 +80,10 @@ fn resumed(answer: &[u8]) -> Option<i64> {
 pub(crate) fn note(note: Note) -> (Option<i64>, Option<i64>) {
     let answer = ask(Call::Note(note)).unwrap_or_default();
     let pause = protocol::number(&answer, 2);
-    (resumed(&answer), pause.and_then(|ns| i64::try_from(ns).ok()))
+    (
+        resumed(&answer),
+        pause.and_then(|ns| i64::try_from(ns).ok()),
+    )
 }
 
 /// Tells the coordinator in which order processes have done their operations.
