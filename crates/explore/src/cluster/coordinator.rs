@@ -158,6 +158,8 @@ pub(super) struct World {
     orders: BTreeMap<Node, String>,
     /// The time for which the process stops whose message is noted now.
     pause: Option<u64>,
+    /// The time by which that message is late.
+    late: Option<u64>,
     /// Names of nodes.
     names: BTreeMap<String, Node>,
     /// Messages that are not known to have arrived.
@@ -188,6 +190,7 @@ impl World {
             stalled: BTreeMap::new(),
             orders: BTreeMap::new(),
             pause: None,
+            late: None,
             names: BTreeMap::new(),
             under_way: BTreeMap::new(),
             last_message: 0,
@@ -675,6 +678,10 @@ impl<'a> Cluster<'a> {
                 self.world.pause = Some(time);
                 over = time;
             }
+            Harm::Overtaken(_, time) => {
+                self.world.late = Some(time);
+                over = time;
+            }
             Harm::Order(node, sampling, seed) => {
                 let order = format!("{} {seed}", sampling.name());
                 self.world.orders.insert(node, order);
@@ -902,10 +909,11 @@ impl<'a> Cluster<'a> {
             Call::Note(n) => {
                 self.note(i, n);
                 let pause = self.world.pause.take();
+                let late = self.world.late.take();
                 if self.holds(i) {
                     return Then::Waits;
                 }
-                Ok(self.noted(i, pause))
+                Ok(self.noted(i, pause, late))
             }
             Call::Order { points } => {
                 let node = self.world.members[i].node;
@@ -1098,16 +1106,16 @@ impl<'a> Cluster<'a> {
     }
 
     /// Returns the answer to a note, which has what clocks show if they have stepped, and how long
-    /// the process stops, if it does.
-    fn noted(&self, i: usize, pause: Option<u64>) -> Vec<u8> {
+    /// the process stops and by how much the message is late, if so.
+    fn noted(&self, i: usize, pause: Option<u64>, late: Option<u64>) -> Vec<u8> {
         let (node, now) = (self.world.members[i].node, self.world.now);
         let shown = || [self.world.shows(node, now), self.wall(node)];
-        match (pause, self.world.clocks.contains_key(&node)) {
+        match (pause.or(late), self.world.clocks.contains_key(&node)) {
             (None, false) => Vec::new(),
             (None, true) => numbers(&shown()),
-            (Some(time), _) => {
+            (Some(_), _) => {
                 let [now, wall] = shown();
-                numbers(&[now, wall, time])
+                numbers(&[now, wall, pause.unwrap_or(0), late.unwrap_or(0)])
             }
         }
     }

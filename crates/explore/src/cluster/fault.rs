@@ -25,6 +25,8 @@ pub enum Class {
     Disk,
     Clock,
     Udp,
+    /// Not among those with names: messages are overtaken by those of other processes.
+    Overtaken,
 }
 
 impl Class {
@@ -209,6 +211,9 @@ pub enum Harm {
     /// The process of a node that is about to send the message of the place, or has got it, stops
     /// for that time.
     Pause(Node, u64),
+    /// The message of the place, which a node gets, is late by that time. Those of other processes
+    /// pass by it, what its own sender sends afterwards does not.
+    Overtaken(Node, u64),
     /// From here on the processes of a node run in an order that a sampler picks, with that seed.
     Order(Node, Sampling, u64),
     /// From here on a process of a node waits before its operation at the first point until
@@ -228,6 +233,7 @@ impl Harm {
             Harm::Full(..) | Harm::Broken(_) => Class::Disk,
             Harm::Step(..) | Harm::Rate(..) => Class::Clock,
             Harm::Lose(..) | Harm::Twice(..) => Class::Udp,
+            Harm::Overtaken(..) => Class::Overtaken,
             Harm::Order(..) | Harm::Switch(..) => return None,
         })
     }
@@ -256,7 +262,8 @@ impl Harm {
             | Harm::Step(a, _)
             | Harm::Rate(a, _)
             | Harm::Stall(a, _)
-            | Harm::Pause(a, _) => a == n,
+            | Harm::Pause(a, _)
+            | Harm::Overtaken(a, _) => a == n,
             _ => self.way().is_some_and(|(a, b)| a == n || b == n),
         }
     }
@@ -318,6 +325,7 @@ impl Fault {
             Harm::Twice(a, b, t) => format!("twice {a} {b} {t}"),
             Harm::Stall(a, t) => format!("stall {a} {t}"),
             Harm::Pause(a, t) => format!("pause {a} {t}"),
+            Harm::Overtaken(a, t) => format!("overtaken {a} {t}"),
             Harm::Order(a, s, seed) => format!("order {a} {} {seed}", s.name()),
             Harm::Switch(a, at, of) => {
                 format!("switch {a} {} {} {} {}", at.0, at.1, of.0, of.1)
@@ -391,6 +399,7 @@ impl Fault {
             "twice" => Harm::Twice(a, number(next())?, number(next())?),
             "stall" => Harm::Stall(a, number(next())?),
             "pause" => Harm::Pause(a, number(next())?),
+            "overtaken" => Harm::Overtaken(a, number(next())?),
             "order" => Harm::Order(a, Sampling::named(next()?)?, number(next())?),
             "switch" => Harm::Switch(
                 a,
@@ -449,6 +458,9 @@ impl Fault {
             }
             Harm::Stall(a, t) => format!("the processes of n{a} stop for {}", Time(t)),
             Harm::Pause(a, t) => format!("a process of n{a} stops for {}", Time(t)),
+            Harm::Overtaken(_, t) => {
+                format!("other processes' messages overtake one for {}", Time(t))
+            }
             Harm::Order(a, s, _) => {
                 let name = s.name();
                 format!("the processes of n{a} run in another order from here on ({name})")
@@ -517,6 +529,7 @@ impl Fault {
             Harm::Delay(a, b, t) => later(t).map(|s| with(Harm::Delay(a, b, s))).collect(),
             Harm::Stall(a, t) => later(t).map(|s| with(Harm::Stall(a, s))).collect(),
             Harm::Pause(a, t) => later(t).map(|s| with(Harm::Pause(a, s))).collect(),
+            Harm::Overtaken(a, t) => later(t).map(|s| with(Harm::Overtaken(a, s))).collect(),
             Harm::Power(a, t) => vec![with(Harm::Kill(a, t))],
             Harm::Full(a, t) => {
                 let mut v = vec![with(Harm::Broken(a))];
@@ -539,7 +552,10 @@ impl Fault {
     /// Nanoseconds by which it makes something late.
     pub fn late(&self) -> u64 {
         match self.what {
-            Harm::Delay(_, _, t) | Harm::Stall(_, t) | Harm::Pause(_, t) => t,
+            Harm::Delay(_, _, t)
+            | Harm::Stall(_, t)
+            | Harm::Pause(_, t)
+            | Harm::Overtaken(_, t) => t,
             _ => 0,
         }
     }
@@ -684,6 +700,7 @@ impl Profile {
     fn allows(&self, class: Class) -> bool {
         match class {
             Class::Delay | Class::Reset | Class::Cut => !self.packets.is_empty(),
+            Class::Overtaken => !self.arrived.is_empty(),
             Class::Kill | Class::Power => !self.mortal.is_empty(),
             Class::Disk => !self.files.is_empty(),
             Class::Clock => !self.nodes.is_empty(),
@@ -785,6 +802,12 @@ impl Profile {
                     0 => Harm::Rate(node, if is_ahead { RATES } else { -RATES }),
                     _ => Harm::Step(node, if is_ahead { by } else { -by }),
                 }
+            }
+            Class::Overtaken => {
+                let At::Message(When::Arrives, ..) = place else {
+                    return None;
+                };
+                Harm::Overtaken(b, time(numbers, &[10, 100, 1000, 4500]))
             }
             Class::Udp => {
                 let all: Vec<(Node, Node)> = self.datagrams.iter().copied().collect();

@@ -49,6 +49,8 @@ enum Extent {
     Usual,
     /// Longer cuts, later restarts, shorter delays.
     Other,
+    /// As usual, for a fault beside another one: one direction alone is not cut.
+    Second,
 }
 
 /// Returns the faults that are wanted at a message.
@@ -65,7 +67,7 @@ fn aimed(
         return Vec::new();
     }
     let many = profile.nodes.len() > 2;
-    let usual = extent == Extent::Usual;
+    let usual = extent != Extent::Other;
     let mut all = Vec::new();
     let mut add = |when, what| {
         all.push(Fault {
@@ -87,6 +89,10 @@ fn aimed(
                     }
                 }
             }
+            Class::Overtaken if arrives => {
+                let time = if usual { LATE_AT_MOST } else { 1200 * MS };
+                add(When::Arrives, Harm::Overtaken(b, time));
+            }
             Class::Reset if !arrives => {
                 let when = if usual { When::Before } else { When::After };
                 add(when, Harm::Reset(a, b));
@@ -101,8 +107,7 @@ fn aimed(
                 if profile.nodes.len() > 3 || *scope == Scope::Halves {
                     add(When::Before, Harm::Halves(half(profile, a, b), time));
                 }
-                // One direction shows less often what a whole cut does not, unless it is asked for.
-                if !usual || matches!(scope, Scope::Way(..)) {
+                if extent != Extent::Second || matches!(scope, Scope::Way(..)) {
                     add(When::Before, Harm::OneWay(a, b, time));
                     add(When::Before, Harm::OneWay(b, a, time));
                 }
@@ -250,7 +255,7 @@ impl Guide {
                 continue;
             };
             let n = before as u64 + 1;
-            let all = aimed(&self.wanted, profile, m, arrives, n, Extent::Usual);
+            let all = aimed(&self.wanted, profile, m, arrives, n, Extent::Second);
             behind.push((*turn, all));
         }
         behind.sort_by_key(|(turn, _)| *turn);

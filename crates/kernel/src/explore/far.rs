@@ -122,6 +122,7 @@ pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) -> Option<i64> {
         text: line.call,
         place: file_and_line(&place),
     })
+    .pause
 }
 
 /// Tells the coordinator that a process stops before an operation, or does one for which another
@@ -145,10 +146,11 @@ pub(super) fn switches(cx: &mut Cx, pc: *const u64, what: What, switched: Switch
 }
 
 /// Tells the coordinator that a message from another node is about to be put into a mailbox here.
+/// Some: it is late by that time.
 #[cold]
-pub fn gets(from: Term, to: Term, message: Term) {
+pub fn gets(from: Term, to: Term, message: Term) -> Option<i64> {
     if !from.is_atom() {
-        return;
+        return None;
     }
     let shape = shape(message, DEPTH);
     let process = table().find(to);
@@ -156,7 +158,7 @@ pub fn gets(from: Term, to: Term, message: Term) {
     let ext = process.and_then(|p| unsafe { (*p).ext() });
     let name = ext.map(|e| e.name).filter(|n| n.is_atom());
     let name = name.map(|n| print::format_atom(n, Style::Write));
-    let pause = tell(Note {
+    let noted = tell(Note {
         step: NoteStep::Gets,
         is_program: false,
         other: atom::name(from).to_owned(),
@@ -167,9 +169,10 @@ pub fn gets(from: Term, to: Term, message: Term) {
         text: lines::short(message),
         place: String::new(),
     });
-    if let (Some(ns), Some(p)) = (pause, process) {
+    if let (Some(ns), Some(p)) = (noted.pause, process) {
         super::pause_receiver(table().index(p), ns);
     }
+    noted.late
 }
 
 /// Returns the name of the file, without its folder, and the line of a place.
@@ -178,12 +181,11 @@ fn file_and_line(place: &str) -> String {
     place.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// Returns the time for which the process stops that sends the message or gets it, if it does.
-fn tell(note: Note) -> Option<i64> {
+fn tell(note: Note) -> world::Noted {
     super::tell_order();
-    let (resumed, pause) = world::note(note);
-    if let Some(now) = resumed {
+    let noted = world::note(note);
+    if let Some(now) = noted.resumed {
         exploring::jump(now);
     }
-    pause
+    noted
 }

@@ -16,6 +16,7 @@ mod lines;
 pub(crate) mod modules;
 pub mod operations;
 mod outside;
+pub mod overtaken;
 pub mod recorded;
 pub mod stack;
 mod system;
@@ -136,6 +137,7 @@ pub fn timeout(cx: &mut Cx, pc: *const u64) {
 /// Moves processes that have become ready from the run queues to the explorer.
 pub(crate) fn collect() {
     held::deliver_due();
+    overtaken::deliver_due();
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
     let dirty = std::iter::from_fn(|| {
         DIRTY_IO
@@ -160,9 +162,11 @@ pub fn release() -> bool {
     released || held::deliver_all()
 }
 
-/// Returns the virtual time at which the first stalled process continues.
+/// Returns the virtual time at which the first stalled process continues, or a late message is
+/// delivered.
 pub fn next_release() -> Option<i64> {
-    explorer().next_release()
+    let of_process = explorer().next_release();
+    of_process.into_iter().chain(overtaken::next()).min()
 }
 
 /// Whether no process without a registered name has done anything for long before that virtual

@@ -21,11 +21,21 @@ pub(super) struct Options {
     pub schedules: Option<usize>,
     pub time: Option<Duration>,
     pub strict: bool,
+    /// Whether messages of different processes may arrive in any order.
+    pub any_delivery: bool,
 }
 
 /// The options that a search in a world takes.
-const ALLOWED: [&str; 8] = [
-    "--nodes", "--faults", "--seeds", "--for", "--seed", "--strict", "--to", "--html",
+const ALLOWED: [&str; 9] = [
+    "--nodes",
+    "--faults",
+    "--delivery",
+    "--seeds",
+    "--for",
+    "--seed",
+    "--strict",
+    "--to",
+    "--html",
 ];
 
 impl Options {
@@ -46,6 +56,10 @@ impl Options {
                         Class::NAMES
                     ))
                 })?);
+            }
+            "--delivery" => {
+                self.any_delivery = value == "any";
+                return Ok(false);
             }
             "--seeds" => {
                 self.schedules = value.parse().ok();
@@ -140,7 +154,12 @@ pub(super) fn search(
         seed,
         schedules: o.schedules.unwrap_or(1000),
         time: o.time,
-        wanted: (o.faults.clone()).unwrap_or_else(|| vec![Class::Delay.into()]),
+        wanted: {
+            let faults = o.faults.clone();
+            let mut all = faults.unwrap_or_else(|| vec![Class::Delay.into()]);
+            all.extend(o.any_delivery.then(|| Wanted::from(Class::Overtaken)));
+            all
+        },
         strict: o.strict,
         to,
         command,
