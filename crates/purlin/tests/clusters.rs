@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn purlin() -> PathBuf {
     std::env::var_os("PURLIN").map_or_else(|| env!("CARGO_BIN_EXE_purlin").into(), PathBuf::from)
@@ -17,8 +18,11 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
+        // Tests run beside each other, and some have the same program.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
         // The same length for all processes: programs see the place of their world.
-        let name = format!("purlin-{name}-{:010}", std::process::id());
+        let name = format!("purlin-{name}-{:010}-{next:03}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         Folder(folder)
