@@ -33,7 +33,7 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
         .as_small()
         .and_then(|c| u8::try_from(c).ok())
         .ok_or(Bad::Message)?;
-    if world::is_on() && !is_message(code) {
+    if world::is_on() && is_ordered(code) {
         overtaken::before(args);
     }
     match (code, args) {
@@ -137,9 +137,11 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
     }
 }
 
-/// Whether control messages of that number bring messages.
-fn is_message(code: u8) -> bool {
-    matches!(
+/// Whether a process may tell a control message of that number from a message of its sender, by the
+/// order of both. It cannot where the control message only links or monitors it, since it may not
+/// have taken the message out of its mailbox.
+fn is_ordered(code: u8) -> bool {
+    !matches!(
         code,
         op::SEND
             | op::SEND_TT
@@ -150,6 +152,12 @@ fn is_message(code: u8) -> bool {
             | op::ALIAS_SEND
             | op::ALIAS_SEND_TT
             | op::ALTACT_SIG_SEND
+            | op::LINK
+            | op::UNLINK
+            | op::UNLINK_ID
+            | op::UNLINK_ID_ACK
+            | op::MONITOR_P
+            | op::DEMONITOR_P
     )
 }
 

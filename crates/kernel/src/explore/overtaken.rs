@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! * What a process has sent stays in order: behind a late message waits all that its sender sends
-//!   to the same receiver, and any other signal of the sender comes after it.
+//!   to the same receiver, and a signal of the sender that the receiver can tell from it by their
+//!   order comes after it.
 //! * When a connection ends, all that has come by it is there.
 
 use crate::message::{Kind, Signal};
@@ -96,7 +97,7 @@ pub(super) fn deliver_due() {
     deliver(|l| l.until <= now);
 }
 
-/// A signal that is no message comes, of a process that is one of these terms.
+/// A signal that must not overtake messages comes, of a process that is one of these terms.
 pub fn before(named: &[Term]) {
     deliver(|l| named.iter().any(|t| eq_exact(*t, l.from.term())));
 }
