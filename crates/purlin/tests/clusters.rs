@@ -370,7 +370,7 @@ fn datagrams_that_arrive_twice_are_found() {
     passes("added_twice_right", &options, "20");
 }
 
-/// Who still hears the other node believes that it is heard.
+/// A node that still hears the other one believes that it is heard.
 #[test]
 fn a_cut_of_one_direction_is_found() {
     let all = ["--nodes", "2", "--faults", "cut"];
@@ -404,7 +404,7 @@ fn a_process_that_is_late_is_found() {
     passes("late_entry_right", &all, "40");
 }
 
-/// What two processes send may arrive in any order, if that is asked for. What one sends may not.
+/// Messages of two processes may arrive in any order, if that is asked for. Those of one may not.
 #[test]
 fn a_message_that_is_overtaken_is_found() {
     let any = ["--nodes", "2", "--delivery", "any"];

@@ -64,22 +64,17 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
             let reason = reason_of(n, id, None, payload)?;
             down(n, watched, by, r, reason)
         }
-        (op::SEND | op::SEND_SENDER, &[from, to]) => message_to(n, id, [from, to], None, payload),
-        (op::SEND_TT | op::SEND_SENDER_TT, &[from, to, token]) => {
-            message_to(n, id, [from, to], Some(token), payload)
-        }
-        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, [from, to], None, payload)
-        }
-        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, [from, to], Some(token), payload)
-        }
-        (op::ALIAS_SEND, &[from, alias]) if is_ref(alias) => {
-            message_to_alias(n, id, [from, alias], None, payload, false)
-        }
-        (op::ALIAS_SEND_TT, &[from, alias, token]) if is_ref(alias) => {
-            message_to_alias(n, id, [from, alias], Some(token), payload, false)
-        }
+        (
+            op::SEND
+            | op::SEND_TT
+            | op::SEND_SENDER
+            | op::SEND_SENDER_TT
+            | op::REG_SEND
+            | op::REG_SEND_TT
+            | op::ALIAS_SEND
+            | op::ALIAS_SEND_TT,
+            _,
+        ) => message(n, id, (code, args), payload),
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
@@ -132,6 +127,34 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
         }
         (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
             altact_signal(n, id, [how, from, to], token, payload)
+        }
+        _ => Err(Bad::Message),
+    }
+}
+
+/// Handles a control message that brings a message, by its number and its other elements.
+fn message(
+    n: &Arc<Node>,
+    id: u32,
+    control: (u8, &[Term]),
+    payload: Payload<'_>,
+) -> Result<(), Bad> {
+    match control {
+        (op::SEND | op::SEND_SENDER, &[from, to]) => message_to(n, id, [from, to], None, payload),
+        (op::SEND_TT | op::SEND_SENDER_TT, &[from, to, token]) => {
+            message_to(n, id, [from, to], Some(token), payload)
+        }
+        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, [from, to], None, payload)
+        }
+        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, [from, to], Some(token), payload)
+        }
+        (op::ALIAS_SEND, &[from, alias]) if is_ref(alias) => {
+            message_to_alias(n, id, [from, alias], None, payload, false)
+        }
+        (op::ALIAS_SEND_TT, &[from, alias, token]) if is_ref(alias) => {
+            message_to_alias(n, id, [from, alias], Some(token), payload, false)
         }
         _ => Err(Bad::Message),
     }

@@ -258,7 +258,7 @@ pub(super) struct Cluster<'a> {
 pub(super) struct Saved {
     pub world: World,
     pub copies: Vec<Option<UnixStream>>,
-    /// What the nodes' own folders had.
+    /// The content of the nodes' own folders.
     pub kept: Kept,
 }
 

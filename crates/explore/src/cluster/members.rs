@@ -260,7 +260,7 @@ pub(super) fn is_gone(process: u64) -> bool {
     rest.trim_start().starts_with('Z')
 }
 
-/// What the folders of nodes had at some moment.
+/// The content of the folders of nodes at some moment.
 #[derive(Default)]
 pub(super) struct Kept {
     /// By path, within the folder of the run. Folders come before what is in them.

@@ -87,8 +87,8 @@ fn function(cx: &Cx, pc: *const u64) -> (String, bool) {
     (name, is_own)
 }
 
-/// Tells the coordinator of an operation on a process of another node, which is done next. Some: the
-/// process stops before it for that time, and comes here again.
+/// Tells the coordinator of an operation on a process of another node, which is done next. Some:
+/// the process stops before it for that time, and comes here again.
 pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) -> Option<i64> {
     let native = what.native();
     let to = match native.and_then(|b| b.traits.touches) {
