@@ -64,17 +64,7 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
             let reason = reason_of(n, id, None, payload)?;
             down(n, watched, by, r, reason)
         }
-        (
-            op::SEND
-            | op::SEND_TT
-            | op::SEND_SENDER
-            | op::SEND_SENDER_TT
-            | op::REG_SEND
-            | op::REG_SEND_TT
-            | op::ALIAS_SEND
-            | op::ALIAS_SEND_TT,
-            _,
-        ) => message(n, id, (code, args), payload),
+        (code, _) if is_message(code) => message(n, id, (code, args), payload),
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
@@ -160,11 +150,9 @@ fn message(
     }
 }
 
-/// Whether a process may tell a control message of that number from a message of its sender, by the
-/// order of both. It cannot where the control message only links or monitors it, since it may not
-/// have taken the message out of its mailbox.
-fn is_ordered(code: u8) -> bool {
-    !matches!(
+/// Whether control messages of that number bring messages, and nothing else.
+fn is_message(code: u8) -> bool {
+    matches!(
         code,
         op::SEND
             | op::SEND_TT
@@ -174,14 +162,24 @@ fn is_ordered(code: u8) -> bool {
             | op::REG_SEND_TT
             | op::ALIAS_SEND
             | op::ALIAS_SEND_TT
-            | op::ALTACT_SIG_SEND
-            | op::LINK
-            | op::UNLINK
-            | op::UNLINK_ID
-            | op::UNLINK_ID_ACK
-            | op::MONITOR_P
-            | op::DEMONITOR_P
     )
+}
+
+/// Whether a process may tell a control message of that number from a message of its sender, by the
+/// order of both. It cannot where the control message only links or monitors it, since it may not
+/// have taken the message out of its mailbox.
+fn is_ordered(code: u8) -> bool {
+    !is_message(code)
+        && !matches!(
+            code,
+            op::ALTACT_SIG_SEND
+                | op::LINK
+                | op::UNLINK
+                | op::UNLINK_ID
+                | op::UNLINK_ID_ACK
+                | op::MONITOR_P
+                | op::DEMONITOR_P
+        )
 }
 
 /// Handles an [`op::ALTACT_SIG_SEND`], with `token` holding what follows the receiver.

@@ -667,6 +667,20 @@ impl Profile {
         nodes.into_iter().map(order).collect()
     }
 
+    /// Draws a cut at a link for that time.
+    fn cut(&self, (a, b): (Node, Node), scope: Scope, t: u64, numbers: &mut Stream) -> Harm {
+        // One of two halves of three nodes is a node alone.
+        let n = self.nodes.len() as u64;
+        match (numbers.below(8), scope) {
+            (_, Scope::Halves) => Harm::Halves(self.half(numbers), t),
+            (_, Scope::Way(a, b)) => Harm::OneWay(a, b, t),
+            (0 | 1, _) if n > 3 && numbers.below(2) == 0 => Harm::Halves(self.half(numbers), t),
+            (0 | 1, _) => Harm::Alone(a, t),
+            (2, _) => Harm::OneWay(a, b, t),
+            _ => Harm::Cut(a, b, t),
+        }
+    }
+
     /// Draws one half of the nodes, which has the first of them.
     fn half(&self, numbers: &mut Stream) -> u32 {
         let mut others: Vec<Node> = self.nodes.iter().skip(1).copied().collect();
@@ -762,18 +776,7 @@ impl Profile {
             Class::Reset => Harm::Reset(a, b),
             Class::Cut => {
                 let t = time(numbers, &CUTS);
-                // One of two halves of three nodes is a node alone.
-                let n = self.nodes.len() as u64;
-                match (numbers.below(8), scope) {
-                    (_, Scope::Halves) => Harm::Halves(self.half(numbers), t),
-                    (_, Scope::Way(a, b)) => Harm::OneWay(a, b, t),
-                    (0 | 1, _) if n > 3 && numbers.below(2) == 0 => {
-                        Harm::Halves(self.half(numbers), t)
-                    }
-                    (0 | 1, _) => Harm::Alone(a, t),
-                    (2, _) => Harm::OneWay(a, b, t),
-                    _ => Harm::Cut(a, b, t),
-                }
+                self.cut((a, b), scope, t, numbers)
             }
             Class::Kill | Class::Power => {
                 let node = pick(numbers, &self.mortal)?;
