@@ -542,6 +542,9 @@ impl Node {
         if n.state == State::Idle || n.id != id {
             return;
         }
+        if purlin_kernel::os::world::is_on() {
+            purlin_kernel::explore::overtaken::deliver_all();
+        }
         let was_up = n.state == State::Connected;
         let visible = n.flags & flags::PUBLISHED != 0;
         n.state = State::Idle;

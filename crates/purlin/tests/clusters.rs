@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn purlin() -> PathBuf {
     std::env::var_os("PURLIN").map_or_else(|| env!("CARGO_BIN_EXE_purlin").into(), PathBuf::from)
@@ -17,8 +18,11 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
+        // Tests run beside each other, and some have the same program.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
         // The same length for all processes: programs see the place of their world.
-        let name = format!("purlin-{name}-{:010}", std::process::id());
+        let name = format!("purlin-{name}-{:010}-{next:03}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         Folder(folder)
@@ -366,6 +370,53 @@ fn datagrams_that_arrive_twice_are_found() {
     passes("added_twice_right", &options, "20");
 }
 
+/// A node that still hears the other one believes that it is heard.
+#[test]
+fn a_cut_of_one_direction_is_found() {
+    let all = ["--nodes", "2", "--faults", "cut"];
+    let t = found("one_way", &all, "FAIL: both lead for");
+    assert!(t.contains("what n1 sends to n2 is cut off for"), "{t}");
+    passes("one_way_right", &all, "40");
+}
+
+/// Faults that are asked for at one node, link or direction happen there alone.
+#[test]
+fn faults_happen_where_they_are_asked_for() {
+    passes("one_way", &["--nodes", "2", "--faults", "cut@n2>n1"], "12");
+    let one = ["--nodes", "2", "--faults", "cut@n1>n2"];
+    let folder = Folder::new("one");
+    let o = folder.schedules(
+        &[&one[..], &["--seed", "1"]].concat(),
+        &["run", "one_way.erl"],
+    );
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    let file = std::fs::read_to_string(folder.file()).expect("a file");
+    let mut faults = file.lines().filter(|l| l.starts_with("fault "));
+    assert!(faults.all(|l| l.contains(" oneway 1 2 ")), "{file}");
+}
+
+/// One process stops, and another one of its node goes on.
+#[test]
+fn a_process_that_is_late_is_found() {
+    let all = ["--nodes", "2", "--faults", "delay"];
+    let t = found("late_entry", &all, "is known and was changed");
+    assert!(t.contains("a process of n2 stops for"), "{t}");
+    passes("late_entry_right", &all, "40");
+}
+
+/// Messages of two processes may arrive in any order, if that is asked for. Those of one may not.
+#[test]
+fn a_message_that_is_overtaken_is_found() {
+    let any = ["--nodes", "2", "--delivery", "any"];
+    let t = found("overtaken_list", &any, "FAIL: [one,two] is not [one]");
+    assert!(
+        t.contains("other processes' messages overtake one for"),
+        "{t}"
+    );
+    passes("overtaken_list_right", &any, "40");
+    passes("overtaken_list", &["--nodes", "2"], "12");
+}
+
 /// Options that have no use, and those that are for worlds alone.
 #[test]
 fn options_that_do_not_fit_are_refused() {
@@ -384,6 +435,14 @@ fn options_that_do_not_fit_are_refused() {
         (
             &["--nodes", "2", "--faults", "rain"][..],
             "is no list of faults: delay, reset, cut, kill, power, disk, clock, udp",
+        ),
+        (
+            &["--nodes", "2", "--faults", "kill@n1-n2"][..],
+            "'kill@n1-n2' is no list of faults",
+        ),
+        (
+            &["--nodes", "2", "--faults", "cut@n1>n3"][..],
+            "--faults: there is no node n3",
         ),
     ] {
         let (code, said) = status(options);

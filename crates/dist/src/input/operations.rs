@@ -16,7 +16,7 @@ use crate::signals;
 use crate::table::Node;
 use crate::{events, process};
 use purlin_kernel::budgets;
-use purlin_kernel::explore::far;
+use purlin_kernel::explore::{far, overtaken};
 use purlin_kernel::os::world;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefView;
@@ -33,6 +33,9 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
         .as_small()
         .and_then(|c| u8::try_from(c).ok())
         .ok_or(Bad::Message)?;
+    if world::is_on() && is_ordered(code) {
+        overtaken::before(args);
+    }
     match (code, args) {
         (op::LINK, &[from, to]) if is_of(from, n) => link(n, id, from, to),
         (op::UNLINK_ID, &[number, from, to]) if is_of(from, n) => {
@@ -61,22 +64,7 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
             let reason = reason_of(n, id, None, payload)?;
             down(n, watched, by, r, reason)
         }
-        (op::SEND | op::SEND_SENDER, &[_, to]) => message_to(n, id, to, None, payload),
-        (op::SEND_TT | op::SEND_SENDER_TT, &[_, to, token]) => {
-            message_to(n, id, to, Some(token), payload)
-        }
-        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, to, None, payload)
-        }
-        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
-            message_to_name(n, id, to, Some(token), payload)
-        }
-        (op::ALIAS_SEND, &[_, alias]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, None, payload, false)
-        }
-        (op::ALIAS_SEND_TT, &[_, alias, token]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, Some(token), payload, false)
-        }
+        (code, _) if is_message(code) => message(n, id, (code, args), payload),
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
@@ -134,6 +122,66 @@ pub(super) fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -
     }
 }
 
+/// Handles a control message that brings a message, by its number and its other elements.
+fn message(
+    n: &Arc<Node>,
+    id: u32,
+    control: (u8, &[Term]),
+    payload: Payload<'_>,
+) -> Result<(), Bad> {
+    match control {
+        (op::SEND | op::SEND_SENDER, &[from, to]) => message_to(n, id, [from, to], None, payload),
+        (op::SEND_TT | op::SEND_SENDER_TT, &[from, to, token]) => {
+            message_to(n, id, [from, to], Some(token), payload)
+        }
+        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, [from, to], None, payload)
+        }
+        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, [from, to], Some(token), payload)
+        }
+        (op::ALIAS_SEND, &[from, alias]) if is_ref(alias) => {
+            message_to_alias(n, id, [from, alias], None, payload, false)
+        }
+        (op::ALIAS_SEND_TT, &[from, alias, token]) if is_ref(alias) => {
+            message_to_alias(n, id, [from, alias], Some(token), payload, false)
+        }
+        _ => Err(Bad::Message),
+    }
+}
+
+/// Whether control messages of that number bring messages, and nothing else.
+fn is_message(code: u8) -> bool {
+    matches!(
+        code,
+        op::SEND
+            | op::SEND_TT
+            | op::SEND_SENDER
+            | op::SEND_SENDER_TT
+            | op::REG_SEND
+            | op::REG_SEND_TT
+            | op::ALIAS_SEND
+            | op::ALIAS_SEND_TT
+    )
+}
+
+/// Whether a process may tell a control message of that number from a message of its sender, by the
+/// order of both. It cannot where the control message only links or monitors it, since it may not
+/// have taken the message out of its mailbox.
+fn is_ordered(code: u8) -> bool {
+    !is_message(code)
+        && !matches!(
+            code,
+            op::ALTACT_SIG_SEND
+                | op::LINK
+                | op::UNLINK
+                | op::UNLINK_ID
+                | op::UNLINK_ID_ACK
+                | op::MONITOR_P
+                | op::DEMONITOR_P
+        )
+}
+
 /// Handles an [`op::ALTACT_SIG_SEND`], with `token` holding what follows the receiver.
 fn altact_signal(
     n: &Arc<Node>,
@@ -150,10 +198,13 @@ fn altact_signal(
         _ => return Err(Bad::Message),
     };
     let urgent = how & altact::PRIORITY != 0;
+    if how & altact::EXIT != 0 && world::is_on() {
+        overtaken::before(&[from]);
+    }
     match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
-        0 => message_to(n, id, to, token, payload),
-        altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
-        altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
+        0 => message_to(n, id, [from, to], token, payload),
+        altact::NAME if to.is_atom() => message_to_name(n, id, [from, to], token, payload),
+        altact::ALIAS if is_ref(to) => message_to_alias(n, id, [from, to], token, payload, urgent),
         altact::EXIT if is_of(from, n) => exit(from, to, token, reason_of(n, id, None, payload)?),
         EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
             let reason = reason_of(n, id, None, payload)?;
@@ -199,12 +250,12 @@ fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
 fn message_to(
     n: &Arc<Node>,
     id: u32,
-    to: Term,
+    [from, to]: [Term; 2],
     token: Option<Term>,
     payload: Payload<'_>,
 ) -> Result<(), Bad> {
     if to.is_local_pid() {
-        return deliver(n, id, to, None, token, payload);
+        return deliver(n, id, [from, to], None, token, payload);
     }
     // A process of an earlier incarnation of this node, or of another node: the message is dropped.
     match to.is_pid() {
@@ -217,12 +268,12 @@ fn message_to(
 fn message_to_name(
     n: &Arc<Node>,
     id: u32,
-    name: Term,
+    [from, name]: [Term; 2],
     token: Option<Term>,
     payload: Payload<'_>,
 ) -> Result<(), Bad> {
     match registry::whereis(name).filter(|t| t.is_local_pid()) {
-        Some(pid) => deliver(n, id, pid, None, token, payload),
+        Some(pid) => deliver(n, id, [from, pid], None, token, payload),
         None => Ok(()),
     }
 }
@@ -231,7 +282,7 @@ fn message_to_name(
 fn message_to_alias(
     n: &Arc<Node>,
     id: u32,
-    alias: Term,
+    [from, alias]: [Term; 2],
     token: Option<Term>,
     payload: Payload<'_>,
     urgent: bool,
@@ -239,17 +290,18 @@ fn message_to_alias(
     match alias.as_ref_view() {
         Some(RefView::Local { pid: Some(pid), .. }) => {
             let alias = OwnedTerm::copy_of(alias);
-            deliver(n, id, pid, Some((alias, urgent)), token, payload)
+            deliver(n, id, [from, pid], Some((alias, urgent)), token, payload)
         }
         _ => Ok(()),
     }
 }
 
-/// Delivers a message to a process of this node.
+/// Delivers a message to a process of this node. `from` is no pid if the other node does not tell
+/// it.
 fn deliver(
     n: &Arc<Node>,
     id: u32,
-    to: Term,
+    [from, to]: [Term; 2],
     alias: Option<(OwnedTerm, bool)>,
     token: Option<Term>,
     payload: Payload<'_>,
@@ -259,7 +311,11 @@ fn deliver(
     if world::is_on()
         && let Ok(message) = payload.owned()
     {
-        far::gets(n.name, to, message.term());
+        let late = far::gets(n.name, to, message.term());
+        let by_alias = alias.as_ref().map(|a| a.0.term());
+        if token.is_none() && overtaken::keeps(from, to, by_alias, &message, late) {
+            return Ok(());
+        }
     }
     let urgent = alias.as_ref().is_some_and(|a| a.1);
     if alias.is_none() && budgets::on() {

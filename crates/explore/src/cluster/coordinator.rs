@@ -10,8 +10,8 @@
 //! * The hash of a run covers all questions that follow from command, seed and faults.
 
 use super::disks::Disks;
-use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When};
-use super::members::{Door, Link, Member, Open, RunFolder, Spec, State, is_gone};
+use super::fault::{At, Fault, Harm, MS, Message, Node, Profile, Seen, When, halves};
+use super::members::{Door, Kept, Link, Member, Open, RunFolder, Spec, State, is_gone};
 use super::story::{Kind, Line};
 use super::wires::{Answered, Wires};
 use purlin_world::clock::NodeClock;
@@ -156,6 +156,10 @@ pub(super) struct World {
     stalled: BTreeMap<Node, u64>,
     /// Orders that nodes do not know yet.
     orders: BTreeMap<Node, String>,
+    /// The time for which the process stops whose message is noted now.
+    pause: Option<u64>,
+    /// The time by which that message is late.
+    late: Option<u64>,
     /// Names of nodes.
     names: BTreeMap<String, Node>,
     /// Messages that are not known to have arrived.
@@ -185,6 +189,8 @@ impl World {
             clocks: BTreeMap::new(),
             stalled: BTreeMap::new(),
             orders: BTreeMap::new(),
+            pause: None,
+            late: None,
             names: BTreeMap::new(),
             under_way: BTreeMap::new(),
             last_message: 0,
@@ -252,6 +258,8 @@ pub(super) struct Cluster<'a> {
 pub(super) struct Saved {
     pub world: World,
     pub copies: Vec<Option<UnixStream>>,
+    /// The content of the nodes' own folders.
+    pub kept: Kept,
 }
 
 impl<'a> Cluster<'a> {
@@ -614,6 +622,16 @@ impl<'a> Cluster<'a> {
                 }
                 over = time;
             }
+            Harm::Halves(half, time) => {
+                let all: Vec<Node> = self.world.lives.keys().copied().collect();
+                let (some, others) = halves(half, &all);
+                for a in some {
+                    for b in &others {
+                        self.cut(a, *b, now + time);
+                    }
+                }
+                over = time;
+            }
             Harm::Kill(node, back) | Harm::Power(node, back) => {
                 match fault.what {
                     Harm::Power(..) => self.lose_power(node),
@@ -654,6 +672,14 @@ impl<'a> Cluster<'a> {
                 let until = self.world.stalled.entry(node).or_default();
                 *until = (*until).max(now + time);
                 self.lasts(Due::Goes(node), now + time);
+                over = time;
+            }
+            Harm::Pause(_, time) => {
+                self.world.pause = Some(time);
+                over = time;
+            }
+            Harm::Overtaken(_, time) => {
+                self.world.late = Some(time);
                 over = time;
             }
             Harm::Order(node, sampling, seed) => {
@@ -882,10 +908,12 @@ impl<'a> Cluster<'a> {
             }
             Call::Note(n) => {
                 self.note(i, n);
+                let pause = self.world.pause.take();
+                let late = self.world.late.take();
                 if self.holds(i) {
                     return Then::Waits;
                 }
-                Ok(self.stepped(i))
+                Ok(self.noted(i, pause, late))
             }
             Call::Order { points } => {
                 let node = self.world.members[i].node;
@@ -1003,6 +1031,14 @@ impl<'a> Cluster<'a> {
         let other = self.named(&n.other);
         let sends = n.step == NoteStep::Sends;
         let (from, to) = if sends { (me, other) } else { (other, me) };
+        let message = Message {
+            from,
+            to,
+            name: n.class.into(),
+        };
+        if sends && self.pauses(&message) {
+            return;
+        }
         let w = &mut self.world;
         let way = w.under_way.entry((from, to)).or_default();
         let (number, is_program) = match sends {
@@ -1039,11 +1075,6 @@ impl<'a> Cluster<'a> {
         if is_program {
             profile.begins.get_or_insert(now);
         }
-        let message = Message {
-            from,
-            to,
-            name: n.class.into(),
-        };
         let all = match sends {
             true => &mut profile.sent,
             false => &mut profile.arrived,
@@ -1060,12 +1091,32 @@ impl<'a> Cluster<'a> {
         self.arrive_at(&At::Message(when, message, nth));
     }
 
-    /// Returns the answer to a note, which has what clocks show if they have stepped.
-    fn stepped(&self, i: usize) -> Vec<u8> {
+    /// Whether a fault begins here by which the process stops that is about to send this message.
+    /// It asks again before it sends it.
+    fn pauses(&mut self, message: &Message) -> bool {
+        let seen = self.world.run.profile.sent.get(message);
+        let nth = seen.map_or(0, |s| s.turns.len() as u64) + 1;
+        let here = At::Message(When::Before, message.clone(), nth);
+        let mut all = self.plan.faults.iter();
+        let at = all.position(|f| f.place == here && matches!(f.what, Harm::Pause(..)));
+        if let Some(fault) = at {
+            self.harm(fault);
+        }
+        self.world.pause.is_some()
+    }
+
+    /// Returns the answer to a note, which has what clocks show if they have stepped, and how long
+    /// the process stops and by how much the message is late, if so.
+    fn noted(&self, i: usize, pause: Option<u64>, late: Option<u64>) -> Vec<u8> {
         let (node, now) = (self.world.members[i].node, self.world.now);
-        match self.world.clocks.contains_key(&node) {
-            false => Vec::new(),
-            true => numbers(&[self.world.shows(node, now), self.wall(node)]),
+        let shown = || [self.world.shows(node, now), self.wall(node)];
+        match (pause.or(late), self.world.clocks.contains_key(&node)) {
+            (None, false) => Vec::new(),
+            (None, true) => numbers(&shown()),
+            (Some(_), _) => {
+                let [now, wall] = shown();
+                numbers(&[now, wall, pause.unwrap_or(0), late.unwrap_or(0)])
+            }
         }
     }
 
@@ -1148,14 +1199,15 @@ impl<'a> Cluster<'a> {
 
     /// Has all nodes make copies of themselves, from which other runs can go on.
     fn save(&mut self) -> Result<(), String> {
-        // A node alone runs in a folder of the real machine, and says if it writes there.
-        let is_clean = || match self.spec.nodes {
-            1 => self.world.run.left.is_empty(),
-            n => self.place.is_unwritten(n),
-        };
-        if !self.world.can_be_saved() || !is_clean() {
+        if !self.world.can_be_saved() {
             return Ok(());
         }
+        // A node alone runs in a folder of the real machine, and says if it writes there.
+        let kept = match self.spec.nodes {
+            1 => self.world.run.left.is_empty().then(Kept::default),
+            n => (self.place.keep(n, self.world.run.turns)).map_err(|e| e.to_string())?,
+        };
+        let Some(kept) = kept else { return Ok(()) };
         let mut copies = Vec::new();
         for i in 0..self.links.len() {
             let copy = match self.world.members[i].is_alive() {
@@ -1165,7 +1217,11 @@ impl<'a> Cluster<'a> {
             copies.push(copy);
         }
         let world = self.world.clone();
-        self.saved.push(Saved { world, copies });
+        self.saved.push(Saved {
+            world,
+            copies,
+            kept,
+        });
         Ok(())
     }
 

@@ -25,31 +25,117 @@ pub enum Class {
     Disk,
     Clock,
     Udp,
+    /// Not among those with names: messages are overtaken by those of other processes.
+    Overtaken,
 }
 
 impl Class {
-    /// Reads names, separated by commas.
-    pub fn list(text: &str) -> Option<Vec<Class>> {
-        let one = |word: &str| match word {
-            "delay" => Some(Class::Delay),
-            "reset" => Some(Class::Reset),
-            "cut" => Some(Class::Cut),
-            "kill" => Some(Class::Kill),
-            "power" => Some(Class::Power),
-            "disk" => Some(Class::Disk),
-            "clock" => Some(Class::Clock),
-            "udp" => Some(Class::Udp),
-            _ => None,
-        };
-        text.split(',').map(one).collect()
+    fn named(name: &str) -> Option<Class> {
+        Some(match name {
+            "delay" => Class::Delay,
+            "reset" => Class::Reset,
+            "cut" => Class::Cut,
+            "kill" => Class::Kill,
+            "power" => Class::Power,
+            "disk" => Class::Disk,
+            "clock" => Class::Clock,
+            "udp" => Class::Udp,
+            _ => return None,
+        })
     }
 
-    /// The names that [`Class::list`] reads.
+    /// The names of all kinds.
     pub const NAMES: &str = "delay, reset, cut, kill, power, disk, clock, udp";
 
     /// Whether nodes report what they do with files for such faults.
     pub fn is_of_files(self) -> bool {
         matches!(self, Class::Power | Class::Disk)
+    }
+
+    /// Whether such faults are of links.
+    fn is_of_links(self) -> bool {
+        matches!(self, Class::Delay | Class::Reset | Class::Cut | Class::Udp)
+    }
+}
+
+/// The part of a cluster in which faults of a kind may happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    All,
+    Node(Node),
+    /// The link of two nodes.
+    Link(Node, Node),
+    /// The direction from the first node to the second.
+    Way(Node, Node),
+    /// Between two halves of all nodes.
+    Halves,
+}
+
+/// The faults that a search may use: a kind of them, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    pub class: Class,
+    pub scope: Scope,
+}
+
+impl From<Class> for Wanted {
+    fn from(class: Class) -> Wanted {
+        let scope = Scope::All;
+        Wanted { class, scope }
+    }
+}
+
+impl Wanted {
+    /// Reads kinds of faults, separated by commas: `kill`, `kill@n2`, `cut@n1-n2`, `cut@n1>n2`,
+    /// `cut@halves`.
+    pub fn list(text: &str) -> Option<Vec<Wanted>> {
+        text.split(',').map(Wanted::one).collect()
+    }
+
+    fn one(word: &str) -> Option<Wanted> {
+        let Some((name, scope)) = word.split_once('@') else {
+            return Class::named(word).map(Wanted::from);
+        };
+        let class = Class::named(name)?;
+        let node = |text: &str| text.strip_prefix('n')?.parse().ok().filter(|n| *n > 0);
+        let two = |(a, b): (&str, &str)| Some((node(a)?, node(b)?)).filter(|(a, b)| a != b);
+        let scope = match (scope.split_once('>'), scope.split_once('-')) {
+            (Some(ends), _) => two(ends).map(|(a, b)| Scope::Way(a, b))?,
+            (_, Some(ends)) => two(ends).map(|(a, b)| Scope::Link(a, b))?,
+            _ if scope == "halves" => Scope::Halves,
+            _ => Scope::Node(node(scope)?),
+        };
+        let fits = match scope {
+            Scope::Halves => class == Class::Cut,
+            // A reset has no direction.
+            Scope::Way(..) => class.is_of_links() && class != Class::Reset,
+            Scope::Link(..) => class.is_of_links(),
+            _ => true,
+        };
+        fits.then_some(Wanted { class, scope })
+    }
+
+    /// The node with the highest number that is named.
+    pub fn highest(&self) -> Node {
+        match self.scope {
+            Scope::All | Scope::Halves => 0,
+            Scope::Node(n) => n,
+            Scope::Link(a, b) | Scope::Way(a, b) => a.max(b),
+        }
+    }
+
+    /// Whether a fault is one of these.
+    pub fn has(&self, what: &Harm) -> bool {
+        if what.class() != Some(self.class) {
+            return false;
+        }
+        match self.scope {
+            Scope::All => true,
+            Scope::Halves => matches!(what, Harm::Halves(..)),
+            Scope::Node(n) => what.is_of(n),
+            Scope::Link(a, b) => what.way().is_some_and(|w| w == (a, b) || w == (b, a)),
+            Scope::Way(a, b) => !matches!(what, Harm::Cut(..)) && what.way() == Some((a, b)),
+        }
     }
 }
 
@@ -100,6 +186,9 @@ pub enum Harm {
     OneWay(Node, Node, u64),
     /// Nothing passes between a node and all others for that time.
     Alone(Node, u64),
+    /// Nothing passes between the nodes whose bits are set, from the lowest one for the first node
+    /// on, and all others for that time.
+    Halves(u32, u64),
     /// A node ends at once, and is started again after that time, or never.
     Kill(Node, Option<u64>),
     /// The machine of a node loses its power, and what was not synced with it. Other nodes do not
@@ -119,11 +208,70 @@ pub enum Harm {
     Twice(Node, Node, u64),
     /// The processes of a node stop for that time. What arrives meanwhile waits.
     Stall(Node, u64),
+    /// The process of a node that is about to send the message of the place, or has got it, stops
+    /// for that time.
+    Pause(Node, u64),
+    /// The message of the place, which a node gets, is late by that time. Those of other processes
+    /// pass by it, what its own sender sends afterwards does not.
+    Overtaken(Node, u64),
     /// From here on the processes of a node run in an order that a sampler picks, with that seed.
     Order(Node, Sampling, u64),
     /// From here on a process of a node waits before its operation at the first point until
     /// another one has done that at the second.
     Switch(Node, Point, Point),
+}
+
+impl Harm {
+    /// Its kind. `None` for orders of processes.
+    pub fn class(&self) -> Option<Class> {
+        Some(match self {
+            Harm::Delay(..) | Harm::Stall(..) | Harm::Pause(..) => Class::Delay,
+            Harm::Reset(..) => Class::Reset,
+            Harm::Cut(..) | Harm::OneWay(..) | Harm::Alone(..) | Harm::Halves(..) => Class::Cut,
+            Harm::Kill(..) => Class::Kill,
+            Harm::Power(..) => Class::Power,
+            Harm::Full(..) | Harm::Broken(_) => Class::Disk,
+            Harm::Step(..) | Harm::Rate(..) => Class::Clock,
+            Harm::Lose(..) | Harm::Twice(..) => Class::Udp,
+            Harm::Overtaken(..) => Class::Overtaken,
+            Harm::Order(..) | Harm::Switch(..) => return None,
+        })
+    }
+
+    /// The two nodes of a link, in the direction that is hit, if there is one.
+    fn way(&self) -> Option<(Node, Node)> {
+        match *self {
+            Harm::Delay(a, b, _)
+            | Harm::Reset(a, b)
+            | Harm::Cut(a, b, _)
+            | Harm::OneWay(a, b, _)
+            | Harm::Lose(a, b, _)
+            | Harm::Twice(a, b, _) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// Whether it hits that node.
+    fn is_of(&self, n: Node) -> bool {
+        match *self {
+            Harm::Alone(a, _)
+            | Harm::Kill(a, _)
+            | Harm::Power(a, _)
+            | Harm::Full(a, _)
+            | Harm::Broken(a)
+            | Harm::Step(a, _)
+            | Harm::Rate(a, _)
+            | Harm::Stall(a, _)
+            | Harm::Pause(a, _)
+            | Harm::Overtaken(a, _) => a == n,
+            _ => self.way().is_some_and(|(a, b)| a == n || b == n),
+        }
+    }
+}
+
+/// Returns the nodes whose bits are set in a half, and the others of `all`.
+pub(super) fn halves(half: u32, all: &[Node]) -> (Vec<Node>, Vec<Node>) {
+    all.iter().partition(|n| half & (1 << (**n - 1)) != 0)
 }
 
 /// A fault.
@@ -164,6 +312,7 @@ impl Fault {
             Harm::Cut(a, b, t) => format!("cut {a} {b} {t}"),
             Harm::OneWay(a, b, t) => format!("oneway {a} {b} {t}"),
             Harm::Alone(a, t) => format!("alone {a} {t}"),
+            Harm::Halves(half, t) => format!("halves {half} {t}"),
             Harm::Kill(a, Some(t)) => format!("kill {a} {t}"),
             Harm::Kill(a, None) => format!("kill {a}"),
             Harm::Power(a, Some(t)) => format!("power {a} {t}"),
@@ -175,6 +324,8 @@ impl Fault {
             Harm::Lose(a, b, t) => format!("lose {a} {b} {t}"),
             Harm::Twice(a, b, t) => format!("twice {a} {b} {t}"),
             Harm::Stall(a, t) => format!("stall {a} {t}"),
+            Harm::Pause(a, t) => format!("pause {a} {t}"),
+            Harm::Overtaken(a, t) => format!("overtaken {a} {t}"),
             Harm::Order(a, s, seed) => format!("order {a} {} {seed}", s.name()),
             Harm::Switch(a, at, of) => {
                 format!("switch {a} {} {} {} {}", at.0, at.1, of.0, of.1)
@@ -231,6 +382,7 @@ impl Fault {
             "cut" => Harm::Cut(a, number(next())?, number(next())?),
             "oneway" => Harm::OneWay(a, number(next())?, number(next())?),
             "alone" => Harm::Alone(a, number(next())?),
+            "halves" => Harm::Halves(a, number(next())?),
             "kill" => match next() {
                 None => Harm::Kill(a, None),
                 Some(t) => Harm::Kill(a, Some(t.parse().ok()?)),
@@ -246,6 +398,8 @@ impl Fault {
             "lose" => Harm::Lose(a, number(next())?, number(next())?),
             "twice" => Harm::Twice(a, number(next())?, number(next())?),
             "stall" => Harm::Stall(a, number(next())?),
+            "pause" => Harm::Pause(a, number(next())?),
+            "overtaken" => Harm::Overtaken(a, number(next())?),
             "order" => Harm::Order(a, Sampling::named(next()?)?, number(next())?),
             "switch" => Harm::Switch(
                 a,
@@ -271,6 +425,13 @@ impl Fault {
                 format!("what n{a} sends to n{b} is cut off for {}", Time(t))
             }
             Harm::Alone(a, t) => format!("n{a} is cut off from all others for {}", Time(t)),
+            Harm::Halves(half, t) => {
+                let of = (1..=32).filter(|n| half & (1 << (n - 1)) != 0);
+                let of: Vec<String> = of.map(|n| format!("n{n}")).collect();
+                let verb = if of.len() == 1 { "is" } else { "are" };
+                let of = of.join(" and ");
+                format!("{of} {verb} cut off from all others for {}", Time(t))
+            }
             Harm::Kill(a, Some(t)) => format!("n{a} is killed, and starts again after {}", Time(t)),
             Harm::Kill(a, None) => format!("n{a} is killed for good"),
             Harm::Power(a, Some(t)) => {
@@ -296,6 +457,10 @@ impl Fault {
                 format!("datagrams of n{a} to n{b} arrive twice for {}", Time(t))
             }
             Harm::Stall(a, t) => format!("the processes of n{a} stop for {}", Time(t)),
+            Harm::Pause(a, t) => format!("a process of n{a} stops for {}", Time(t)),
+            Harm::Overtaken(_, t) => {
+                format!("other processes' messages overtake one for {}", Time(t))
+            }
             Harm::Order(a, s, _) => {
                 let name = s.name();
                 format!("the processes of n{a} run in another order from here on ({name})")
@@ -338,12 +503,18 @@ impl Fault {
         let shorter = |t: u64| among(&[200, 1000, 2000, 5000, 20_000], t);
         let later = |t: u64| among(&[10, 100, 500, 1000, 1500, 2000, 3000], t);
         match self.what {
+            Harm::Halves(half, t) => {
+                let parts = self.link().filter(|(x, y)| {
+                    let is_in = |n: Node| half & (1 << (n - 1)) != 0;
+                    is_in(*x) != is_in(*y)
+                });
+                let cut = parts.map(|(x, y)| with(Harm::Cut(x, y, t)));
+                let alone = parts.map(|(x, _)| with(Harm::Alone(x, t)));
+                let shorter = shorter(t).map(|s| with(Harm::Halves(half, s)));
+                cut.into_iter().chain(alone).chain(shorter).collect()
+            }
             Harm::Alone(a, t) => {
-                let link = match &self.place {
-                    At::Message(_, m, _) => Some((m.from, m.to)),
-                    At::Packet(from, to, ..) => Some((*from, *to)),
-                    _ => None,
-                };
+                let link = self.link();
                 let link = link.filter(|(x, y)| *x == a || *y == a);
                 let cut = link.map(|(x, y)| with(Harm::Cut(x, y, t)));
                 let shorter = shorter(t).map(|s| with(Harm::Alone(a, s)));
@@ -357,6 +528,8 @@ impl Fault {
             Harm::OneWay(a, b, t) => shorter(t).map(|s| with(Harm::OneWay(a, b, s))).collect(),
             Harm::Delay(a, b, t) => later(t).map(|s| with(Harm::Delay(a, b, s))).collect(),
             Harm::Stall(a, t) => later(t).map(|s| with(Harm::Stall(a, s))).collect(),
+            Harm::Pause(a, t) => later(t).map(|s| with(Harm::Pause(a, s))).collect(),
+            Harm::Overtaken(a, t) => later(t).map(|s| with(Harm::Overtaken(a, s))).collect(),
             Harm::Power(a, t) => vec![with(Harm::Kill(a, t))],
             Harm::Full(a, t) => {
                 let mut v = vec![with(Harm::Broken(a))];
@@ -379,8 +552,20 @@ impl Fault {
     /// Nanoseconds by which it makes something late.
     pub fn late(&self) -> u64 {
         match self.what {
-            Harm::Delay(_, _, t) | Harm::Stall(_, t) => t,
+            Harm::Delay(_, _, t)
+            | Harm::Stall(_, t)
+            | Harm::Pause(_, t)
+            | Harm::Overtaken(_, t) => t,
             _ => 0,
+        }
+    }
+
+    /// The link on which its place is.
+    fn link(&self) -> Option<(Node, Node)> {
+        match &self.place {
+            At::Message(_, m, _) => Some((m.from, m.to)),
+            At::Packet(from, to, ..) => Some((*from, *to)),
+            _ => None,
         }
     }
 }
@@ -408,6 +593,9 @@ pub struct Seen {
     /// The turn of each, from 1 on.
     pub turns: Vec<u64>,
 }
+
+/// How often a fault is drawn until one is where it is wanted.
+const MOST_DRAWN: usize = 1000;
 
 /// The profile of a run without faults, from which faults are drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -438,14 +626,14 @@ fn pick<T: Copy>(numbers: &mut Stream, all: &[T]) -> Option<T> {
 
 impl Profile {
     /// Draws the faults of a schedule.
-    pub fn draw(&self, classes: &[Class], numbers: &mut Stream) -> Vec<Fault> {
+    pub fn draw(&self, classes: &[Wanted], numbers: &mut Stream) -> Vec<Fault> {
         let count = match numbers.below(10) {
             0..=5 => 1,
             6..=8 => 2,
             _ => 3,
         };
         let mut late = 0;
-        let all = (0..count).filter_map(|_| self.one(classes, numbers));
+        let all = (0..count).filter_map(|_| self.wanted(classes, numbers));
         all.filter(|f| {
             late += f.late();
             late <= LATE_AT_MOST
@@ -479,6 +667,31 @@ impl Profile {
         nodes.into_iter().map(order).collect()
     }
 
+    /// Draws a cut at a link for that time.
+    fn cut(&self, (a, b): (Node, Node), scope: Scope, t: u64, numbers: &mut Stream) -> Harm {
+        // One of two halves of three nodes is a node alone.
+        let n = self.nodes.len() as u64;
+        match (numbers.below(8), scope) {
+            (_, Scope::Halves) => Harm::Halves(self.half(numbers), t),
+            (_, Scope::Way(a, b)) => Harm::OneWay(a, b, t),
+            (0 | 1, _) if n > 3 && numbers.below(2) == 0 => Harm::Halves(self.half(numbers), t),
+            (0 | 1, _) => Harm::Alone(a, t),
+            (2, _) => Harm::OneWay(a, b, t),
+            _ => Harm::Cut(a, b, t),
+        }
+    }
+
+    /// Draws one half of the nodes, which has the first of them.
+    fn half(&self, numbers: &mut Stream) -> u32 {
+        let mut others: Vec<Node> = self.nodes.iter().skip(1).copied().collect();
+        let mut half = self.nodes.first().map_or(0, |n| 1 << (n - 1));
+        for _ in 1..self.nodes.len() / 2 {
+            let n = others.swap_remove(numbers.below(others.len() as u64) as usize);
+            half |= 1 << (n - 1);
+        }
+        half
+    }
+
     /// Draws a message, more often one that the program has sent.
     fn message(&self, numbers: &mut Stream) -> Option<At> {
         let when = pick(numbers, &[When::Before, When::After, When::Arrives])?;
@@ -501,6 +714,7 @@ impl Profile {
     fn allows(&self, class: Class) -> bool {
         match class {
             Class::Delay | Class::Reset | Class::Cut => !self.packets.is_empty(),
+            Class::Overtaken => !self.arrived.is_empty(),
             Class::Kill | Class::Power => !self.mortal.is_empty(),
             Class::Disk => !self.files.is_empty(),
             Class::Clock => !self.nodes.is_empty(),
@@ -508,7 +722,13 @@ impl Profile {
         }
     }
 
-    fn one(&self, classes: &[Class], numbers: &mut Stream) -> Option<Fault> {
+    /// Draws a fault that is wanted where it happens.
+    fn wanted(&self, all: &[Wanted], numbers: &mut Stream) -> Option<Fault> {
+        let mut drawn = (0..MOST_DRAWN).filter_map(|_| self.one(all, numbers));
+        drawn.find(|f| all.iter().any(|w| w.has(&f.what)))
+    }
+
+    fn one(&self, classes: &[Wanted], numbers: &mut Stream) -> Option<Fault> {
         let links: Vec<((Node, Node, u32), u64)> =
             self.packets.iter().map(|(l, n)| (*l, *n)).collect();
         let link = pick(numbers, &links);
@@ -527,9 +747,9 @@ impl Profile {
             _ => (a, b),
         };
         let place = place.unwrap_or(At::Time(numbers.below(self.took.max(1)) / MS * MS));
-        let possible = classes.iter().copied().filter(|c| self.allows(*c));
-        let possible: Vec<Class> = possible.collect();
-        let class = pick(numbers, &possible)?;
+        let possible = classes.iter().copied().filter(|c| self.allows(c.class));
+        let possible: Vec<Wanted> = possible.collect();
+        let Wanted { class, scope } = pick(numbers, &possible)?;
         let files: Vec<(Node, u64)> = self.files.iter().map(|(n, all)| (*n, *all)).collect();
         let mut change = || {
             let (node, all) = pick(numbers, &files)?;
@@ -546,19 +766,17 @@ impl Profile {
         let what = match class {
             Class::Delay => {
                 let t = time(numbers, &[10, 100, 500, 1000, 2000, 4500]);
-                match numbers.below(3) {
-                    0 => Harm::Stall(a, t),
+                match (numbers.below(4), &place) {
+                    (0, At::Message(When::Before, ..)) => Harm::Pause(a, t),
+                    (0, At::Message(When::Arrives, ..)) => Harm::Pause(b, t),
+                    (1, _) => Harm::Stall(a, t),
                     _ => Harm::Delay(a, b, t),
                 }
             }
             Class::Reset => Harm::Reset(a, b),
             Class::Cut => {
                 let t = time(numbers, &CUTS);
-                match numbers.below(8) {
-                    0 | 1 => Harm::Alone(a, t),
-                    2 => Harm::OneWay(a, b, t),
-                    _ => Harm::Cut(a, b, t),
-                }
+                self.cut((a, b), scope, t, numbers)
             }
             Class::Kill | Class::Power => {
                 let node = pick(numbers, &self.mortal)?;
@@ -587,6 +805,12 @@ impl Profile {
                     0 => Harm::Rate(node, if is_ahead { RATES } else { -RATES }),
                     _ => Harm::Step(node, if is_ahead { by } else { -by }),
                 }
+            }
+            Class::Overtaken => {
+                let At::Message(When::Arrives, ..) = place else {
+                    return None;
+                };
+                Harm::Overtaken(b, time(numbers, &[10, 100, 1000, 4500]))
             }
             Class::Udp => {
                 let all: Vec<(Node, Node)> = self.datagrams.iter().copied().collect();
@@ -632,7 +856,7 @@ mod tests {
     #[test]
     fn faults_survive_a_round_trip() {
         let names = Class::NAMES.replace(", ", ",");
-        let all = Class::list(&names).expect("names of all kinds");
+        let all = Wanted::list(&names).expect("names of all kinds");
         let mut numbers = Stream::from_state(4);
         let mut seen = 0;
         for _ in 0..500 {
@@ -659,7 +883,7 @@ mod tests {
     fn nothing_is_late_for_longer_than_calls_wait() {
         let mut numbers = Stream::from_state(2);
         for _ in 0..500 {
-            let all = profile().draw(&[Class::Delay], &mut numbers);
+            let all = profile().draw(&[Class::Delay.into()], &mut numbers);
             let late: u64 = all.iter().map(Fault::late).sum();
             assert!(late <= LATE_AT_MOST, "{all:?}");
         }
@@ -667,19 +891,74 @@ mod tests {
 
     #[test]
     fn a_seed_decides_the_faults_and_only_those_asked_for() {
-        let draw = |seed| profile().draw(&[Class::Kill], &mut Stream::from_state(seed));
+        let draw = |seed| profile().draw(&[Class::Kill.into()], &mut Stream::from_state(seed));
         for seed in 0..50 {
             assert_eq!(draw(seed), draw(seed));
             for f in draw(seed) {
                 assert!(matches!(f.what, Harm::Kill(2 | 3, _)), "{f:?}");
             }
         }
-        assert_eq!(Class::list("cut,kill"), Some(vec![Class::Cut, Class::Kill]));
-        assert_eq!(Class::list("cut,rain"), None);
+        let two = vec![Class::Cut.into(), Class::Kill.into()];
+        assert_eq!(Wanted::list("cut,kill"), Some(two));
+        assert_eq!(Wanted::list("cut,rain"), None);
         assert!(
             Profile::default()
-                .draw(&[Class::Cut], &mut Stream::from_state(1))
+                .draw(&[Class::Cut.into()], &mut Stream::from_state(1))
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn faults_are_only_where_they_are_wanted() {
+        let mut numbers = Stream::from_state(3);
+        let five = Profile {
+            nodes: (1..=5).collect(),
+            mortal: (1..=5).collect(),
+            ..profile()
+        };
+        let mut drawn = |text: &str, is_right: fn(&Harm) -> bool| {
+            let wanted = Wanted::list(text).expect(text);
+            let mut seen = 0;
+            for _ in 0..200 {
+                for f in five.draw(&wanted, &mut numbers) {
+                    assert!(is_right(&f.what), "{text}: {f:?}");
+                    assert_eq!(Fault::parse(&f.text()), Some(f));
+                    seen += 1;
+                }
+            }
+            assert!(seen > 100, "{text}: {seen}");
+        };
+        drawn("kill@n2", |h| matches!(h, Harm::Kill(2, _)));
+        drawn("cut@n2>n1", |h| matches!(h, Harm::OneWay(2, 1, _)));
+        drawn("cut@n1-n2", |h| {
+            matches!(
+                h,
+                Harm::Cut(1, 2, _)
+                    | Harm::Cut(2, 1, _)
+                    | Harm::OneWay(1, 2, _)
+                    | Harm::OneWay(2, 1, _)
+            )
+        });
+        drawn("cut@halves", |h| match h {
+            Harm::Halves(half, _) => half & 1 == 1 && half.count_ones() == 2,
+            _ => false,
+        });
+        drawn("delay@n3", |h| h.is_of(3));
+        for wrong in [
+            "cut@",
+            "cut@2",
+            "cut@n0",
+            "cut@n1-n1",
+            "kill@n1-n2",
+            "reset@n1>n2",
+            "kill@halves",
+        ] {
+            assert_eq!(Wanted::list(wrong), None, "{wrong}");
+        }
+        let halves = Fault::parse("message before 2 3 1 halves 5 1000000000 of ask");
+        let halves = halves.expect("a fault");
+        let smaller: Vec<Harm> = halves.smaller().into_iter().map(|f| f.what).collect();
+        assert_eq!(smaller[0], Harm::Cut(2, 3, 1000 * MS));
+        assert!(halves.describe().starts_with("n1 and n3 are cut off"));
     }
 }

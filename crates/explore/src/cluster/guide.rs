@@ -11,7 +11,9 @@
 //! and others: An analysis of network-partitioning failures in cloud systems, OSDI 2018), which is
 //! why places are messages first, and moments last.
 
-use super::fault::{At, Class, Fault, Harm, LATE_AT_MOST, MS, Message, Node, Profile, Seen, When};
+use super::fault::{
+    At, Class, Fault, Harm, LATE_AT_MOST, MS, Message, Node, Profile, Scope, Seen, Wanted, When,
+};
 use purlin_world::clock::RATES;
 use purlin_world::streams::Stream;
 use std::collections::{BTreeSet, VecDeque};
@@ -21,7 +23,7 @@ const MOST_PAIRS: usize = 120;
 
 /// See the module's documentation.
 pub(super) struct Guide {
-    classes: Vec<Class>,
+    wanted: Vec<Wanted>,
     /// Single faults at messages of the program, and of libraries.
     singles: VecDeque<Vec<Fault>>,
     of_libraries: VecDeque<Vec<Fault>>,
@@ -47,11 +49,13 @@ enum Extent {
     Usual,
     /// Longer cuts, later restarts, shorter delays.
     Other,
+    /// As usual, for a fault beside another one: one direction alone is not cut.
+    Second,
 }
 
-/// Returns the faults of some classes at a message.
+/// Returns the faults that are wanted at a message.
 fn aimed(
-    classes: &[Class],
+    wanted: &[Wanted],
     profile: &Profile,
     message: &Message,
     arrives: bool,
@@ -63,7 +67,7 @@ fn aimed(
         return Vec::new();
     }
     let many = profile.nodes.len() > 2;
-    let usual = extent == Extent::Usual;
+    let usual = extent != Extent::Other;
     let mut all = Vec::new();
     let mut add = |when, what| {
         all.push(Fault {
@@ -72,12 +76,22 @@ fn aimed(
         });
     };
     let mortal = |n: Node| profile.mortal.contains(&n);
-    for class in classes {
+    for Wanted { class, scope } in wanted {
         match class {
-            Class::Delay if !arrives => {
+            Class::Delay => {
                 let time = if usual { LATE_AT_MOST } else { 1200 * MS };
-                add(When::Before, Harm::Delay(a, b, time));
-                add(When::Before, Harm::Stall(a, time));
+                match arrives {
+                    true => add(When::Arrives, Harm::Pause(b, time)),
+                    false => {
+                        add(When::Before, Harm::Delay(a, b, time));
+                        add(When::Before, Harm::Stall(a, time));
+                        add(When::Before, Harm::Pause(a, time));
+                    }
+                }
+            }
+            Class::Overtaken if arrives => {
+                let time = if usual { LATE_AT_MOST } else { 1200 * MS };
+                add(When::Arrives, Harm::Overtaken(b, time));
             }
             Class::Reset if !arrives => {
                 let when = if usual { When::Before } else { When::After };
@@ -90,8 +104,12 @@ fn aimed(
                     add(When::Before, Harm::Alone(a, time));
                     add(When::Before, Harm::Alone(b, time));
                 }
-                if !usual {
+                if profile.nodes.len() > 3 || *scope == Scope::Halves {
+                    add(When::Before, Harm::Halves(half(profile, a, b), time));
+                }
+                if extent != Extent::Second || matches!(scope, Scope::Way(..)) {
                     add(When::Before, Harm::OneWay(a, b, time));
+                    add(When::Before, Harm::OneWay(b, a, time));
                 }
             }
             Class::Kill | Class::Power => {
@@ -113,7 +131,16 @@ fn aimed(
             _ => {}
         }
     }
+    all.retain(|f| wanted.iter().any(|w| w.has(&f.what)));
     all
+}
+
+/// Returns a half of the nodes that has the first one, and not the second.
+fn half(profile: &Profile, a: Node, b: Node) -> u32 {
+    let others = profile.nodes.iter().filter(|n| **n != a && **n != b);
+    let more = (profile.nodes.len() / 2).saturating_sub(1);
+    let all = others.take(more).chain([&a]);
+    all.fold(0, |half, n| half | 1 << (n - 1))
 }
 
 /// Returns faults of one node's clocks each: its wall clock differs from the start, or its clocks
@@ -134,21 +161,6 @@ fn other_clocks(base: &Profile) -> Vec<Vec<Fault>> {
     all
 }
 
-/// Returns the class of a fault that is aimed.
-fn kind(f: &Fault) -> Option<Class> {
-    Some(match f.what {
-        Harm::Delay(..) | Harm::Stall(..) => Class::Delay,
-        Harm::Reset(..) => Class::Reset,
-        Harm::Cut(..) | Harm::OneWay(..) | Harm::Alone(..) => Class::Cut,
-        Harm::Kill(..) => Class::Kill,
-        Harm::Power(..) => Class::Power,
-        Harm::Full(..) | Harm::Broken(_) => Class::Disk,
-        Harm::Step(..) | Harm::Rate(..) => Class::Clock,
-        Harm::Lose(..) | Harm::Twice(..) => Class::Udp,
-        Harm::Order(..) | Harm::Switch(..) => return None,
-    })
-}
-
 /// Messages of a profile, with whether they arrive.
 fn messages(profile: &Profile) -> impl Iterator<Item = (&Message, &Seen, bool)> {
     let sent = profile.sent.iter().map(|(m, s)| (m, s, false));
@@ -157,9 +169,9 @@ fn messages(profile: &Profile) -> impl Iterator<Item = (&Message, &Seen, bool)> 
 
 impl Guide {
     /// `base`: the profile of a run without faults.
-    pub fn new(classes: &[Class], base: &Profile) -> Guide {
+    pub fn new(wanted: &[Wanted], base: &Profile) -> Guide {
         let mut guide = Guide {
-            classes: classes.to_vec(),
+            wanted: wanted.to_vec(),
             singles: VecDeque::new(),
             of_libraries: VecDeque::new(),
             pairs: VecDeque::new(),
@@ -167,9 +179,9 @@ impl Guide {
             given: BTreeSet::new(),
         };
         guide.learn_messages(base);
-        if classes.contains(&Class::Clock) {
-            guide.of_libraries.extend(other_clocks(base));
-        }
+        let clocks = other_clocks(base).into_iter();
+        let clocks = clocks.filter(|all| all.iter().all(|f| wanted.iter().any(|w| w.has(&f.what))));
+        guide.of_libraries.extend(clocks);
         let first = |_: &Seen| 1_u64;
         let last = |s: &Seen| s.turns.len() as u64;
         let middle = |s: &Seen| s.turns.len() as u64 / 2 + 1;
@@ -193,7 +205,7 @@ impl Guide {
         let mut of: Vec<_> = of.collect();
         of.sort_by_key(|(_, s, _)| s.turns.first().copied());
         let lists = of.into_iter().map(|(m, s, arrives)| {
-            let all = aimed(&self.classes, base, m, arrives, which(s), extent);
+            let all = aimed(&self.wanted, base, m, arrives, which(s), extent);
             VecDeque::from(all)
         });
         let mut lists: Vec<VecDeque<Fault>> = lists.collect();
@@ -243,15 +255,15 @@ impl Guide {
                 continue;
             };
             let n = before as u64 + 1;
-            let all = aimed(&self.classes, profile, m, arrives, n, Extent::Usual);
+            let all = aimed(&self.wanted, profile, m, arrives, n, Extent::Second);
             behind.push((*turn, all));
         }
         behind.sort_by_key(|(turn, _)| *turn);
         let all = behind.into_iter().flat_map(|(_, all)| all);
         let all = all.filter(|f| f != first && f.late() + first.late() <= LATE_AT_MOST);
         // Another kind of fault shows more than the same again.
-        let kind = kind(first);
-        let (other, same): (Vec<Fault>, Vec<Fault>) = all.partition(|f| self::kind(f) != kind);
+        let class = first.what.class();
+        let (other, same): (Vec<Fault>, Vec<Fault>) = all.partition(|f| f.what.class() != class);
         let pairs = other.into_iter().chain(same).take(MOST_PAIRS);
         self.pairs
             .push_back(pairs.map(|f| vec![first.clone(), f]).collect());
@@ -269,7 +281,7 @@ impl Guide {
     }
 
     fn drawn(&self, base: &Profile, numbers: &mut Stream) -> Vec<Fault> {
-        let faults = base.draw(&self.classes, numbers);
+        let faults = base.draw(&self.wanted, numbers);
         // Orders within nodes alone, beside faults, or not at all.
         match numbers.below(4) {
             _ if faults.is_empty() => faults,
@@ -342,7 +354,7 @@ mod tests {
     #[test]
     fn singles_come_first_and_pairs_follow_from_what_is_new() {
         let mut numbers = Stream::from_state(1);
-        let mut guide = Guide::new(&[Class::Cut, Class::Kill], &base());
+        let mut guide = Guide::new(&[Class::Cut.into(), Class::Kill.into()], &base());
         let first = guide.next(&base(), 1, &mut numbers);
         assert_eq!(
             places(&first),
@@ -372,7 +384,7 @@ mod tests {
     #[test]
     fn nothing_is_given_twice_while_there_is_more() {
         let mut numbers = Stream::from_state(1);
-        let mut guide = Guide::new(&[Class::Delay], &base());
+        let mut guide = Guide::new(&[Class::Delay.into()], &base());
         let mut all = BTreeSet::new();
         for n in 1..20 {
             let faults = guide.next(&base(), n, &mut numbers);

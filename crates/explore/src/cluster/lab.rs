@@ -4,7 +4,8 @@
 //! run whose faults come later begins with copies of these. It is the same as from the start: what
 //! a run does follows from its seed and its faults, and none of these has begun.
 //!
-//! A cluster is saved only while its nodes' own folders are empty, since these are not copied.
+//! With a cluster is kept what its nodes' own folders have, and a run begins with that. Files stay
+//! the same files, since copies of nodes have them open.
 
 use super::coordinator::{Cluster, MOST_NODES, Plan, Run, Saved};
 use super::members::{Door, Link, RunFolder, Spec};
@@ -86,6 +87,8 @@ impl<'a> Lab<'a> {
     fn resume(&mut self, at: usize, plan: &Plan) -> Result<Run, String> {
         let world = self.saved[at].world.clone();
         self.clean(world.outputs())?;
+        let filled = self.place.bring_back(&self.saved[at].kept);
+        filled.map_err(|e| e.to_string())?;
         let mut links = Vec::new();
         for copy in &mut self.saved[at].copies {
             let mut link = Link::default();

@@ -260,6 +260,35 @@ pub(super) fn is_gone(process: u64) -> bool {
     rest.trim_start().starts_with('Z')
 }
 
+/// The content of the folders of nodes at some moment.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// By path, within the folder of the run. Folders come before what is in them.
+    all: Vec<(PathBuf, Entry)>,
+    /// Where the files have another name each.
+    place: PathBuf,
+}
+
+/// An entry of a folder that is kept.
+enum Entry {
+    Folder,
+    Link(PathBuf),
+    /// A file: its bytes then, and its other name, under which it stays the same file while copies
+    /// of nodes have it open.
+    File(Vec<u8>, PathBuf),
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.place.as_os_str().is_empty() {
+            let _ = std::fs::remove_dir_all(&self.place);
+        }
+    }
+}
+
+/// Maximum number of bytes in files of nodes that are kept.
+const MOST_KEPT: usize = 32 << 20;
+
 /// The files of a run.
 pub(super) struct RunFolder {
     pub folder: PathBuf,
@@ -355,13 +384,58 @@ impl RunFolder {
         Ok((c.spawn().map_err(failed)?, word))
     }
 
-    /// Whether the folders of nodes are empty.
-    pub fn is_unwritten(&self, nodes: u32) -> bool {
-        let is_empty = |n| {
-            let all = std::fs::read_dir(self.folder.join(format!("n{n}")));
-            all.is_ok_and(|mut all| all.next().is_none())
+    /// Keeps what the folders of nodes have now. `None`: it is too much, or cannot be kept.
+    pub fn keep(&self, nodes: u32, number: u64) -> std::io::Result<Option<Kept>> {
+        let mut kept = Kept {
+            all: Vec::new(),
+            place: self.folder.join(format!("kept{number}")),
         };
-        (1..=nodes).all(is_empty)
+        std::fs::create_dir(&kept.place)?;
+        let mut folders: VecDeque<PathBuf> = (1..=nodes).map(|n| format!("n{n}").into()).collect();
+        let mut bytes = 0;
+        while let Some(folder) = folders.pop_front() {
+            let mut names = Vec::new();
+            for entry in std::fs::read_dir(self.folder.join(&folder))? {
+                names.push(folder.join(entry?.file_name()));
+            }
+            names.sort();
+            for name in names {
+                let path = self.folder.join(&name);
+                let of = std::fs::symlink_metadata(&path)?;
+                let what = if of.is_dir() {
+                    folders.push_back(name.clone());
+                    Entry::Folder
+                } else if of.is_symlink() {
+                    Entry::Link(std::fs::read_link(&path)?)
+                } else if of.is_file() && of.len() < MOST_KEPT as u64 {
+                    let other = kept.place.join(kept.all.len().to_string());
+                    std::fs::hard_link(&path, &other)?;
+                    let text = std::fs::read(&path)?;
+                    bytes += text.len();
+                    Entry::File(text, other)
+                } else {
+                    return Ok(None);
+                };
+                kept.all.push((name, what));
+            }
+        }
+        Ok((bytes <= MOST_KEPT).then_some(kept))
+    }
+
+    /// Fills the folders of nodes, which are empty, with what was kept.
+    pub fn bring_back(&self, kept: &Kept) -> std::io::Result<()> {
+        for (name, what) in &kept.all {
+            let path = self.folder.join(name);
+            match what {
+                Entry::Folder => std::fs::create_dir(path)?,
+                Entry::Link(to) => std::os::unix::fs::symlink(to, path)?,
+                Entry::File(text, other) => {
+                    std::fs::hard_link(other, &path)?;
+                    std::fs::write(path, text)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Removes what the last run has left. Folders and files of output stay, since copies of nodes

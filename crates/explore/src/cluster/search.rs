@@ -1,7 +1,7 @@
 //! The search for faults of a cluster under which its program fails, and the replay of one.
 
 use super::coordinator::{Plan, Run, Verdict};
-use super::fault::{Class, Fault, Harm, Profile};
+use super::fault::{Fault, Harm, Profile, Wanted};
 use super::guide::Guide;
 use super::lab::{Lab, run};
 use super::members::Spec;
@@ -27,7 +27,7 @@ pub struct Request {
     pub schedules: usize,
     /// Maximum time.
     pub time: Option<Duration>,
-    pub classes: Vec<Class>,
+    pub wanted: Vec<Wanted>,
     /// Whether what leaves the model is a failure.
     pub strict: bool,
     /// The replay file.
@@ -71,7 +71,7 @@ impl Request {
 
     /// Whether nodes report what they do with files.
     fn reports_files(&self) -> bool {
-        self.classes.iter().any(|c| c.is_of_files())
+        self.wanted.iter().any(|w| w.class.is_of_files())
     }
 
     fn recorded(&self, faults: Vec<Fault>, r: &Run) -> Recorded {
@@ -312,7 +312,7 @@ pub fn search(q: &Request) -> Result<Found, String> {
         base.hash
     ));
     let mut differs = BTreeSet::new();
-    let mut guide = Guide::new(&q.classes, &base.profile);
+    let mut guide = Guide::new(&q.wanted, &base.profile);
     for n in 1..=q.schedules {
         if q.time.is_some_and(|t| begun.elapsed() > t) {
             text.push_str(&format!(

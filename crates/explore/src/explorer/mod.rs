@@ -925,6 +925,31 @@ impl Explorer {
         self.turns.next_release()
     }
 
+    /// The process stops before the operation that it was allowed to do, until that time.
+    pub fn pause(&mut self, cell: u32, until: i64, o: &mut dyn Operation) {
+        let touch = o.touch();
+        let stop = &mut self.process(cell).stop;
+        stop.resumes = match o.is_receive() {
+            true => Resumes::Anew,
+            false => Resumes::With,
+        };
+        stop.pending = Some(touch);
+        stop.hold = Hold::Until(until);
+    }
+
+    /// A process that does not run stops where it is, until that time.
+    pub fn pause_waiting(&mut self, cell: u32, until: i64) {
+        self.process(cell).stop.hold = Hold::Until(until);
+    }
+
+    /// Whether any process is ready that has not stopped.
+    pub fn is_runnable(&self) -> bool {
+        let now = self.kernel.now();
+        let Turns { known, ready, .. } = &self.turns;
+        let may_run = |c: &u32| known.get(c).is_none_or(|k| k.stop.hold.is_over(now));
+        ready.iter().any(|(c, _)| may_run(c))
+    }
+
     /// Whether any process is ready, stopped or not.
     pub fn is_ready(&self) -> bool {
         !self.turns.ready.is_empty()

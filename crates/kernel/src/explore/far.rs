@@ -11,6 +11,7 @@ use super::stack::own_place;
 use crate::cx::Cx;
 use crate::os::world;
 use crate::os::world::messages::{Note, NoteStep, Switch};
+use crate::process::table;
 use crate::{code, os::exploring};
 use purlin_explore::explorer::Switched;
 use purlin_explore::operation::Touch;
@@ -86,16 +87,17 @@ fn function(cx: &Cx, pc: *const u64) -> (String, bool) {
     (name, is_own)
 }
 
-/// Tells the coordinator of an operation on a process of another node, which is done next.
-pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) {
+/// Tells the coordinator of an operation on a process of another node, which is done next. Some:
+/// the process stops before it for that time, and comes here again.
+pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) -> Option<i64> {
     let native = what.native();
     let to = match native.and_then(|b| b.traits.touches) {
         None if what == What::Send => cx.x[0],
         Some(Touches::Process) => cx.x[0],
         Some(Touches::SecondProcess) => cx.x[1],
-        _ => return,
+        _ => return None,
     };
-    let Some(other) = node_of(to) else { return };
+    let other = node_of(to)?;
     let (by, is_own) = function(cx, pc);
     // What a server of the program answers is sent by its library.
     let is_program = is_own || super::is_program(cx);
@@ -119,7 +121,8 @@ pub(super) fn sends(cx: &mut Cx, pc: *const u64, what: What) {
         name: line.name.unwrap_or_default(),
         text: line.call,
         place: file_and_line(&place),
-    });
+    })
+    .pause
 }
 
 /// Tells the coordinator that a process stops before an operation, or does one for which another
@@ -143,18 +146,19 @@ pub(super) fn switches(cx: &mut Cx, pc: *const u64, what: What, switched: Switch
 }
 
 /// Tells the coordinator that a message from another node is about to be put into a mailbox here.
+/// Some: it is late by that time.
 #[cold]
-pub fn gets(from: Term, to: Term, message: Term) {
+pub fn gets(from: Term, to: Term, message: Term) -> Option<i64> {
     if !from.is_atom() {
-        return;
+        return None;
     }
     let shape = shape(message, DEPTH);
-    let process = crate::process::table().find(to);
+    let process = table().find(to);
     // SAFETY: the only thread; the process stays while this runs.
     let ext = process.and_then(|p| unsafe { (*p).ext() });
     let name = ext.map(|e| e.name).filter(|n| n.is_atom());
     let name = name.map(|n| print::format_atom(n, Style::Write));
-    tell(Note {
+    let noted = tell(Note {
         step: NoteStep::Gets,
         is_program: false,
         other: atom::name(from).to_owned(),
@@ -165,6 +169,10 @@ pub fn gets(from: Term, to: Term, message: Term) {
         text: lines::short(message),
         place: String::new(),
     });
+    if let (Some(ns), Some(p)) = (noted.pause, process) {
+        super::pause_receiver(table().index(p), ns);
+    }
+    noted.late
 }
 
 /// Returns the name of the file, without its folder, and the line of a place.
@@ -173,9 +181,11 @@ fn file_and_line(place: &str) -> String {
     place.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn tell(note: Note) {
+fn tell(note: Note) -> world::Noted {
     super::tell_order();
-    if let Some(now) = world::note(note) {
+    let noted = world::note(note);
+    if let Some(now) = noted.resumed {
         exploring::jump(now);
     }
+    noted
 }

@@ -16,6 +16,7 @@ mod lines;
 pub(crate) mod modules;
 pub mod operations;
 mod outside;
+pub mod overtaken;
 pub mod recorded;
 pub mod stack;
 mod system;
@@ -136,6 +137,7 @@ pub fn timeout(cx: &mut Cx, pc: *const u64) {
 /// Moves processes that have become ready from the run queues to the explorer.
 pub(crate) fn collect() {
     held::deliver_due();
+    overtaken::deliver_due();
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
     let dirty = std::iter::from_fn(|| {
         DIRTY_IO
@@ -160,9 +162,11 @@ pub fn release() -> bool {
     released || held::deliver_all()
 }
 
-/// Returns the virtual time at which the first stalled process continues.
+/// Returns the virtual time at which the first stalled process continues, or a late message is
+/// delivered.
 pub fn next_release() -> Option<i64> {
-    explorer().next_release()
+    let of_process = explorer().next_release();
+    of_process.into_iter().chain(overtaken::next()).min()
 }
 
 /// Whether no process without a registered name has done anything for long before that virtual
@@ -180,6 +184,11 @@ pub fn is_stuck(ns: i64) -> bool {
 /// Whether any process is ready, stopped or not.
 pub fn is_ready() -> bool {
     explorer().is_ready()
+}
+
+/// Whether any process is ready that has not stopped.
+pub fn is_runnable() -> bool {
+    explorer().is_runnable()
 }
 
 /// Whether a process is one of OTP's two that find code. What they do depends on the files in the
@@ -217,11 +226,18 @@ pub fn before(cx: &mut Cx, pc: *const u64, what: What) -> bool {
                 far::switches(cx, pc, what, switched);
             }
         }
-        if !stops {
-            far::sends(cx, pc, what);
+        if !stops && let Some(ns) = far::sends(cx, pc, what) {
+            let until = exploring::now() + ns;
+            explorer().pause(cell, until, &mut Next { cx, pc, what });
+            return true;
         }
     }
     stops
+}
+
+/// The process in a cell, which has got a message from another node, stops for that time.
+fn pause_receiver(cell: u32, ns: i64) {
+    explorer().pause_waiting(cell, exploring::now() + ns);
 }
 
 /// Whether the process in `cx` belongs to the program, whatever it is doing.
@@ -341,7 +357,10 @@ impl Kernel for Emulator {
         crate::timer::next_due()
     }
     fn jump(&self, to: i64) {
-        exploring::jump(to);
+        // In a world, the coordinator's clock decides.
+        if !world::is_on() {
+            exploring::jump(to);
+        }
     }
     fn process(&self, cell: u32) -> (u32, u32) {
         let p = table().cell(cell);

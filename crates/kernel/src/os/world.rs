@@ -73,11 +73,30 @@ fn resumed(answer: &[u8]) -> Option<i64> {
     number(0)
 }
 
-/// Tells the coordinator what passes between two nodes. Returns the time at which this node
-/// continues, if it was held meanwhile.
+/// The answer to a note of a message.
+pub(crate) struct Noted {
+    /// The time at which this node continues, if it was held meanwhile.
+    pub resumed: Option<i64>,
+    /// The time for which the process stops that sends the message or gets it.
+    pub pause: Option<i64>,
+    /// The time by which the message arrives later than those of other processes.
+    pub late: Option<i64>,
+}
+
+/// Tells the coordinator what passes between two nodes.
 #[cold]
-pub(crate) fn note(note: Note) -> Option<i64> {
-    resumed(&ask(Call::Note(note)).ok()?)
+pub(crate) fn note(note: Note) -> Noted {
+    let answer = ask(Call::Note(note)).unwrap_or_default();
+    let time = |at| {
+        i64::try_from(protocol::number(&answer, at)?)
+            .ok()
+            .filter(|ns| *ns > 0)
+    };
+    Noted {
+        resumed: resumed(&answer),
+        pause: time(2),
+        late: time(3),
+    }
 }
 
 /// Tells the coordinator in which order processes have done their operations.

@@ -93,7 +93,7 @@ fn give_turn(next: Option<i64>, over: bool) {
 fn idle_in_world() {
     let timer = timer::run_due();
     collect();
-    if explore::is_ready() {
+    if explore::is_runnable() {
         return;
     }
     let next = (timer != timer::NEVER).then(|| (timer as i64).saturating_mul(NS_PER_TICK));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use purlin_messages as messages;
-use purlin_runtime::schedules::cluster::fault::Class;
+use purlin_runtime::schedules::cluster::fault::{Class, Wanted};
 use purlin_runtime::schedules::cluster::{self, Recorded, Request, Spec, story};
 
 use super::{elixir, print};
@@ -17,15 +17,25 @@ use crate::failure::{Failure, SYSTEM, bad_value, do_not_fit, no_own_executable};
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub nodes: Option<u32>,
-    pub faults: Option<Vec<Class>>,
+    pub faults: Option<Vec<Wanted>>,
     pub schedules: Option<usize>,
     pub time: Option<Duration>,
     pub strict: bool,
+    /// Whether messages of different processes may arrive in any order.
+    pub any_delivery: bool,
 }
 
 /// The options that a search in a world takes.
-const ALLOWED: [&str; 8] = [
-    "--nodes", "--faults", "--seeds", "--for", "--seed", "--strict", "--to", "--html",
+const ALLOWED: [&str; 9] = [
+    "--nodes",
+    "--faults",
+    "--delivery",
+    "--seeds",
+    "--for",
+    "--seed",
+    "--strict",
+    "--to",
+    "--html",
 ];
 
 impl Options {
@@ -39,12 +49,17 @@ impl Options {
                 })?);
             }
             "--faults" => {
-                self.faults = Some(Class::list(value).ok_or_else(|| {
+                self.faults = Some(Wanted::list(value).ok_or_else(|| {
                     bad_value(format!(
-                        "--faults: '{value}' is no list of faults: {}",
+                        "--faults: '{value}' is no list of faults: {}; or of these in one place, \
+                         as kill@n2, cut@n1-n2, cut@n1>n2 or cut@halves",
                         Class::NAMES
                     ))
                 })?);
+            }
+            "--delivery" => {
+                self.any_delivery = value == "any";
+                return Ok(false);
             }
             "--seeds" => {
                 self.schedules = value.parse().ok();
@@ -63,11 +78,16 @@ impl Options {
 
     /// Fails if an option was given that has no use here, or that has one here alone.
     pub fn check(&self, given: &[OsString]) -> Result<(), Failure> {
-        if self.nodes.is_none() {
+        let Some(nodes) = self.nodes else {
             return match self.faults {
                 None => Ok(()),
                 Some(_) => Err(do_not_fit("--faults is for --nodes")),
             };
+        };
+        let named = self.faults.iter().flatten().map(Wanted::highest).max();
+        // One node may start others.
+        if let Some(n) = named.filter(|n| *n > if nodes == 1 { 32 } else { nodes }) {
+            return Err(bad_value(format!("--faults: there is no node n{n}")));
         }
         let given = given.iter().filter_map(|o| o.to_str());
         let mut other = given.filter(|o| o.starts_with("--") && !ALLOWED.contains(o));
@@ -134,7 +154,12 @@ pub(super) fn search(
         seed,
         schedules: o.schedules.unwrap_or(1000),
         time: o.time,
-        classes: o.faults.clone().unwrap_or_else(|| vec![Class::Delay]),
+        wanted: {
+            let faults = o.faults.clone();
+            let mut all = faults.unwrap_or_else(|| vec![Class::Delay.into()]);
+            all.extend(o.any_delivery.then(|| Wanted::from(Class::Overtaken)));
+            all
+        },
         strict: o.strict,
         to,
         command,
