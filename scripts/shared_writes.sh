@@ -49,10 +49,11 @@ awk -v purlin="$purlin" '
   { row[counts + 0, ++rows[counts + 0]] = $0 }
   END {
     # Bounds of writes to lines of static variables that both share, per operation.
-    bound["message"] = bound["named_message"] = bound["whereis"] = bound["call"] = bound["monitor"] = 0.3
+    bound["message"] = bound["named_message"] = bound["whereis"] = bound["call"] = 0.3
     bound["reference"] = bound["ets_read"] = bound["ets_write"] = 0.3
     bound["ets_read_ordered"] = bound["ets_write_ordered"] = 0.3
-    bound["timer"] = 2; bound["spawn"] = 5
+    bound["ets_read_both"] = bound["ets_read_ordered_both"] = 0.3
+    bound["timer"] = 1; bound["spawn"] = 5; bound["monitor"] = 2
     print "| operation | writes | of lines with |"
     print "| --- | --- | --- |"
     for (o = 1; o <= operations; o++) {
