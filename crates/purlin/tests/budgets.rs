@@ -287,7 +287,7 @@ fn what_is_copied_has_room() {
 /// Signals in transit count, and so do answers of other processes on their way.
 #[test]
 fn what_is_on_its_way_counts() {
-    bomb("requests", "done");
+    bomb("requests", "{budget,memory}");
     bomb("peeking", "[{error,system_limit}]");
 }
 #[test]

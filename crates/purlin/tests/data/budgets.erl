@@ -458,7 +458,7 @@ grow(map_update) -> updates(maps:from_list([{I, I} || I <- lists:seq(1, 50000)])
 grow(sorts) -> sorts([I * 7919 rem 10007 || I <- lists:seq(1, 8000)], []);
 grow(flattening) -> flattening(lists:seq(1, 50000));
 grow(lookups) -> T = ets:new(x, []), ets:insert(T, {k, lists:seq(1, 200000)}), lookups(T, []);
-grow(requests) -> spawn(fun requests/0), receive after 1500 -> exit(done) end;
+grow(requests) -> requests();
 grow(peeking) ->
     [self() ! lists:seq(1, 100) || _ <- lists:seq(1, 2500)],
     P = self(),
@@ -533,7 +533,7 @@ updates(M, L) -> updates(M#{1 => L}, [M, L]).
 sorts(L, A) -> sorts(L, [lists:sort(L), lists:usort([length(A) | L]) | A]).
 flattening(L) -> lists:flatten([L, L, L, L]), flattening([L | L]).
 lookups(T, L) -> lookups(T, [ets:lookup(T, k) | L]).
-requests() -> catch erlang:spawn_request(fun requests/0), requests().
+requests() -> erlang:spawn_request(fun() -> ok end), requests().
 peeking(P, L) -> peeking(P, [process_info(P, messages) | L]).
 binaries(L) -> binaries([binary:copy(<<1>>, 100000) | L]).
 messages(P) -> P ! lists:seq(1, 100), messages(P).
