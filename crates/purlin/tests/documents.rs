@@ -329,6 +329,15 @@ fn without_numbers(text: &str) -> String {
         }
         kept.push('#');
         at = end;
+        // The month within a date.
+        if let ['-', month @ .., '-'] = &text[at..text.len().min(at + 5)]
+            && month.len() == 3
+            && month.iter().all(char::is_ascii_alphabetic)
+        {
+            kept.push_str("-#-");
+            at += 5;
+            continue;
+        }
         let word = text.iter().skip(at + 1).take_while(|c| c.is_alphanumeric());
         let word: String = word.collect();
         if text.get(at) == Some(&' ') && UNITS.contains(&word.as_str()) {

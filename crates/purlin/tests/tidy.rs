@@ -95,6 +95,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "delays",
             "plants",
             "sync",
+            "readers",
             "word",
             "am",
             "sys",

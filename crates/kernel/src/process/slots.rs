@@ -59,8 +59,8 @@ pub struct Slots<C> {
     chosen: Chosen,
 }
 
-/// What each spawn and each exit writes. It has cache lines of its own, since every look-up reads
-/// the other fields.
+/// The words that each spawn and each exit writes. They have cache lines of their own, since every
+/// look-up reads the other fields.
 struct Chosen {
     _line: OneLine,
     /// The next pid data to try.

@@ -158,9 +158,9 @@ pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> 
     size < FILLED_WORDS && fresh > size / 2 && survived > fresh / 4
 }
 
-/// Whether a young block of `size` words is to have [`BUSY_WORDS`] the next time: a wait has left it
-/// small, there were `times` collections since the last full sweep, and its process has just filled
-/// it without waiting. If nothing survives there, no other rule makes it larger.
+/// Whether a young block of `size` words is to have [`BUSY_WORDS`] the next time: a wait has left
+/// it small, there were `times` collections since the last full sweep, and its process has just
+/// filled it without waiting. If nothing survives there, no other rule makes it larger.
 pub(super) fn is_busy(size: usize, times: u32, serves: bool) -> bool {
     size < BUSY_WORDS && times > u32::from(SWEEPS_UNTIL_BUSY) && !serves
 }

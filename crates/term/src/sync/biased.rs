@@ -3,8 +3,8 @@
 //!
 //! The algorithm is BRAVO (Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", USENIX
 //! ATC 2019). While the lock is *biased*, a reader does not touch it: it *announces* the lock's
-//! address in a place of its own thread. A writer takes the lock, ends the bias, and waits until
-//! nobody announces the lock. Readers then use the lock itself, until some of them have done so
+//! address in a place of its own thread. A writer takes the lock, ends the bias, and waits until no
+//! thread announces the lock. Readers then use the lock itself, until some of them have done so
 //! without a writer in between; the last one makes it biased again. So writers search the places
 //! only once in so many reads.
 //!
@@ -73,7 +73,7 @@ pub struct BiasedLock<T, const READS: u32> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: as for a `RwLock`: readers get shared references and a writer the only one.
+// SAFETY: threads that hold it for reading get shared references, one that writes the only one.
 unsafe impl<T: Send + Sync, const READS: u32> Sync for BiasedLock<T, READS> {}
 
 /// Proof that a [`BiasedLock`] is held for reading.
@@ -152,7 +152,7 @@ impl<T, const READS: u32> BiasedLock<T, READS> {
             announced => announced,
         }
     }
-    /// Reads for a moment: until nobody writes it waits.
+    /// Reads for a moment. Waits while a thread writes.
     pub fn read<'a>(&'a self, r: Readers<'a>) -> ReadGuard<'a, T> {
         match self.announce(r) {
             None => self.read_long(),
@@ -165,7 +165,7 @@ impl<T, const READS: u32> BiasedLock<T, READS> {
     pub fn try_read_long(&self) -> Option<ReadGuard<'_, T>> {
         self.lock.try_read().map(|g| self.has_read(g))
     }
-    /// Reads for as long as it takes: until nobody writes it waits.
+    /// Reads for as long as it takes. Waits while a thread writes.
     pub fn read_long(&self) -> ReadGuard<'_, T> {
         self.has_read(self.lock.read())
     }
@@ -208,7 +208,7 @@ impl<T, const READS: u32> BiasedLock<T, READS> {
         }
         Some(self.writes(g))
     }
-    /// Waits until nobody reads or writes.
+    /// Waits until no thread reads or writes.
     pub fn write<'a>(&'a self, r: Readers<'a>) -> WriteGuard<'a, T> {
         let g = self.lock.write();
         if self.biased.load(Ordering::Relaxed) {
@@ -222,13 +222,13 @@ impl<T, const READS: u32> BiasedLock<T, READS> {
             self.reads.store(0, Ordering::Relaxed);
         }
         WriteGuard {
-            // SAFETY: the lock is held for writing, and nobody announces it.
+            // SAFETY: the lock is held for writing, and no thread announces it.
             data: unsafe { &mut *self.data.get() },
             held,
         }
     }
-    /// Ends the bias, for a thread that holds the lock for writing. Returns whether nobody
-    /// announces the lock; if it may wait, nobody does. Otherwise the lock stays biased.
+    /// Ends the bias, for a thread that holds the lock for writing. Returns whether no thread
+    /// announces the lock; if it may wait, none does. Otherwise the lock stays biased.
     #[cold]
     fn end_bias(&self, r: Readers<'_>, wait: bool) -> bool {
         self.biased.store(false, Ordering::Relaxed);
